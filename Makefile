@@ -1,0 +1,66 @@
+# Everything here works from a fresh checkout with Python 3.11 or newer, git and make.
+#
+#   make run      train the digits example
+#   make test     run the tests
+#   make lint     ruff check, ruff format --check
+#   make types    mypy
+#   make oracle   install torch and run the tests that compare with it
+#   make clean    remove .venv and what the tools left behind
+#
+# Another Python:  make test PYTHON=python3.12   (after make clean)
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# A stamp says "done since pyproject.toml last changed". The package is installed in editable mode, so
+# changes of its source need no new install.
+CREATED := $(VENV)/.stamp-created
+EXAMPLES := $(VENV)/.stamp-examples
+DEV := $(VENV)/.stamp-dev
+ORACLE := $(VENV)/.stamp-oracle
+
+.PHONY: run test lint types oracle clean
+.NOTPARALLEL: # two pips in one environment would disturb each other
+
+run: $(EXAMPLES)
+	$(BIN)/retrograd run examples/digits.py
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n auto -q
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV)
+	$(BIN)/mypy
+
+oracle: $(DEV) $(ORACLE)
+	$(BIN)/python -m pytest -n auto -q -m oracle
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "retrograd needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
+	  echo "Name another one:  make $(firstword $(MAKECMDGOALS) run) PYTHON=python3.12"; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(EXAMPLES): $(CREATED) pyproject.toml
+	$(PIP) install --editable '.[examples]'
+	@touch $@
+
+$(DEV): $(CREATED) pyproject.toml
+	$(PIP) install --editable '.[dev]'
+	@touch $@ $(EXAMPLES) # dev contains examples
+
+$(ORACLE): $(CREATED)
+	$(PIP) install '$(TORCH)'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis digits-loss.png
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

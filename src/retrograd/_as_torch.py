@@ -1,0 +1,150 @@
+"""Make `import torch` mean retrograd, in this process only; an installed torch stays untouched and unread.
+
+A program's `torch.xyz` and `retrograd.xyz` are one module object, not two copies: an `isinstance` check, a
+registered class or a global seed works whichever name it was reached by.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, TracebackType
+from typing import Self
+
+TORCH_VERSION = "2.13.0"  # the release whose behaviour is matched
+
+
+def as_torch() -> TorchAlias:
+    """Let `import torch` and `import torch.xyz` give retrograd's modules from now on.
+
+    A plain call stays in force; `with as_torch(): ...` ends with the block. A torch that was imported
+    before is set aside, and put back at the end of the block. Inside, `torch.__version__` is "2.13.0".
+    """
+    return TorchAlias()
+
+
+class TorchAlias:
+    """What `as_torch()` put in place, and the means to take it away again."""
+
+    def __init__(self) -> None:
+        self._finder: TorchFinder | None = None
+        if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+            return  # in force already: whoever installed it removes it
+        retrograd = importlib.import_module("retrograd")
+        self._names = vars(retrograd)
+        self._own_version = self._names["__version__"]
+        self._set_aside = _take_torch_modules()
+        self._finder = TorchFinder()
+        sys.meta_path.insert(0, self._finder)
+        sys.modules["torch"] = retrograd
+        self._names["__version__"] = TorchVersion(TORCH_VERSION)
+
+    def uninstall(self) -> None:
+        """Give the name `torch` back to whatever had it before."""
+        if self._finder is None:
+            return
+        self._names["__version__"] = self._own_version
+        sys.meta_path.remove(self._finder)
+        _take_torch_modules()
+        sys.modules.update(self._set_aside)
+        self._finder = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.uninstall()
+
+
+class TorchFinder(MetaPathFinder):
+    """Finds `torch.xyz` where `retrograd.xyz` is, and nowhere else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not _is_torch_name(fullname):
+            return None
+        counterpart = "retrograd" + fullname.removeprefix("torch")
+        own = None if _is_private(counterpart) else importlib.util.find_spec(counterpart)
+        if own is None:
+            # Raised here, not left to the finders after this one: they would say less, and load retrograd's
+            # own _ops a second time under the name torch._ops.
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}: retrograd has no counterpart of {fullname}", name=fullname
+            )
+        is_package = own.submodule_search_locations is not None
+        return ModuleSpec(fullname, AliasLoader(counterpart), origin=own.origin, is_package=is_package)
+
+
+class AliasLoader(Loader):
+    """Loads a module by handing out another one."""
+
+    def __init__(self, counterpart: str) -> None:
+        self._counterpart = counterpart
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self._counterpart)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The module has run under its own name. Between create_module and here the import system wrote the
+        # alias's spec into it; left there, relative imports and reload would go astray.
+        module.__spec__ = self._own_spec
+
+
+class TorchVersion(str):
+    """A version that compares by its numbers, as torch's does: "2.13.0" >= "2.2", also >= (2, 2)."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __lt__(self, other: object) -> bool:
+        return _release_numbers(self) < _release_numbers(other)
+
+    def __le__(self, other: object) -> bool:
+        return _release_numbers(self) <= _release_numbers(other)
+
+    def __gt__(self, other: object) -> bool:
+        return _release_numbers(self) > _release_numbers(other)
+
+    def __ge__(self, other: object) -> bool:
+        return _release_numbers(self) >= _release_numbers(other)
+
+    def __eq__(self, other: object) -> bool:
+        return _release_numbers(self) == _release_numbers(other)
+
+    def __ne__(self, other: object) -> bool:
+        return _release_numbers(self) != _release_numbers(other)
+
+
+def _release_numbers(version: object) -> tuple[int, ...]:
+    """(2, 13) of "2.13.0+cpu", (2, 13) or a Version object: trailing zeros and suffixes carry no weight."""
+    if isinstance(version, Iterable) and not isinstance(version, str):
+        version = ".".join(map(str, version))
+    found = re.match(r"v?(\d+(?:\.\d+)*)", str(version))
+    numbers = [int(part) for part in found[1].split(".")] if found else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _is_torch_name(name: str) -> bool:
+    return name == "torch" or name.startswith("torch.")
+
+
+def _is_private(counterpart: str) -> bool:
+    """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
+    top = counterpart.split(".")[1:2]
+    return top == ["cli"] or (bool(top) and top[0].startswith("_"))
+
+
+def _take_torch_modules() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if _is_torch_name(name)}

@@ -1,0 +1,153 @@
+"""The array types of forward mode and vmap: values that carry a level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .levels import BATCH, DUAL, Level
+
+# Filled by `primitive.py`: operator name -> primitive. The arrays cannot import it, it imports them.
+operators: dict[str, Any] = {}
+
+
+class LevelArray:
+    """An array that belongs to a transform; operations on it are handled by its level."""
+
+    __slots__ = ("level",)
+    __array_ufunc__ = None  # NumPy's operators give way to ours
+    level: Level
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for length in self.shape:
+            count *= length
+        return count
+
+    def __neg__(self) -> Any:
+        return operators["negative"](self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return operators["getitem"](self, index=index if isinstance(index, tuple) else (index,))
+
+
+def _install_operators() -> None:
+    def forward(name: str) -> Any:
+        return lambda self, other: operators[name](self, other)
+
+    def reflected(name: str) -> Any:
+        return lambda self, other: operators[name](other, self)
+
+    names = {
+        "add": "add",
+        "sub": "subtract",
+        "mul": "multiply",
+        "truediv": "divide",
+        "pow": "power",
+        "matmul": "matmul",
+    }
+    for python, ours in names.items():
+        setattr(LevelArray, f"__{python}__", forward(ours))
+        setattr(LevelArray, f"__r{python}__", reflected(ours))
+    comparisons = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal"}
+    comparisons |= {"gt": "greater", "ge": "greater_equal"}
+    for python, ours in comparisons.items():
+        setattr(LevelArray, f"__{python}__", forward(ours))
+    for python, ours in {"and": "bitwise_and", "or": "bitwise_or"}.items():
+        setattr(LevelArray, f"__{python}__", forward(ours))
+    LevelArray.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+_install_operators()
+
+
+class Dual(LevelArray):
+    """primal + tangent * eps at one level; a tangent of None is zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, level: Level, primal: Any, tangent: Any) -> None:
+        self.level = level
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.primal.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.primal.dtype  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Dual({self.level!r}, {self.primal!r}, {self.tangent!r})"
+
+
+class Batched(LevelArray):
+    """An array whose first axis is hidden: the batch of one vmap."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, level: Level, array: Any) -> None:
+        self.level = level
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.array.shape[1:]  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.array.dtype  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Batched({self.level!r}, {self.array!r})"
+
+
+NO_LEVELS: frozenset[Level] = frozenset()
+
+
+def levels_of(array: Any) -> frozenset[Level]:
+    """Return every level in an array, outermost to innermost."""
+    if not isinstance(array, LevelArray):
+        return NO_LEVELS
+    found = []
+    pending = [array]
+    while pending:
+        value = pending.pop()
+        found.append(value.level)
+        inner = (value.primal, value.tangent) if isinstance(value, Dual) else (value.array,)  # type: ignore[attr-defined]
+        pending += [part for part in inner if isinstance(part, LevelArray)]
+    return frozenset(found)
+
+
+def highest_level(arrays: Any) -> Level | None:
+    """Return the level that handles a call on these arrays: the one with the largest number."""
+    top = None
+    for array in arrays:
+        if isinstance(array, LevelArray) and (top is None or array.level.number > top.number):
+            top = array.level
+    return top
+
+
+def raw_leaf(array: Any) -> Any:
+    """Return one raw array inside `array`, for its kind of device."""
+    while isinstance(array, LevelArray):
+        array = array.primal if isinstance(array, Dual) else array.array  # type: ignore[attr-defined]
+    return array
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a dtype is complex."""
+    return dtype.kind == "c"
+
+
+__all__ = ["BATCH", "DUAL", "Batched", "Dual", "LevelArray", "highest_level", "levels_of", "raw_leaf"]

@@ -1,0 +1,67 @@
+"""Levels: the numbers that tell nested transforms apart, and the stack of the transforms now running."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._modes import change_mode, current_mode, set_mode
+
+BATCH = "vmap"
+DUAL = "jvp"
+
+_numbers = itertools.count(1)
+creation_numbers = itertools.count(1).__next__
+
+
+class Level:
+    """One live or dead transform that gives arrays a type of their own.
+
+    Numbers are never reused; the largest is the outermost array type, which is the innermost transform.
+    """
+
+    __slots__ = ("alive", "kind", "number", "randomness", "size")
+
+    def __init__(self, kind: str, size: int = 0, randomness: str = "error") -> None:
+        self.number = next(_numbers)
+        self.kind = kind
+        self.size = size
+        self.randomness = randomness
+        self.alive = True
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} level {self.number}{'' if self.alive else ', ended'}>"
+
+
+class Transform:
+    """An entry of the stack of live transforms: what operations need to know that cannot be seen on their arguments."""
+
+    __slots__ = ("born", "kind", "level")
+
+    def __init__(self, kind: str, level: Level | None) -> None:
+        self.kind = kind
+        self.level = level
+        self.born = creation_numbers()
+
+
+@contextmanager
+def running(kind: str, level: Level | None = None, **mode: Any) -> Iterator[Transform]:
+    """Keep a transform on the stack while its function runs; its level is dead afterwards, whatever happens."""
+    transform = Transform(kind, level)
+    previous = change_mode(transforms=(*current_mode().transforms, transform), **mode)
+    try:
+        yield transform
+    finally:
+        set_mode(previous)
+        if level is not None:
+            level.alive = False
+
+
+def innermost_batch_level() -> Level | None:
+    """Return the level of the innermost vmap that is running, if any."""
+    for transform in reversed(current_mode().transforms):
+        if transform.level is not None and transform.level.kind == BATCH:
+            return transform.level  # type: ignore[no-any-return]
+    return None

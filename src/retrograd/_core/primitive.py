@@ -1,0 +1,412 @@
+"""Primitives: one record per operation, and the kinds that carry what operations have in common.
+
+Note [Calling a primitive]
+A primitive is called with arrays by position and static parameters by keyword.
+Rule 1. If an argument is a Tensor, the call is recorded in the graph (the tensor layer installs `record`).
+Rule 2. Else, if an argument carries a level, the highest level handles the call; everything below is a constant to it.
+Rule 3. Else the implementation runs on the raw arrays at once.
+A rule (vjp or jvp) that uses only `xp` and operators therefore runs on every kind of value.
+
+Note [An elementwise rule is the differential]
+`rule(xp, t, ...)` maps a tangent of its input to the tangent of the output; that is the jvp. For real arrays the same
+expression maps the output's gradient to the input's. With complex numbers the vjp is conj(rule(conj(g))), which is
+torch's convention, and where a complex input gives a real output the jvp is the real part of the rule.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arrays import Batched, Dual, LevelArray, highest_level, operators
+from .levels import DUAL, Level
+from .numpy_namespace import ArrayNamespace, cupy_namespace, numpy_namespace, raw_namespace
+
+ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
+
+Rule = Callable[..., Any]
+
+primitives: dict[str, Primitive] = {}
+
+
+class Vocabulary:
+    """`xp` for Tensors, duals and batches: every name is a primitive."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = primitives[name]
+        except KeyError:
+            raise AttributeError(f"xp has no {name!r}: a rule may use the closed vocabulary only") from None
+        setattr(self, name, value)  # the next read finds it without this call
+        return value
+
+
+vocabulary = Vocabulary()
+
+
+def namespace_of(*values: Any) -> Any:
+    """Choose `xp` over every value a rule will see."""
+    raw: Any = None
+    for value in values:
+        if isinstance(value, LevelArray) or (tensor_type is not None and isinstance(value, tensor_type)):
+            return vocabulary
+        if raw is None and hasattr(value, "dtype"):
+            raw = value
+    return numpy_namespace if raw is None else raw_namespace(raw)
+
+
+# ---- what the tensor layer and the engine install (nothing here imports upward) ----
+tensor_type: type | None = None
+record: Callable[..., Any] | None = None
+
+
+def install_tensor(type_: type, record_: Callable[..., Any]) -> None:
+    """Tell primitives what a Tensor is and how a call on Tensors is recorded."""
+    global tensor_type, record
+    tensor_type, record = type_, record_
+
+
+class CompiledRule:
+    """A rule together with the names it reads from a node."""
+
+    __slots__ = ("call", "function", "names")
+
+    def __init__(self, function: Rule, allowed: Sequence[str], owner: str, skip: int = 2) -> None:
+        self.function = function
+        self.names = tuple(inspect.signature(function).parameters)[skip:]
+        unknown = set(self.names) - set(allowed)
+        if unknown:
+            raise TypeError(f"{owner}: the rule reads {sorted(unknown)}, which the operation has not")
+        arguments = "".join(f", n.{name}" for name in self.names)
+        self.call = eval(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": function})
+
+
+class Primitive:
+    """An operation: implementation, vjp, jvp and batching rule. See Note [Calling a primitive]."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        inputs: tuple[str, ...],
+        statics: tuple[str, ...] = (),
+        implementation: Callable[..., Any] | None = None,
+        *,
+        torch: str | None = None,
+        outputs: int = 1,
+        variadic: bool = False,
+        differentiable: bool = True,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.inputs = inputs
+        self.statics = statics
+        self.implementation = implementation
+        self.torch = torch or name
+        self.outputs = outputs
+        self.variadic = variadic
+        self.differentiable = differentiable
+        self.rules: dict[str, CompiledRule] = {}
+        self.group_rule: CompiledRule | None = None
+        self.jvp_rule: Rule | None = None
+        self.jvp_names: tuple[str, ...] = ()
+        self.batch_rule: Rule | None = None
+        self.saved_as: dict[str, str] = {}
+        self.__name__ = name
+        if name in primitives:
+            raise TypeError(f"primitive {name!r} is declared twice")
+        primitives[name] = self
+        operators[name] = self
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    # ---- declaring rules ----
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """Return the names a rule may read."""
+        metadata = [f"{name}_{fact}" for name in self.inputs for fact in ("shape", "dtype")]
+        return (*self.inputs, "out", "needed", *self.statics, *metadata)
+
+    def vjp(self, *names: str) -> Callable[[Rule], Rule]:
+        """Declare the vjp for one input, or for several that share work (then it returns a tuple)."""
+
+        def declare(rule: Rule) -> Rule:
+            compiled = CompiledRule(rule, self.readable, self.name)
+            if len(names) == 1 and not self.variadic:
+                self.rules[names[0]] = compiled
+            else:
+                self.group_rule = compiled
+            return rule
+
+        return declare
+
+    def jvp(self, rule: Rule) -> Rule:
+        """Declare the jvp: `rule(xp, t, ...)`, t a tuple when there are several inputs."""
+        self.jvp_rule = rule
+        self.jvp_names = tuple(inspect.signature(rule).parameters)[2:]
+        unknown = set(self.jvp_names) - set(self.readable)
+        if unknown:
+            raise TypeError(f"{self.name}: the jvp reads {sorted(unknown)}, which the operation has not")
+        return rule
+
+    def batch(self, rule: Rule) -> Rule:
+        """Declare the batching rule: `rule(call, args, batched, size, **params)`, batch axes first on both sides."""
+        self.batch_rule = rule
+        return rule
+
+    # ---- calling ----
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        if tensor_type is not None:
+            for arg in args:
+                if isinstance(arg, tensor_type):
+                    return record(self, args, params)  # type: ignore[misc]
+        return self.bind(args, params)
+
+    def bind(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run on arrays of any level."""
+        for arg in args:
+            if isinstance(arg, LevelArray):
+                return self._bind_level(args, params)
+        return self.run(args, params)
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run on raw arrays."""
+        xp = raw_namespace(args[0]) if args else numpy_namespace
+        if xp is numpy_namespace and len(args) > 1 and _any_cupy(args):
+            xp = cupy_namespace()
+        if self.implementation is None:
+            return getattr(xp, self.name)(*args, **params)
+        return self.implementation(xp, *args, **params)
+
+    def _bind_level(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        args = [check_alive(arg) if isinstance(arg, LevelArray) else arg for arg in args]
+        level = highest_level(args)
+        if level is None:
+            return self.run(args, params)
+        if level.kind == DUAL:
+            return self._bind_dual(level, args, params)
+        return self._bind_batched(level, args, params)
+
+    def _bind_dual(self, level: Level, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        primals, tangents = [], []
+        for arg in args:
+            mine = isinstance(arg, Dual) and arg.level is level
+            primals.append(arg.primal if mine else arg)
+            tangents.append(arg.tangent if mine else None)
+        out = self.bind(primals, params)
+        if not self.differentiable or all(t is None for t in tangents):
+            return out
+        t_out = self.push_forward(primals, tangents, out, params)
+        if self.outputs == 1:
+            return out if t_out is None else Dual(level, out, t_out)
+        return tuple(o if t is None else Dual(level, o, t) for o, t in zip(out, t_out, strict=True))
+
+    def push_forward(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+        """Apply the jvp: tangents (None for zero) of the inputs to the tangent of the output."""
+        if self.jvp_rule is not None:
+            return self._declared_jvp(primals, tangents, out, params)
+        if self.kind == ELEMENTWISE:
+            return self._elementwise_jvp(primals, tangents, out, params)
+        if self.kind == LINEAR:
+            if self.variadic:
+                tangents = [vocabulary.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+                return self.bind(tangents, params)
+            if tangents[0] is None:
+                return None
+            return self.bind([tangents[0], *primals[1:]], params)
+        if self.kind == MULTILINEAR:
+            total = None
+            for i, tangent in enumerate(tangents):
+                if tangent is not None:
+                    term = self.bind([tangent if j == i else p for j, p in enumerate(primals)], params)
+                    total = term if total is None else total + term
+            return total
+        raise NotImplementedError(
+            f"Trying to use forward AD with {self.torch} that does not support it because it has not been "
+            "implemented yet."
+        )
+
+    def _elementwise_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: Any) -> Any:
+        values = dict(zip(self.inputs, primals, strict=True)) | params | {"out": out}
+        total = None
+        for name, primal, tangent in zip(self.inputs, primals, tangents, strict=True):
+            if tangent is None or name not in self.rules:
+                continue
+            rule = self.rules[name]
+            xp = namespace_of(tangent, out, *primals)
+            if tangent.shape != out.shape:
+                tangent = xp.broadcast_to(tangent, shape=tuple(out.shape))
+            term = rule.function(xp, tangent, *[_read(values, n, self.inputs, primals) for n in rule.names])
+            if primal.dtype.kind == "c" and out.dtype.kind != "c" and term.dtype.kind == "c":
+                term = namespace_of(term).real(term)
+            total = term if total is None else total + term
+        if total is not None and total.dtype != out.dtype:
+            total = vocabulary.astype(total, dtype=out.dtype)
+        return total
+
+    def _declared_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: Any) -> Any:
+        values = dict(zip(self.inputs, primals, strict=False)) | params | {"out": out}
+        outs = out if self.outputs != 1 else (out,)
+        xp = namespace_of(*[t for t in tangents if t is not None], *primals, *outs)
+        t = tangents[0] if len(self.inputs) == 1 and not self.variadic else tuple(tangents)
+        return self.jvp_rule(xp, t, *[_read(values, n, self.inputs, primals) for n in self.jvp_names])  # type: ignore[misc]
+
+    def _bind_batched(self, level: Level, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        batched = [isinstance(arg, Batched) and arg.level is level for arg in args]
+        arrays = [arg.array if mine else arg for arg, mine in zip(args, batched, strict=True)]
+        if self.kind == ELEMENTWISE:
+            out = self.bind(align_ranks(arrays, batched), params)
+        elif self.batch_rule is not None:
+            out = self.batch_rule(self, arrays, batched, level.size, **params)
+        else:
+            out = self._loop(arrays, batched, level.size, params)
+        if self.outputs == 1:
+            return Batched(level, out)
+        return tuple(Batched(level, part) for part in out)
+
+    def _loop(self, arrays: Sequence[Any], batched: Sequence[bool], size: int, params: dict[str, Any]) -> Any:
+        import warnings
+
+        warnings.warn(
+            f"There is a performance drop because we have not yet implemented the batching rule for {self.torch}. "
+            "Please file us an issue on GitHub so that we can prioritize its implementation.",
+            stacklevel=2,
+        )
+        rows = []
+        for i in range(size):
+            row = [vocabulary.getitem(a, index=(i,)) if b else a for a, b in zip(arrays, batched, strict=True)]
+            rows.append(self.bind(row, params))
+        if self.outputs == 1:
+            return stack(rows)
+        return tuple(stack(list(column)) for column in zip(*rows, strict=True))
+
+
+def stack(rows: Sequence[Any]) -> Any:
+    """Stack arrays of any level along a new first axis."""
+    return vocabulary.concat(*[vocabulary.expand_dims(row, axis=0) for row in rows], axis=0)
+
+
+def _any_cupy(args: Sequence[Any]) -> bool:
+    return any(raw_namespace(arg) is not numpy_namespace for arg in args[1:] if hasattr(arg, "get"))
+
+
+def _read(values: dict[str, Any], name: str, inputs: tuple[str, ...], primals: Sequence[Any]) -> Any:
+    if name in values:
+        return values[name]
+    if name == "needed":
+        return (True,) * len(primals)
+    base, _, fact = name.rpartition("_")
+    value = values[base]
+    return tuple(value.shape) if fact == "shape" else value.dtype
+
+
+def align_ranks(arrays: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Insert axes behind the batch axis so that broadcasting lines up as it would without the batch."""
+    rank = max(np.ndim(a) - b if not hasattr(a, "ndim") else a.ndim - b for a, b in zip(arrays, batched, strict=True))
+    aligned = []
+    for array, mine in zip(arrays, batched, strict=True):
+        if mine and array.ndim - 1 < rank:
+            shape = tuple(array.shape)
+            array = vocabulary.reshape(array, shape=(shape[0], *(1,) * (rank - array.ndim + 1), *shape[1:]))
+        aligned.append(array)
+    return aligned
+
+
+def front(array: Any, batched: bool, size: int) -> Any:
+    """Give an array its batch axis, by broadcasting if it has none."""
+    return array if batched else vocabulary.broadcast_to(array, shape=(size, *array.shape))
+
+
+# ---- dead levels ----
+engine_depth = 0
+
+
+class engine_running:  # noqa: N801 - reads as a phrase: `with engine_running():`
+    """Mark that the engine runs: it alone may compute with levels whose transform has ended."""
+
+    def __enter__(self) -> None:
+        global engine_depth
+        engine_depth += 1
+
+    def __exit__(self, *exc: object) -> None:
+        global engine_depth
+        engine_depth -= 1
+
+
+def check_alive(array: Any) -> Any:
+    """Turn a dead dual into its primal, and refuse a dead batch, unless the engine runs."""
+    if array.level.alive or engine_depth:
+        return array
+    if isinstance(array, Dual):
+        return check_alive(array.primal) if isinstance(array.primal, LevelArray) else array.primal
+    raise RuntimeError(
+        "vmap: It looks like you're attempting to use a Tensor in some way that could have escaped "
+        "the vmapped function: the Tensor belongs to a vmap that has returned. "
+        "Hint: return it from the function given to vmap instead of storing it outside."
+    )
+
+
+# ---- the kinds ----
+def elementwise(
+    name: str,
+    dx: Rule | None = None,
+    dy: Rule | None = None,
+    dz: Rule | None = None,
+    *,
+    torch: str | None = None,
+    inputs: tuple[str, ...] | None = None,
+    statics: tuple[str, ...] = (),
+    implementation: Callable[..., Any] | None = None,
+    saved_as: dict[str, str] | None = None,
+) -> Primitive:
+    """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential]."""
+    given = {"x": dx, "y": dy, "z": dz}
+    if inputs is None:
+        inputs = tuple(n for n, rule in given.items() if rule is not None) or ("x",)
+        inputs = ("x", "y", "z")[: max(("x", "y", "z").index(n) for n in inputs) + 1]
+    differentiable = any(rule is not None for rule in given.values())
+    primitive = Primitive(
+        name, ELEMENTWISE, inputs, statics, implementation, torch=torch, differentiable=differentiable
+    )
+    for input_name, rule in given.items():
+        if rule is not None:
+            primitive.vjp(input_name)(rule)
+    primitive.saved_as = saved_as or {}
+    return primitive
+
+
+def _from_function(kind: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
+    if function is None:
+        return lambda f: _from_function(kind, f, options)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    arrays = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+    statics = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    name = options.pop("name", function.__name__)
+    saved_as = options.pop("saved_as", {})
+    primitive = Primitive(name, kind, arrays, statics, function, variadic=variadic, **options)
+    primitive.saved_as = saved_as
+    primitive.__doc__ = function.__doc__
+    return primitive
+
+
+def linear(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare an operation that is linear in its first input; its jvp is the operation on the tangent."""
+    return _from_function(LINEAR, function, options)
+
+
+def multilinear(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare an operation that is linear in each input."""
+    return _from_function(MULTILINEAR, function, options)
+
+
+def general(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare an operation with rules of its own."""
+    return _from_function(GENERAL, function, options)
+
+
+__all__ = ["ArrayNamespace", "Primitive", "elementwise", "front", "general", "linear", "multilinear", "vocabulary"]

@@ -1,0 +1,97 @@
+"""The words users read when something is wrong: torch's sentence first, then what to do and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TYPE_NAMES = {
+    "float32": "torch.FloatTensor",
+    "float64": "torch.DoubleTensor",
+    "float16": "torch.HalfTensor",
+    "bfloat16": "torch.BFloat16Tensor",
+    "complex64": "torch.ComplexFloatTensor",
+    "complex128": "torch.ComplexDoubleTensor",
+    "uint8": "torch.ByteTensor",
+    "int8": "torch.CharTensor",
+    "int16": "torch.ShortTensor",
+    "int32": "torch.IntTensor",
+    "int64": "torch.LongTensor",
+    "bool": "torch.BoolTensor",
+}
+
+
+def sizes(shape: Any) -> str:
+    """Write a shape as torch does in messages: [2, 3]."""
+    return "[" + ", ".join(str(n) for n in shape) + "]"
+
+
+def freed(place: Any) -> RuntimeError:
+    """Build the error for a second backward, or for reading saved values after the first."""
+    text = (
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+        "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+        "you need to access saved tensors after calling backward."
+    )
+    if place is not None:
+        text += f"\nThe graph was freed by the backward called here:\n{place}"
+    return RuntimeError(text)
+
+
+def overwritten(value: Any, producer: Any, storage: Any, version: int, saved_at: str | None) -> RuntimeError:
+    """Build the error for a saved value that was changed in place."""
+    name = _TYPE_NAMES.get(getattr(value, "dtype", None).name if hasattr(value, "dtype") else "", "torch.Tensor")
+    shape = getattr(value, "shape", ())
+    text = (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{name} {sizes(shape)}]"
+    )
+    owner, slot = _owner(producer)
+    if owner is not None:
+        text += f", which is output {slot} of {owner},"
+    text += f" is at version {storage.version}; expected version {version} instead."
+    if saved_at is not None and storage.place is not None:
+        text += (
+            " Hint: the value was saved for the backward of this line:\n"
+            f"{saved_at}\nand overwritten by this one:\n{storage.place}\n"
+            "Replace the in-place operation (x = x + 1 instead of x.add_(1)), or save a clone()."
+        )
+    else:
+        text += (
+            " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True)."
+        )
+    return RuntimeError(text)
+
+
+def _owner(producer: Any) -> tuple[str | None, int]:
+    if producer is None:
+        return None, 0
+    if hasattr(producer, "node"):
+        return producer.node.name(), producer.index
+    if hasattr(producer, "pull_back"):
+        return producer.name(), 0
+    return None, 0
+
+
+def broadcast_error(a: Any, b: Any) -> RuntimeError:
+    """Build torch's error for two shapes that do not broadcast."""
+    offset_a, offset_b = len(a), len(b)
+    rank = max(len(a), len(b))
+    for i in range(1, rank + 1):
+        size_a = a[offset_a - i] if i <= offset_a else 1
+        size_b = b[offset_b - i] if i <= offset_b else 1
+        if size_a != size_b and size_a != 1 and size_b != 1:
+            return RuntimeError(
+                f"The size of tensor a ({size_a}) must match the size of tensor b ({size_b}) at non-singleton "
+                f"dimension {rank - i}\nHint: the shapes are {sizes(a)} and {sizes(b)}."
+            )
+    return RuntimeError(f"shapes {sizes(a)} and {sizes(b)} do not broadcast")
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """Make a dimension non-negative, with torch's error if it is out of range."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim

@@ -1,0 +1,466 @@
+"""The graph: a Node per recorded operation.
+
+Note [Edges]
+A node's `edges` say where the gradient of each input goes: None (nowhere), a Node (its only output), a Slot (one of
+several outputs), or a leaf Tensor itself. The graph thus owns its leaves and nothing points back: there are no cycles,
+and `AccumulateGrad` exists only as a face for `next_functions`.
+
+Note [Saved values]
+Rule 1. A value a rule reads is an attribute of the node, under the name the rule gives it. It is a raw array: no Tensor,
+        no graph. Its graph edge "as it was" is the node's edge for that input, or the node itself for an output.
+Rule 2. A Tensor gets its Storage (the version counter) only when somebody needs it. If it had one when it was saved, the
+        node's guard holds (storage, version). If it had none, it was at version 0, and the Storage it may get later is
+        registered with the node (or is found on the leaf) that its edge names.
+Rule 3. So an operation on fresh tensors pays nothing for the version check, and backward pays one look per edge.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from .. import _errors
+from .._core import primitive as core
+from .._core.arrays import LevelArray
+from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
+from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
+from .._places import Place, describe
+
+TORCH_NAMES = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+
+
+class NodeExtra:
+    """What few nodes have: hooks, a registered Storage, users' metadata, packed values."""
+
+    __slots__ = ("hooks", "metadata", "pre_hooks", "retained", "storage", "tensor_hooks", "traceback")
+
+    def __init__(self) -> None:
+        self.storage: Any = None
+        self.hooks: dict[int, Any] | None = None
+        self.pre_hooks: dict[int, Any] | None = None
+        self.tensor_hooks: dict[int, Any] | None = None  # slot -> ordered dict of hooks
+        self.retained: dict[int, Any] | None = None  # slot -> weak reference to the tensor
+        self.metadata: dict[Any, Any] | None = None
+        self.traceback: Any = None
+
+
+class Slot:
+    """One output of a node with several."""
+
+    __slots__ = ("index", "node", "storage")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+        self.storage: Any = None
+
+
+class InputFacts:
+    """Shape, dtype and levels of what a gradient flows back to."""
+
+    __slots__ = ("dtype", "levels", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, levels: frozenset[Any]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.levels = levels
+
+
+class Meta:
+    """Facts about inputs and outputs, for nodes whose gradients need more than the rule gives."""
+
+    __slots__ = ("complex", "inputs", "out_levels", "outputs")
+
+    def __init__(self, inputs: tuple[InputFacts | None, ...], out_levels: frozenset[Any], is_complex: bool) -> None:
+        self.inputs = inputs
+        self.out_levels = out_levels
+        self.complex = is_complex
+        self.outputs: tuple[InputFacts, ...] = ()
+
+
+class Freed:
+    """The guard of a node whose saved values are gone."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Place | None) -> None:
+        self.place = place
+
+
+class Packed:
+    """A saved value in the hands of saved-tensor hooks."""
+
+    __slots__ = ("unpack", "value")
+
+    def __init__(self, value: Any, unpack: Any) -> None:
+        self.value = value
+        self.unpack = unpack
+
+
+class Guard:
+    """Versions of saved values whose tensor had a Storage, and values given to saved-tensor hooks."""
+
+    __slots__ = ("packed", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[str, Any] = {}  # name -> (storage, version) or list of them
+        self.packed: dict[str, Any] = {}
+
+
+class Node:
+    """A recorded operation. See Note [Edges] and Note [Saved values]."""
+
+    __slots__ = ("__weakref__", "code", "edges", "extra", "guard", "lasti", "meta", "seq")
+
+    # Of the class of a primitive, see `node_class`.
+    primitive: Primitive | None = None
+    rules: tuple[Any, ...] = ()
+    array_names: tuple[str, ...] = ()  # saved arrays, in the order of inputs, then "out"
+    static_names: tuple[str, ...] = ()
+    input_of: dict[str, int] = {}  # noqa: RUF012 - replaced by every subclass
+    num_outputs = 1
+    runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
+
+    edges: tuple[Any, ...]
+    seq: int
+    code: Any
+    lasti: int
+    meta: Meta | None
+    guard: Any
+    extra: NodeExtra | None
+
+    # ---- torch's face ----
+    def name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(face_of(edge) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        extra = self.need_extra()
+        if extra.metadata is None:
+            extra.metadata = {}
+        return extra.metadata
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    def need_extra(self) -> NodeExtra:
+        if self.extra is None:
+            self.extra = NodeExtra()
+        return self.extra
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after this node ran; it may return new grad_inputs."""
+        from ..autograd.graph import RemovableHandle
+
+        extra = self.need_extra()
+        extra.hooks = {} if extra.hooks is None else extra.hooks
+        return RemovableHandle.add(extra.hooks, hook)
+
+    def register_prehook(self, hook: Any) -> Any:
+        """Call `hook(grad_outputs)` before this node runs; it may return new grad_outputs."""
+        from ..autograd.graph import RemovableHandle
+
+        extra = self.need_extra()
+        extra.pre_hooks = {} if extra.pre_hooks is None else extra.pre_hooks
+        return RemovableHandle.add(extra.pre_hooks, hook)
+
+    def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
+        self.need_extra().pre_hooks = hooks
+
+    def __call__(self, *grads: Any) -> Any:
+        """Apply the backward of this one node to Tensors."""
+        from ..autograd.engine import call_node
+
+        return call_node(self, grads)
+
+    # ---- places ----
+    def place(self) -> str | None:
+        return None if self.code is None else describe(self.code, self.lasti)
+
+    def record_place(self, depth: int) -> None:
+        frame = sys._getframe(depth)
+        self.code = frame.f_code
+        self.lasti = frame.f_lasti
+
+    # ---- saved values ----
+    def storage_now(self, name: str) -> Any:
+        """Return the Storage that a value saved without one may have got since. See Note [Saved values]."""
+        if name == "out":
+            return None if self.extra is None else self.extra.storage
+        edge = self.edges[self.input_of[name]]
+        if edge is None:
+            return None
+        if isinstance(edge, Node):
+            return None if edge.extra is None else edge.extra.storage
+        return edge.storage if type(edge) is Slot else edge._storage
+
+    def check_saved(self) -> None:
+        """Raise torch's errors if saved values were freed or overwritten."""
+        guard = self.guard
+        if guard is not None and type(guard) is Freed:
+            raise _errors.freed(guard.place)
+        versions = () if guard is None else guard.versions
+        for name in self.array_names:
+            if getattr(self, name) is None:
+                continue
+            if name in versions:
+                entries = versions[name]
+                for storage, version in entries if isinstance(entries, list) else (entries,):
+                    if storage is not None and storage.version != version:
+                        self._raise_overwritten(name, storage, version)
+            else:
+                storage = self.storage_now(name)
+                if storage is not None and storage.version != 0:
+                    self._raise_overwritten(name, storage, 0)
+
+    def _raise_overwritten(self, name: str, storage: Any, version: int) -> None:
+        value = getattr(self, name)
+        producer: Any = self if name == "out" else self.edges[self.input_of[name]]
+        raise _errors.overwritten(value, producer, storage, version, self.place())
+
+    def values(self, graph: bool) -> Any:
+        """Return what the rules read: this node itself, or its saved values as Tensors or unpacked by hooks."""
+        guard = self.guard
+        if not graph and (guard is None or (type(guard) is Guard and not guard.packed)):
+            return self
+        if type(guard) is Freed:
+            raise _errors.freed(guard.place)
+        values = SimpleNamespace()
+        for name in self.static_names:
+            setattr(values, name, getattr(self, name))
+        for name in self.array_names:
+            value = self.saved_tensor(name)
+            if not graph and value is not None:
+                value = tuple(v._array for v in value) if isinstance(value, tuple) else value._array
+            setattr(values, name, value)
+        return values
+
+    def saved_tensor(self, name: str) -> Any:
+        """Return a saved value as a Tensor that stands where it stood in the graph."""
+        guard = self.guard
+        if type(guard) is Freed:
+            raise _errors.freed(guard.place)
+        if guard is not None and name in guard.packed:
+            packed = guard.packed[name]
+            if isinstance(packed, tuple):
+                return tuple(p if p is None else self._unpack(p, name) for p in packed)
+            return self._unpack(packed, name)
+        value = getattr(self, name)
+        if value is None or isinstance(value, (int, float, complex, bool)):
+            return value
+        if name == "out":
+            if isinstance(value, tuple):
+                return tuple(wrap(v, Slot(self, i), None) for i, v in enumerate(value))
+            storage = self._stored(name)
+            return wrap(value, self, storage)
+        if isinstance(value, tuple):
+            return tuple(wrap(v, None, None) for v in value)
+        edge = self.edges[self.input_of[name]]
+        if edge is not None and isinstance(edge, core.tensor_type):  # type: ignore[arg-type]
+            return edge if edge._array is value else wrap_leaf_alias(edge, value)
+        return wrap(value, edge, self._stored(name))
+
+    def _stored(self, name: str) -> Any:
+        if self.guard is not None and name in self.guard.versions:
+            entry = self.guard.versions[name]
+            return entry[0] if isinstance(entry, tuple) else None
+        return self.storage_now(name)
+
+    def _unpack(self, packed: Packed, name: str) -> Any:
+        tensor = packed.unpack(packed.value)
+        if not isinstance(tensor, core.tensor_type):  # type: ignore[arg-type]
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
+            )
+        edge = self if name == "out" else self.edges[self.input_of[name]]
+        if edge is not None and isinstance(edge, core.tensor_type):  # type: ignore[arg-type]
+            return wrap_leaf_alias(edge, tensor._array)
+        return wrap(tensor._array, edge, tensor._storage)
+
+    def release(self, place: Place | None) -> None:
+        """Let go of saved values; a later use says where that happened."""
+        if self.array_names and type(self.guard) is not Freed:
+            for name in self.array_names:
+                setattr(self, name, None)
+            self.guard = Freed(place)
+
+    # ---- the backward of a primitive ----
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
+        if self.array_names:
+            self.check_saved()
+        values = self.values(graph)
+        meta = self.meta
+        xp = vocabulary if graph or (meta is not None and meta.out_levels) else gradient_namespace(g)
+        primitive = self.primitive
+        if primitive.group_rule is not None:  # type: ignore[union-attr]
+            values = _with_needed(self, values)
+            return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
+        conjugated = meta is not None and meta.complex and primitive.kind == ELEMENTWISE  # type: ignore[union-attr]
+        if conjugated:
+            g = xp.conj(g)
+        grads = []
+        for edge, rule in zip(self.edges, self.rules, strict=False):
+            if edge is None or rule is None:
+                grads.append(None)
+                continue
+            grad = rule.call(xp, g, values)
+            if conjugated and grad is not None:
+                grad = (vocabulary if xp is vocabulary else gradient_namespace(grad)).conj(grad)
+            grads.append(grad)
+        return grads
+
+
+def _with_needed(node: Node, values: Any) -> Any:
+    read = SimpleNamespace(needed=tuple(edge is not None for edge in node.edges))
+    for name in node.primitive.group_rule.names:  # type: ignore[union-attr]
+        if name != "needed":
+            setattr(read, name, getattr(values, name))
+    return read
+
+
+def gradient_namespace(g: Any) -> Any:
+    """Choose `xp` by the gradient alone; right where the saved values are raw."""
+    if type(g) is tuple:
+        g = next((part for part in g if part is not None), None)
+    if type(g) in _NUMPY_TYPES or g is None:
+        return numpy_namespace
+    if isinstance(g, LevelArray) or isinstance(g, core.tensor_type):  # type: ignore[arg-type]
+        return vocabulary
+    return cupy_namespace()
+
+
+def face_of(edge: Any) -> tuple[Any, int]:
+    """Return an edge as torch shows it in `next_functions`."""
+    if edge is None:
+        return (None, 0)
+    if isinstance(edge, Node):
+        return (edge, 0)
+    if type(edge) is Slot:
+        return (edge.node, edge.index)
+    return (accumulator_of(edge), 0)
+
+
+# ---- node classes of primitives ----
+_classes: dict[tuple[str, str], type[Node]] = {}
+
+
+def default_node_name(torch_name: str) -> str:
+    """Return torch's class name for an operation: log_softmax -> LogSoftmaxBackward0."""
+    return "".join(part.capitalize() for part in torch_name.split("_") if part) + "Backward0"
+
+
+def node_class(primitive: Primitive, name: str | None = None) -> type[Node]:
+    """Return the Node class of a primitive under a torch name, made on first use."""
+    name = name or default_node_name(primitive.torch)
+    key = (primitive.name, name)
+    found = _classes.get(key)
+    if found is None:
+        found = _classes[key] = _make_node_class(primitive, name)
+    return found
+
+
+def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
+    rules = tuple(primitive.rules.get(i) for i in primitive.inputs)
+    every = [r for r in (*rules, primitive.group_rule) if r is not None]
+    names = dict.fromkeys(n for rule in every for n in rule.names if n != "needed")
+    arrays = tuple(n for n in (*primitive.inputs, "out") if n in names)
+    statics = tuple(n for n in names if n not in arrays)
+    slots = {"x", "y", "z", "out"} | set(names) if primitive.kind == ELEMENTWISE else set(names)
+    if primitive.outputs != 1 or primitive.variadic:
+        slots |= {"num_outputs"}
+    body: dict[str, Any] = {
+        "__slots__": tuple(sorted(slots)),
+        "primitive": primitive,
+        "rules": rules,
+        "array_names": arrays,
+        "static_names": statics,
+        "input_of": {n: i for i, n in enumerate(primitive.inputs)},
+        "readers": {
+            n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names
+        },
+    }
+    from .saved_names import SAVED_NAMES
+
+    shown = SAVED_NAMES.get(name)
+    if shown is None:
+        shown = {primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")}
+    for torch_name, ours in shown.items():
+        body[f"_saved_{torch_name}"] = _saved_property(ours)
+        if ours in arrays:
+            body[f"_raw_saved_{torch_name}"] = _raw_saved_property(ours)
+    return type(name, (Node,), body)
+
+
+def _saved_property(name: Any) -> property:
+    def read(self: Node) -> Any:
+        if callable(name):
+            return name(self)
+        if name in self.array_names:
+            if type(self.guard) is Freed:
+                raise _errors.freed(self.guard.place)
+            if getattr(self, name, None) is not None:
+                self.check_saved()
+            return self.saved_tensor(name)
+        return getattr(self, name)
+
+    return property(read)
+
+
+class SavedTensor:
+    """torch's `_raw_saved_*`: a saved value on which hooks can be registered."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node = node
+        self._name = name
+
+    @property
+    def data(self) -> Any:
+        return self._node.saved_tensor(self._name)
+
+    def register_hooks(self, pack: Any, unpack: Any) -> None:
+        """Hand the saved value to `pack` now and to `unpack` when it is read."""
+        tensor = self._node.saved_tensor(self._name)
+        if self._node.guard is None:
+            self._node.guard = Guard()
+        self._node.guard.packed[self._name] = pack_value(tensor, pack, unpack)
+
+
+def _raw_saved_property(name: str) -> property:
+    return property(lambda self: SavedTensor(self, name))
+
+
+def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
+    """Give a tensor to a pack hook, which must leave it as it is."""
+    from .._modes import using
+
+    before = tensor._version
+    with using(grad=False, saved_hooks=()):
+        value = pack(tensor)
+    if tensor._version != before:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
+        )
+    return Packed(value, unpack)
+
+
+# ---- installed by the tensor layer ----
+wrap: Any = None
+wrap_leaf_alias: Any = None
+accumulator_of: Any = None
+
+
+def install(**functions: Any) -> None:
+    """Receive the functions of the tensor layer that nodes need."""
+    globals().update(functions)

@@ -1,0 +1,5 @@
+"""The operations, declared: importing this package fills the table of primitives."""
+
+from . import elementwise, index, levels, linalg, reduce, shape
+
+__all__ = ["elementwise", "index", "levels", "linalg", "reduce", "shape"]

@@ -1,0 +1,150 @@
+"""Elementwise operations: each line is the operation's differential. See Note [An elementwise rule is the differential]."""
+
+from __future__ import annotations
+
+import math
+
+from .._core.primitive import elementwise
+
+# ---- arithmetic ----
+add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
+subtract = elementwise("subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g)
+multiply = elementwise("multiply", torch="mul", dx=lambda xp, g, y: g * y, dy=lambda xp, g, x: g * x)
+divide = elementwise(
+    "divide",
+    torch="div",
+    dx=lambda xp, g, y: g / y,
+    dy=lambda xp, g, x, y: -g * ((x / y) / y),  # torch's order: (x/y)/y keeps large y from overflowing y*y
+)
+negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g)
+reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
+square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2))
+remainder = elementwise(
+    "remainder", dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y), inputs=("x", "y")
+)
+floor_divide = elementwise("floor_divide", inputs=("x", "y"))
+fmod = elementwise("fmod", dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.trunc(x / y))
+
+
+def _power_dx(xp, g, x, y):
+    # y == 0: zero even where x ** (y - 1) is infinite
+    return xp.where(xp.equal(y, 0), xp.zeros_like(g), g * (y * x ** (y - 1)))
+
+
+def _power_dy(xp, g, x, y, out):
+    # x == 0 with y >= 0: the limit is zero, where log(x) is infinite
+    flat = xp.logical_and(xp.equal(x, 0), xp.greater_equal(xp.real(y), 0))
+    return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(xp.where(flat, xp.ones_like(x), x))))
+
+
+power = elementwise("power", torch="pow", dx=_power_dx, dy=_power_dy)
+power_scalar = elementwise(
+    "power_scalar",
+    torch="pow",
+    statics=("exponent",),
+    implementation=lambda xp, x, *, exponent: xp.power(x, exponent) if exponent != 2 else x * x,
+    dx=lambda xp, g, x, exponent: (
+        xp.zeros_like(g * x) if exponent == 0 else g * (exponent * xp.power_scalar(x, exponent=exponent - 1))
+    ),
+)
+
+# ---- exponentials and roots ----
+exp = elementwise("exp", dx=lambda xp, g, out: g * out)
+expm1 = elementwise("expm1", dx=lambda xp, g, out: g * (out + 1))
+log = elementwise("log", dx=lambda xp, g, x: g / x)
+log1p = elementwise("log1p", dx=lambda xp, g, x: g / (x + 1))
+log2 = elementwise("log2", dx=lambda xp, g, x: g / (x * math.log(2)))
+log10 = elementwise("log10", dx=lambda xp, g, x: g / (x * math.log(10)))
+sqrt = elementwise("sqrt", dx=lambda xp, g, out: g / (2 * out))
+rsqrt = elementwise("rsqrt", dx=lambda xp, g, out: -0.5 * g * xp.power_scalar(out, exponent=3))
+
+# ---- trigonometry ----
+sin = elementwise("sin", dx=lambda xp, g, x: g * xp.cos(x))
+cos = elementwise("cos", dx=lambda xp, g, x: g * -xp.sin(x))
+tan = elementwise("tan", dx=lambda xp, g, out: g * (1 + out * out))
+sinh = elementwise("sinh", dx=lambda xp, g, x: g * xp.cosh(x))
+cosh = elementwise("cosh", dx=lambda xp, g, x: g * xp.sinh(x))
+tanh = elementwise("tanh", dx=lambda xp, g, out: g * (1 - out * out))
+arcsin = elementwise("arcsin", torch="asin", dx=lambda xp, g, x: g * xp.rsqrt(1 - x * x))
+arccos = elementwise("arccos", torch="acos", dx=lambda xp, g, x: g * -xp.rsqrt(1 - x * x))
+arctan = elementwise("arctan", torch="atan", dx=lambda xp, g, x: g / (x * x + 1))
+arctan2 = elementwise(
+    "arctan2",
+    torch="atan2",
+    dx=lambda xp, g, x, y: g * (y / (x * x + y * y)),
+    dy=lambda xp, g, x, y: g * (-x / (x * x + y * y)),
+)
+
+# ---- activations ----
+sigmoid = elementwise("sigmoid", dx=lambda xp, g, out: g * ((1 - out) * out))
+relu = elementwise("relu", dx=lambda xp, g, out: xp.where(xp.greater(out, 0), g, 0))  # 0 at 0, as torch
+erf = elementwise("erf", dx=lambda xp, g, x: (2 / math.sqrt(math.pi)) * xp.exp(-(x * x)) * g)
+log_sigmoid = elementwise("log_sigmoid", torch="log_sigmoid", dx=lambda xp, g, x: g * xp.sigmoid(-x))
+softplus = elementwise("softplus", dx=lambda xp, g, x: g * xp.sigmoid(x))
+
+# ---- size and sign ----
+abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0, as torch
+sgn = elementwise("sgn", dx=lambda xp, g: xp.zeros_like(g))
+sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g))
+floor = elementwise("floor", dx=lambda xp, g: xp.zeros_like(g))
+ceil = elementwise("ceil", dx=lambda xp, g: xp.zeros_like(g))
+trunc = elementwise("trunc", dx=lambda xp, g: xp.zeros_like(g))
+round_ = elementwise("round", dx=lambda xp, g: xp.zeros_like(g), statics=("decimals",))
+
+# ---- complex numbers ----
+conj = elementwise("conj", torch="_conj", dx=lambda xp, g: xp.conj(g))
+real = elementwise("real", dx=lambda xp, g: g)
+imag = elementwise("imag", dx=lambda xp, g: g * -1j)
+complex_ = elementwise("complex", dx=lambda xp, g: g, dy=lambda xp, g: g * 1j)
+
+# ---- choice; ties give half to each, NaN passes the gradient, as torch ----
+maximum = elementwise(
+    "maximum",
+    dx=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.less(x, y), 0, g)),
+    dy=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.greater(x, y), 0, g)),
+)
+minimum = elementwise(
+    "minimum",
+    dx=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.greater(x, y), 0, g)),
+    dy=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.less(x, y), 0, g)),
+)
+where = elementwise(
+    "where",
+    inputs=("x", "y", "z"),
+    dy=lambda xp, g, x: xp.where(x, g, 0),
+    dz=lambda xp, g, x: xp.where(x, 0, g),
+    saved_as={"x": "condition"},
+)
+clip = elementwise(
+    "clip",
+    torch="clamp",
+    statics=("low", "high"),
+    implementation=lambda xp, x, *, low, high: _clip(xp, x, low, high),
+    dx=lambda xp, g, x, low, high: xp.where(_inside(xp, x, low, high), g, 0),
+)
+
+
+def _clip(xp, x, low, high):
+    out = x if low is None else xp.maximum(x, low)
+    return out if high is None else xp.minimum(out, high)
+
+
+def _inside(xp, x, low, high):
+    # the bounds themselves pass the gradient; NaN passes nothing below but torch keeps it, so compare by "not outside"
+    inside = True
+    if low is not None:
+        inside = xp.greater_equal(x, low)
+    if high is not None:
+        below = xp.less_equal(x, high)
+        inside = below if inside is True else xp.logical_and(inside, below)
+    return xp.logical_or(inside, xp.isnan(x)) if inside is not True else xp.isfinite(x) | True
+
+
+# ---- no derivative ----
+for _name in """equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+bitwise_and bitwise_or bitwise_xor""".split():
+    elementwise(_name, inputs=("x", "y"))
+for _name in "logical_not invert isnan isinf isfinite".split():
+    elementwise(_name, inputs=("x",))
+zeros_like = elementwise("zeros_like", implementation=lambda xp, x: xp.module.zeros_like(x), inputs=("x",))
+ones_like = elementwise("ones_like", implementation=lambda xp, x: xp.module.ones_like(x), inputs=("x",))

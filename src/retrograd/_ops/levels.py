@@ -1,0 +1,102 @@
+"""Entering and leaving the array types of transforms, as operations with derivatives.
+
+Note [Entering and leaving]
+For batches the two are each other's vjp. For duals, cotangents are paired by the eps-coefficient of the product: the
+cotangent of a dual is a dual, the seed of a tangent output is 1 + 0 eps, of a primal output 0 + 1 eps, and entering
+hands the eps-part to the primal input and the plain part to the tangent input. Every ordinary vjp rule, run in dual
+arithmetic, is then the right reverse-over-forward rule.
+All of these are linear, so an array of a higher level is treated part by part, and a lower one is data.
+"""
+
+from __future__ import annotations
+
+from .._core.arrays import Batched, Dual, LevelArray
+from .._core.primitive import LINEAR, Primitive, front, vocabulary
+
+
+class LevelPrimitive(Primitive):
+    """An operation on one level: other array types are looked through, and the rules settle levels themselves."""
+
+    def __init__(self, name, inputs, statics, on_array):
+        super().__init__(name, LINEAR, inputs, statics)
+        self.on_array = on_array
+
+    def bind(self, args, params):
+        level = params["level"]
+        above = [a for a in args if isinstance(a, LevelArray) and a.level.number > level.number]
+        if not above:
+            return self.on_array(*args, **params)
+        outer = max((a.level for a in above), key=lambda one: one.number)
+        if isinstance(next(a for a in above if a.level is outer), Dual):
+            mine = [isinstance(a, Dual) and a.level is outer for a in args]
+            primal = self.bind([a.primal if m else a for a, m in zip(args, mine, strict=True)], params)
+            if all(a.tangent is None for a, m in zip(args, mine, strict=True) if m):
+                return primal
+            parts = [
+                (vocabulary.zeros_like(a) if not m else vocabulary.zeros_like(a.primal) if a.tangent is None else a.tangent)
+                for a, m in zip(args, mine, strict=True)
+            ]
+            return Dual(outer, primal, self.bind(parts, params))
+        mine = [isinstance(a, Batched) and a.level is outer for a in args]
+        inner = [front(a.array if m else a, m, outer.size) for a, m in zip(args, mine, strict=True)]
+        if "axis" in params:
+            params = params | {"axis": params["axis"] + 1}
+        return Batched(outer, self.bind(inner, params))
+
+
+def _move(array, source, target):
+    order = [i for i in range(array.ndim) if i != source]
+    order.insert(target, source)
+    if order == list(range(array.ndim)):
+        return array
+    return vocabulary.permute_dims(array, axes=tuple(order))
+
+
+def _enter(x, *, level, axis):
+    return Batched(level, _move(x, axis, 0))
+
+
+def _leave(x, *, level, axis):
+    inside = isinstance(x, Batched) and x.level is level
+    return _move(x.array if inside else front(x, False, level.size), 0, axis)
+
+
+def _total(x, *, level):
+    if isinstance(x, Batched) and x.level is level:
+        return vocabulary.sum(x.array, axis=(0,), keepdims=False)
+    return x * level.size
+
+
+def _plain(x, *, level):
+    return x.primal if isinstance(x, Dual) and x.level is level else x
+
+
+def _eps(x, *, level):
+    if isinstance(x, Dual) and x.level is level:
+        return vocabulary.zeros_like(x.primal) if x.tangent is None else x.tangent
+    return vocabulary.zeros_like(x)
+
+
+enter_batch = LevelPrimitive("enter_batch", ("x",), ("level", "axis"), _enter)
+leave_batch = LevelPrimitive("leave_batch", ("x",), ("level", "axis"), _leave)
+sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total)
+enter_dual = LevelPrimitive("enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y))
+dual_plain = LevelPrimitive("dual_plain", ("x",), ("level",), _plain)
+dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps)
+times_eps = LevelPrimitive(
+    "times_eps", ("x",), ("level",), lambda x, *, level: Dual(level, vocabulary.zeros_like(x), x)
+)
+
+enter_batch.vjp("x")(lambda xp, g, level, axis: vocabulary.leave_batch(g, level=level, axis=axis))
+leave_batch.vjp("x")(lambda xp, g, level, axis: vocabulary.enter_batch(g, level=level, axis=axis))
+sum_level.vjp("x")(lambda xp, g: g)
+enter_dual.vjp("x")(lambda xp, g, level: vocabulary.dual_eps(g, level=level))
+enter_dual.vjp("y")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
+dual_plain.vjp("x")(lambda xp, g, level: vocabulary.times_eps(g, level=level))
+dual_eps.vjp("x")(lambda xp, g: g)
+times_eps.vjp("x")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
+
+
+def remove_level(g, level):
+    """Drop a level that a gradient's input does not have: sum over the batch, or take the eps-part."""
+    return vocabulary.sum_level(g, level=level) if level.kind == "vmap" else vocabulary.dual_eps(g, level=level)

@@ -1,0 +1,240 @@
+"""Shape: linear operations that move values without changing them."""
+
+from __future__ import annotations
+
+from .._core.primitive import elementwise, front, linear, vocabulary
+
+
+def _axis(axis, ndim):
+    return axis + ndim if axis < 0 else axis
+
+
+@linear(torch="view")
+def reshape(xp, x, *, shape):
+    return xp.reshape(x, shape)
+
+
+@reshape.vjp("x")
+def reshape_dx(xp, g, x_shape):
+    return xp.reshape(g, shape=x_shape)
+
+
+@reshape.batch
+def reshape_batch(call, args, batched, size, *, shape):
+    return call(args[0], shape=(size, *shape))
+
+
+@linear(torch="permute")
+def permute_dims(xp, x, *, axes):
+    return xp.permute_dims(x, axes=axes)
+
+
+@permute_dims.vjp("x")
+def permute_dims_dx(xp, g, axes):
+    back = [0] * len(axes)
+    for i, axis in enumerate(axes):
+        back[axis] = i
+    return xp.permute_dims(g, axes=tuple(back))
+
+
+@permute_dims.batch
+def permute_dims_batch(call, args, batched, size, *, axes):
+    return call(args[0], axes=(0, *(axis + 1 for axis in axes)))
+
+
+@linear(torch="expand")
+def broadcast_to(xp, x, *, shape):
+    return xp.broadcast_to(x, shape)
+
+
+@broadcast_to.vjp("x")
+def broadcast_to_dx(xp, g, x_shape):
+    return xp.sum_to(g, shape=x_shape)
+
+
+@broadcast_to.batch
+def broadcast_to_batch(call, args, batched, size, *, shape):
+    (x,) = args
+    lead = len(shape) - (x.ndim - 1)
+    x = vocabulary.reshape(x, shape=(size, *(1,) * lead, *x.shape[1:]))
+    return call(x, shape=(size, *shape))
+
+
+@linear
+def sum_to(xp, x, *, shape):
+    return xp.sum_to(x, shape=shape)
+
+
+@sum_to.vjp("x")
+def sum_to_dx(xp, g, x_shape):
+    return xp.broadcast_to(g, shape=x_shape)
+
+
+@sum_to.batch
+def sum_to_batch(call, args, batched, size, *, shape):
+    (x,) = args
+    lead = x.ndim - 1 - len(shape)
+    if lead:
+        x = vocabulary.sum(x, axis=tuple(range(1, 1 + lead)), keepdims=False)
+    return call(x, shape=(size, *shape))
+
+
+@linear(torch="unsqueeze")
+def expand_dims(xp, x, *, axis):
+    return xp.expand_dims(x, axis)
+
+
+@expand_dims.vjp("x")
+def expand_dims_dx(xp, g, x_shape):
+    return xp.reshape(g, shape=x_shape)
+
+
+@expand_dims.batch
+def expand_dims_batch(call, args, batched, size, *, axis):
+    return call(args[0], axis=_axis(axis, args[0].ndim) + 1)
+
+
+@linear
+def squeeze(xp, x, *, axis):
+    return xp.squeeze(x, axis)
+
+
+@squeeze.vjp("x")
+def squeeze_dx(xp, g, x_shape):
+    return xp.reshape(g, shape=x_shape)
+
+
+@squeeze.batch
+def squeeze_batch(call, args, batched, size, *, axis):
+    ndim = args[0].ndim - 1
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return call(args[0], axis=tuple(_axis(a, ndim) + 1 for a in axes))
+
+
+@linear
+def flip(xp, x, *, axis):
+    return xp.flip(x, axis).copy()  # a view in NumPy, a copy in torch
+
+
+@flip.vjp("x")
+def flip_dx(xp, g, axis):
+    return xp.flip(g, axis=axis)
+
+
+@flip.batch
+def flip_batch(call, args, batched, size, *, axis):
+    return call(args[0], axis=tuple(a + 1 for a in axis))
+
+
+@linear(torch="cat")
+def concat(xp, *arrays, axis):
+    return xp.concat(*arrays, axis=axis)
+
+
+@concat.vjp("arrays")
+def concat_dx(xp, g, needed, arrays_shape, axis):
+    grads, start = [], 0
+    for need, shape in zip(needed, arrays_shape, strict=True):
+        stop = start + shape[axis]
+        index = (slice(None),) * axis + (slice(start, stop),)
+        grads.append(xp.getitem(g, index=index) if need else None)
+        start = stop
+    return tuple(grads)
+
+
+@concat.batch
+def concat_batch(call, args, batched, size, *, axis):
+    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+
+
+@linear(torch="_to_copy")
+def astype(xp, x, *, dtype):
+    return xp.astype(x, dtype=dtype)
+
+
+@astype.vjp("x")
+def astype_dx(xp, g):
+    return g  # the edge brings it back to the input's dtype
+
+
+@astype.batch
+def astype_batch(call, args, batched, size, *, dtype):
+    return call(args[0], dtype=dtype)
+
+
+copy = elementwise("copy", torch="clone", dx=lambda xp, g: g)
+alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...] if x.ndim else x)
+
+
+@linear
+def triangle(xp, x, *, upper, k):
+    return xp.triangle(x, upper=upper, k=k)
+
+
+@triangle.vjp("x")
+def triangle_dx(xp, g, upper, k):
+    return xp.triangle(g, upper=upper, k=k)
+
+
+@triangle.batch
+def triangle_batch(call, args, batched, size, *, upper, k):
+    return call(args[0], upper=upper, k=k)
+
+
+@linear
+def stack(xp, *arrays, axis):
+    return xp.concat(*[xp.expand_dims(a, axis) for a in arrays], axis=axis)
+
+
+@stack.vjp("arrays")
+def stack_dx(xp, g, needed, axis):
+    index = (slice(None),) * axis
+    return tuple(xp.getitem(g, index=(*index, k)) if need else None for k, need in enumerate(needed))
+
+
+@stack.batch
+def stack_batch(call, args, batched, size, *, axis):
+    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+
+
+@linear
+def diagonal(xp, x, *, offset, axis1, axis2):
+    out = xp.module.diagonal(x, offset, axis1, axis2)
+    if out.flags.writeable is False and x.flags.writeable:
+        out.flags.writeable = True  # NumPy's caution; torch's diagonal is a writable view
+    return out
+
+
+@diagonal.vjp("x")
+def diagonal_dx(xp, g, x_shape, offset, axis1, axis2):
+    return xp.put_diagonal(g, shape=x_shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@diagonal.batch
+def diagonal_batch(call, args, batched, size, *, offset, axis1, axis2):
+    return call(args[0], offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
+
+
+@linear
+def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
+    return xp.put_diagonal(g, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@put_diagonal.vjp("g")
+def put_diagonal_dg(xp, g, offset, axis1, axis2):
+    return xp.diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@put_diagonal.batch
+def put_diagonal_batch(call, args, batched, size, *, shape, offset, axis1, axis2):
+    return call(args[0], shape=(size, *shape), offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
+
+
+# ---- what in-place writes record: the old value gets no gradient ----
+forget = elementwise("forget", implementation=lambda xp, x: x, dx=lambda xp, g: xp.zeros_like(g))
+overwrite = elementwise(
+    "overwrite",
+    implementation=lambda xp, x, y: xp.where(True, y, x).astype(x.dtype, copy=False),
+    dx=lambda xp, g: xp.zeros_like(g),
+    dy=lambda xp, g: g,
+)

@@ -1,0 +1,52 @@
+"""Places: where in the user's program an operation was called.
+
+A place is a code object and an instruction offset: no frame is kept alive, and the line is looked up only when an
+error is written.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Place:
+    """A code object and an instruction offset in it."""
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code = code
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return describe(self.code, self.offset)
+
+
+def user_place(depth: int = 1) -> Place | None:
+    """Return the nearest caller outside this package; for paths that are slow anyway."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
+        frame = frame.f_back
+    return None if frame is None else Place(frame.f_code, frame.f_lasti)
+
+
+def line_of(code: CodeType, offset: int) -> int:
+    """Return the line of the instruction at `offset`."""
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number is not None:
+            return number
+    return line
+
+
+def describe(code: CodeType, offset: int) -> str:
+    """Write a place as Python's tracebacks do: file, line, function and the source line."""
+    line = line_of(code, offset)
+    text = f'  File "{code.co_filename}", line {line}, in {code.co_name}'
+    source = linecache.getline(code.co_filename, line).strip()
+    return f"{text}\n    {source}" if source else text

@@ -1,0 +1,185 @@
+"""Keep torch's CPU generator: mt19937, its seeding and its state bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+DEFAULT_SEED = 67280421310721
+
+_WORDS_PER_STATE = 624
+_INT64_MIN = -(1 << 63)
+
+# torch's get_rng_state layout: a legacy struct whose dead fields are zero, then the float cache.
+_STATE = np.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),
+        ("seeded", "<i4"),
+        ("next", "<u8"),
+        ("words", "<u8", _WORDS_PER_STATE),
+        ("normal_x", "<f8"),
+        ("normal_y", "<f8"),
+        ("normal_rho", "<f8"),
+        ("normal_is_valid", "<i4"),
+        ("legacy_padding", "<i4"),
+        ("next_float_normal", "<f4"),
+        ("next_float_normal_is_valid", "?"),
+    ],
+    align=True,
+)
+
+
+class Mt19937:
+    """Produce the 32-bit words of one mt19937 stream."""
+
+    def __init__(self, seed: int) -> None:
+        """Start at `seed`."""
+        self._bits = np.random.MT19937(0)
+        self.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Seed the state from the low 32 bits of `seed`."""
+        np.random.RandomState(self._bits).seed(seed & 0xFFFFFFFF)
+        # torch tells a seeded state from an exhausted one: its cursor is at 0 instead of at the end.
+        self._untouched = True
+
+    def words(self, count: int) -> Array:
+        """Return the next `count` words, each widened to uint64."""
+        if count:
+            self._untouched = False
+        words: Array = self._bits.random_raw(count)
+        return words
+
+    def save(self, record: Any) -> None:
+        """Write the state and the cursor into a record of torch's layout."""
+        state: Any = self._bits.state["state"]
+        cursor = int(state["pos"])
+        record["words"] = state["key"]
+        record["next"] = 0 if self._untouched else cursor
+        record["left"] = 1 if self._untouched else _WORDS_PER_STATE + 1 - cursor
+        record["seeded"] = 1
+
+    def load(self, record: Any) -> None:
+        """Read the state and the cursor from a record of torch's layout."""
+        cursor, left = int(record["next"]), int(record["left"])
+        untouched = cursor == 0 and left == 1
+        consistent = 0 < cursor <= _WORDS_PER_STATE and cursor + left == _WORDS_PER_STATE + 1
+        if not (record["seeded"] and (untouched or consistent)):
+            raise RuntimeError("Invalid mt19937 state")
+        key = record["words"].astype(np.uint32)
+        position = _WORDS_PER_STATE if untouched else cursor
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
+        self._untouched = untouched
+
+
+class Generator:
+    """Hold one random stream with torch's seeding, state bytes and cached second normal."""
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        """Start the stream at `seed`."""
+        # Made on first use: NumPy imports its random package on first touch, which is slow.
+        self._made_engine: Mt19937 | None = None
+        self.next_normal: float | None = None
+        self._next_float_normal: float | None = None
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Restart the stream at `seed`, a value of either 64-bit integer type."""
+        if isinstance(seed, np.integer):
+            raise TypeError("an integer is required")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            kind = type(seed)
+            prefix = "numpy." if kind.__module__ == "numpy" else ""
+            raise RuntimeError(f"manual_seed expected a long, but got {prefix}{kind.__name__}")
+        if not _INT64_MIN <= seed < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
+        self._seed = int(seed) % (1 << 64)
+        if self._made_engine is not None:
+            self._made_engine.restart(self._seed)
+        self.next_normal = None
+        self._next_float_normal = None
+        return self
+
+    def seed(self) -> int:
+        """Restart the stream at a nondeterministic seed and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """Return the seed the stream was last started at."""
+        return self._seed
+
+    def get_state(self) -> Array:
+        """Return the state as the bytes of torch.get_rng_state()."""
+        record = np.zeros((), _STATE)
+        record["seed"] = self._seed
+        self._engine.save(record)
+        if self.next_normal is not None:
+            record["normal_y"] = self.next_normal
+            record["normal_is_valid"] = 1
+        if self._next_float_normal is not None:
+            record["next_float_normal"] = self._next_float_normal
+            record["next_float_normal_is_valid"] = True
+        return np.frombuffer(record.tobytes(), np.uint8).copy()
+
+    def set_state(self, state: Array) -> Generator:
+        """Continue from bytes made by get_state or by torch.get_rng_state()."""
+        if state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.size != _STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} "
+                f"but found the input RNG state size to be {state.size}"
+            )
+        record = np.frombuffer(state.tobytes(), _STATE)[0]
+        self._engine.load(record)
+        self._seed = int(record["seed"])
+        self.next_normal = float(record["normal_y"]) if record["normal_is_valid"] else None
+        float_is_valid = bool(record["next_float_normal_is_valid"])
+        self._next_float_normal = float(record["next_float_normal"]) if float_is_valid else None
+        return self
+
+    def clone_state(self) -> Generator:
+        """Return an independent generator at the same point of the same stream."""
+        return Generator().set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        """Refuse, as torch's CPU generator has no offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """Refuse, as torch's CPU generator has no offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    @property
+    def _engine(self) -> Mt19937:
+        if self._made_engine is None:
+            self._made_engine = Mt19937(self._seed)
+        return self._made_engine
+
+    def random32(self, count: int) -> Array:
+        """Return `count` uniform uint32 values."""
+        return self._engine.words(count).astype(np.uint32)
+
+    def random64(self, count: int) -> Array:
+        """Return `count` uniform uint64 values, the earlier word in the high half."""
+        words = self._engine.words(2 * count)
+        return (words[0::2] << np.uint64(32)) | words[1::2]
+
+    def unit_floats(self, count: int) -> Array:
+        """Return `count` float32 values uniform over the multiples of 2**-24 in [0, 1)."""
+        masked = self.random32(count) & np.uint32(0xFFFFFF)
+        return masked.view(np.int32).astype(np.float32) * np.float32(2.0**-24)
+
+    def unit_doubles(self, count: int) -> Array:
+        """Return `count` float64 values uniform over the multiples of 2**-53 in [0, 1)."""
+        masked = self.random64(count) & np.uint64((1 << 53) - 1)
+        return masked.view(np.int64).astype(np.float64) * 2.0**-53

@@ -1,0 +1,271 @@
+"""torch.autograd: backward, grad, custom functions, modes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._modes import current_mode
+from .._places import user_place
+from ..tensor import _base
+from ..tensor._base import LEAF, wrap
+from ..tensor._tensor import Tensor
+from . import engine, forward_ad, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .graph import GradientEdge, edge_from
+
+Variable = Tensor
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "forward_ad",
+    "grad",
+    "grad_mode",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
+
+
+def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) -> list[Any]:
+    """Check given gradients, and make ones for scalars without."""
+    made = []
+    for i, (out, seed) in enumerate(zip(outputs, seeds, strict=True)):
+        if isinstance(out, GradientEdge):
+            made.append(seed if seed is not None else wrap(np.ones((), np.float32)))
+            continue
+        array = out._array
+        if seed is None:
+            if out._edge is not None:
+                if array.size != 1:
+                    raise RuntimeError(
+                        "grad can be implicitly created only for scalar outputs\n"
+                        f"Hint: outputs[{i}] has shape {tuple(array.shape)}; reduce it first, e.g. .sum(), or pass its "
+                        "gradient."
+                    )
+                if array.dtype.kind not in "fV":
+                    raise RuntimeError(
+                        "grad can be implicitly created only for real scalar outputs but got "
+                        f"{_base.dtype_of(out)}"
+                    )
+                one = array.dtype.type(1) if array.shape == () else np.ones(array.shape, array.dtype)
+                made.append(wrap(one))
+            else:
+                made.append(None)
+            continue
+        if not isinstance(seed, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(seed).__name__}")
+        shape = tuple(seed._array.shape)
+        if batched:
+            shape = shape[1:]
+        if shape != tuple(array.shape):
+            if batched:
+                raise RuntimeError(
+                    f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                    f"dimension. The sizes of the remaining dimensions are expected to match the shape of "
+                    f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of {seed.shape} "
+                    f"and output[{i}] has a shape of {out.shape}. If you only want some tensors in `grad_output` to be "
+                    "considered batched, consider using vmap."
+                )
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{i}] has a shape of {seed.shape} and output[{i}] has a shape of "
+                f"{out.shape}."
+            )
+        complex_out, complex_seed = array.dtype.kind == "c", seed._array.dtype.kind == "c"
+        if complex_out != complex_seed:
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                f"dtype: grad_output[{i}] has a dtype of {seed.dtype} and output[{i}] has a dtype of {out.dtype}."
+            )
+        made.append(seed if seed._array.dtype == array.dtype else seed.to(out.dtype))
+    return made
+
+
+def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[Any]]:
+    roots = []
+    for i, out in enumerate(outputs):
+        edge = edge_from(out)
+        if edge is None:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        roots.append(edge)
+    return roots, seeds
+
+
+def backward_from(
+    tensors: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any,
+    depth: int,
+) -> None:
+    """Run backward; the user's frame is `depth` above."""
+    if any(t.kind in ("vmap",) for t in current_mode().transforms):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
+    if any(t.kind in ("grad", "vjp", "jvp", "jacrev", "jacfwd") for t in current_mode().transforms):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
+    if inputs is not None:
+        inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    seeds = _make_seeds(tensors, gradients, False)
+    roots, seeds = _roots(tensors, seeds)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+            "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=depth,
+        )
+    keep = create_graph if retain_graph is None else retain_graph
+    edges = None
+    targets = {}
+    if inputs is not None:
+        edges = []
+        for one in inputs:
+            edge = edge_from(one)
+            if edge is None:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            edges.append(edge)
+            if isinstance(one, Tensor) and one._edge is not LEAF:
+                key = (id(edge.node), edge.index) if hasattr(edge, "node") else (id(edge), 0)
+                targets[key] = one
+    with engine.nonleaf_targets(targets):
+        engine.run_backward(
+            roots, seeds, graph=create_graph, keep=keep, inputs=edges, accumulate=True, place=user_place(depth)
+        )
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Compute the sum of gradients of tensors with respect to the graph's leaves."""
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")  # fmt: skip
+        grad_tensors = grad_variables
+    outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+    seeds = _tuple_of(grad_tensors, len(outputs))
+    if len(seeds) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
+    backward_from(outputs, seeds, retain_graph, create_graph, inputs, 3)
+
+
+def _tuple_of(values: Any, length: int) -> tuple[Any, ...]:
+    if values is None:
+        return (None,) * length
+    return (values,) if isinstance(values, Tensor) else tuple(values)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Compute and return the sum of gradients of outputs with respect to inputs."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")  # fmt: skip
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
+    inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
+    seeds = _tuple_of(grad_outputs, len(outputs))
+    if len(seeds) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
+    if is_grads_batched:
+        return _batched_grad(outputs, inputs, seeds, retain_graph, create_graph, allow_unused, materialize_grads)
+    made = _make_seeds(outputs, seeds, False)
+    roots, made = _roots(outputs, made)
+    keep = create_graph if retain_graph is None else retain_graph
+    return gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize_grads, user_place(2))
+
+
+def gradients(
+    roots: list[Any],
+    seeds: list[Any],
+    inputs: tuple[Any, ...],
+    create_graph: bool,
+    keep: bool,
+    allow_unused: bool,
+    materialize: bool,
+    place: Any,
+) -> tuple[Any, ...]:
+    """Return the gradients of roots with respect to tensors."""
+    edges = []
+    for one in inputs:
+        edge = edge_from(one)
+        if edge is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        edges.append(edge)
+    if not edges:
+        raise ValueError("grad requires non-empty inputs.")
+    found = engine.run_backward(
+        roots, seeds, graph=create_graph, keep=keep, inputs=edges, accumulate=False, place=place
+    )
+    results = []
+    for i, (one, result) in enumerate(zip(inputs, found or (), strict=True)):
+        if result is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+        if result is None and materialize and isinstance(one, Tensor):
+            from ..tensor._creation import zeros_like
+
+            result = zeros_like(one)
+        results.append(result)
+    return tuple(results)
+
+
+def _batched_grad(
+    outputs: Any, inputs: Any, seeds: Any, retain_graph: Any, create_graph: bool, allow_unused: bool, materialize: bool
+) -> tuple[Any, ...]:
+    from ..func._vmap import vmap
+
+    _make_seeds(outputs, seeds, True)
+    keep = create_graph if retain_graph is None else retain_graph
+    place = user_place(3)
+    given = [s for s in seeds if s is not None]
+
+    def one(*samples: Any) -> Any:
+        left = iter(samples)
+        full = tuple(None if s is None else next(left) for s in seeds)
+        roots, made = _roots(outputs, _make_seeds(outputs, full, False))
+        return gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize, place)
+
+    results = vmap(one, randomness="error", _allow_none=True)(*given)
+    return tuple(results)
+
+

@@ -1,0 +1,164 @@
+"""Grad modes as context managers and decorators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from typing import Any
+
+from .._modes import change_mode, current_mode
+
+
+class _ModeContext:
+    """A context manager over a change of mode that also decorates functions and generators."""
+
+    def _changes(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        self._previous = change_mode(**self._changes())
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        previous = self._previous
+        changed = self._changes()
+        change_mode(**{name: getattr(previous, name) for name in changed})
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)
+            return function
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return decorated
+
+    def _wrap_generator(self, function: Any) -> Any:
+        """Switch the mode around every step, so that it holds inside the generator and nowhere else."""
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    response = next(generator)
+                while True:
+                    try:
+                        request = yield response
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            response = generator.throw(error)
+                    else:
+                        with self.clone():
+                            response = generator.send(request)
+            except StopIteration as stop:
+                return stop.value
+
+        return decorated
+
+
+class _NoArguments(_ModeContext):
+    """Also decorates without parentheses: `@torch.no_grad`."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        if function is None:
+            return super().__new__(cls)
+        return cls()(function)
+
+
+class no_grad(_NoArguments):  # noqa: N801 - torch's name
+    """Switch gradients off."""
+
+    def _changes(self) -> dict[str, Any]:
+        return {"grad": False}
+
+
+class enable_grad(_NoArguments):  # noqa: N801
+    """Switch gradients on."""
+
+    def _changes(self) -> dict[str, Any]:
+        return {"grad": True}
+
+
+class set_grad_enabled(_ModeContext):  # noqa: N801
+    """Switch gradients on or off, at once or for a block."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.prev = current_mode().grad
+        self._previous = change_mode(grad=self.mode)
+
+    def _changes(self) -> dict[str, Any]:
+        return {"grad": self.mode}
+
+    def clone(self) -> Any:
+        return set_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        change_mode(grad=self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        change_mode(grad=self.prev)
+
+    def __call__(self, function: Any) -> Any:
+        change_mode(grad=self.prev)
+        return super().__call__(function)
+
+
+class inference_mode(_ModeContext):  # noqa: N801
+    """Switch gradients, versions and view tracking off; tensors made here never take part in autograd."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def _changes(self) -> dict[str, Any]:
+        return {"inference": True, "grad": False} if self.mode else {"inference": False, "grad": True}
+
+    def clone(self) -> Any:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> Any:
+        self._previous = current_mode()
+        if self.mode or self._previous.inference:
+            change_mode(**self._changes())
+
+    def __exit__(self, *exc: object) -> None:
+        change_mode(grad=self._previous.grad, inference=self._previous.inference)
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether operations are recorded."""
+    return current_mode().grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Tell whether inference mode is on."""
+    return current_mode().inference
+
+
+__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]

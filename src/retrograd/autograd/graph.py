@@ -1,0 +1,191 @@
+"""torch.autograd.graph: nodes, edges and hooks."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .._graph.node import Node, Slot, face_of
+from .._modes import change_mode, current_mode, set_mode
+from ..tensor import _base
+from ..tensor._base import edge_of, storage_of
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+_handle_ids = itertools.count()
+
+
+class RemovableHandle:
+    """A registered hook; `remove()` takes it away."""
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        self.id = next(_handle_ids)
+        self.hooks_dict_ref = hooks
+
+    @classmethod
+    def add(cls, hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+        handle = cls(hooks)
+        hooks[handle.id] = hook
+        return handle
+
+    def remove(self) -> None:
+        """Unregister the hook; a second call does nothing."""
+        self.hooks_dict_ref.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: a node and the number of its output."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Return the edge at which a tensor's gradient arrives."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(*face_of(edge_of(tensor)))
+
+
+def edge_from(value: Any) -> Any:
+    """Return the engine's edge for a Tensor or a GradientEdge."""
+    if isinstance(value, GradientEdge):
+        node = value.node
+        if hasattr(node, "variable"):
+            return node.variable
+        return Slot(node, value.output_nr) if node.num_outputs != 1 else node
+    return edge_of(value)
+
+
+class saved_tensors_hooks:  # noqa: N801 - torch's name
+    """Pack what the graph saves in this block, and unpack it when backward reads it."""
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        mode = current_mode()
+        if mode.saved_hooks_disabled is not None:
+            raise RuntimeError(mode.saved_hooks_disabled)
+        change_mode(saved_hooks=(*mode.saved_hooks, (self.pack_hook, self.unpack_hook)))
+
+    def __exit__(self, *exc: object) -> None:
+        change_mode(saved_hooks=current_mode().saved_hooks[:-1])
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Keep what the graph saves in this block on the CPU."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Make saved-tensor hooks an error in this block."""
+    mode = current_mode()
+    if mode.saved_hooks:
+        raise RuntimeError(error_message)
+    previous = change_mode(saved_hooks_disabled=error_message)
+    try:
+        yield
+    finally:
+        set_mode(previous)
+
+
+def increment_version(tensor: Any) -> None:
+    """Tell autograd that a tensor's memory was written by other means."""
+    for one in (tensor,) if isinstance(tensor, _base.Tensor) else tensor:
+        storage_of(one).written(2)
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Any:
+    """Call `fn` when the gradients of several tensors are computed: all of them, or the first."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        return _register_any(tensors, fn)
+    from .engine import current_task
+
+    state: dict[Any, list[Any]] = weakref.WeakKeyDictionary()  # type: ignore[assignment]
+    lock = threading.Lock()
+    count = len(tensors)
+
+    def make(i: int) -> Any:
+        def hook(grad: Any) -> None:
+            with lock:
+                task = current_task()
+                grads = state.get(task)
+                if grads is None:
+                    grads = state[task] = [None] * count + [_expected(tensors)]  # type: ignore[index]
+                grads[i] = grad
+                grads[-1] -= 1
+                ready = grads[-1] == 0
+            if ready:
+                fn(grads[:-1])
+
+        return hook
+
+    return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
+
+
+def _expected(tensors: Sequence[Any]) -> int:
+    from .engine import will_reach
+
+    return sum(will_reach(edge_of(t)) for t in tensors)
+
+
+def _register_any(tensors: Sequence[Any], fn: Any) -> Any:
+    from .engine import current_task
+
+    done: Any = weakref.WeakSet()
+    lock = threading.Lock()
+
+    def hook(grad: Any) -> None:
+        task = current_task()
+        with lock:
+            if task in done:
+                return
+            done.add(task)
+        fn(grad)
+
+    return _Handles([t.register_hook(hook) for t in tensors])
+
+
+class _Handles:
+    """Several hooks that are removed together."""
+
+    def __init__(self, handles: list[RemovableHandle]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()

@@ -1,0 +1,53 @@
+"""The `retrograd` command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the `retrograd` command with `argv`, by default the process's own arguments."""
+    own, program_arguments = _split_at_program(sys.argv[1:] if argv is None else list(argv))
+    options = _parser().parse_args(own)
+
+    from retrograd.cli import _run  # after parsing: help and usage errors need none of it
+
+    if options.module is not None:
+        _run.run_module(options.module, program_arguments)
+    else:
+        _run.run_script(options.script, program_arguments)
+
+
+def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Cut after the program's name: what follows is the program's, even if it looks like our option."""
+    length = 3 if argv[:2] == ["run", "-m"] else 2
+    return argv[:length], argv[length:]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="retrograd", description="Automatic differentiation with torch's API."
+    )
+    parser.add_argument("--version", action="version", version=f"retrograd {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run a program written for torch on retrograd",
+        usage="retrograd run [-h] (script.py | -m module) [argument ...]",
+        description="Run a program as python would, with `import torch` giving retrograd.",
+        epilog="All arguments after the script or module are the program's.",
+    )
+    program = run.add_mutually_exclusive_group(required=True)
+    program.add_argument("-m", dest="module", metavar="module", help="run a module by its name")
+    program.add_argument(
+        "script", nargs="?", metavar="script.py", help="a file, or a folder with __main__.py"
+    )
+    return parser
+
+
+def _version() -> str:
+    import retrograd
+
+    return str(retrograd.__version__)

@@ -1,0 +1,150 @@
+"""`retrograd run`: run a program as the interpreter itself would, with retrograd under the name torch.
+
+What the program can see of its surroundings (argv, path, `__main__`, exit status, traceback) is what `python`
+would have given it. See https://docs.python.org/3/using/cmdline.html#interface-options.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn
+
+from retrograd._as_torch import as_torch
+
+# What to execute, and the names that `__main__` has before its first line.
+Program = tuple[CodeType, dict[str, Any]]
+
+
+def run_script(path: str, arguments: Sequence[str]) -> None:
+    """Do what `python path arguments...` does."""
+    sys.argv = [path, *arguments]
+    full_path = os.path.abspath(path)
+    if pkgutil.get_importer(full_path) is not None:  # a folder or a zip file
+        _set_first_path(full_path)
+        _run_as_main(lambda: _load_main_of_folder(full_path))
+    else:
+        _set_first_path(os.path.dirname(os.path.realpath(path)))
+        _run_as_main(lambda: _load_script(full_path))
+
+
+def run_module(name: str, arguments: Sequence[str]) -> None:
+    """Do what `python -m name arguments...` does."""
+    sys.argv = ["-m", *arguments]  # until the module is found
+    _set_first_path(os.getcwd())
+    _run_as_main(lambda: _load_module(name))
+
+
+def _set_first_path(entry: str) -> None:
+    if not sys.flags.safe_path:  # with python -P there is no such entry to replace
+        sys.path[0] = entry
+
+
+def _run_as_main(load: Callable[[], Program]) -> None:
+    as_torch()
+    try:
+        code, names = load()
+        main = ModuleType("__main__")
+        main.__dict__.update(names, __builtins__=builtins)
+        sys.modules["__main__"] = main
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _hide_runner_frames(error)
+        raise  # to the interpreter: it knows best how to end, e.g. by SIGINT after a KeyboardInterrupt
+
+
+def _hide_runner_frames(error: BaseException) -> None:
+    """Let the traceback of `error` begin in the program, whichever excepthook comes to print it."""
+    shown = error.__traceback__
+    while shown is not None and _is_runner_frame(shown):
+        shown = shown.tb_next
+    program_excepthook = sys.excepthook
+
+    def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if value is error:
+            value, traceback = error.with_traceback(shown), shown
+        program_excepthook(kind, value, traceback)
+
+    sys.excepthook = excepthook
+
+
+def _is_runner_frame(traceback: TracebackType) -> bool:
+    file = traceback.tb_frame.f_code.co_filename
+    return file == __file__ or file.startswith("<frozen importlib")
+
+
+def _load_script(path: str) -> Program:
+    loader = SourceFileLoader("__main__", path)
+    try:
+        source = loader.get_data(path)
+    except OSError as error:
+        _fail(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}", status=2)
+    names = {
+        "__file__": path,
+        "__loader__": loader,
+        "__spec__": None,
+        "__package__": None,
+        "__cached__": None,
+    }
+    return loader.source_to_code(source, path), names
+
+
+def _load_main_of_folder(path: str) -> Program:
+    spec = PathFinder.find_spec("__main__", [path])
+    if spec is None:
+        _fail(f"can't find '__main__' module in {path!r}", status=1)
+    return _load_spec(spec)
+
+
+def _load_module(name: str) -> Program:
+    spec = _find_module(name)
+    if spec is None:
+        _fail(f"No module named {name}", status=1)
+    if spec.submodule_search_locations is not None:
+        spec = _find_module(f"{name}.__main__")
+        if spec is None:
+            _fail(
+                f"No module named {name}.__main__; {name!r} is a package and cannot be directly executed",
+                status=1,
+            )
+    program = _load_spec(spec)
+    sys.argv[0] = spec.origin or "-m"
+    return program
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    """Find a module after importing its parents; None if it, or a parent, does not exist."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            return None
+        raise  # a parent exists, but what it imports does not
+
+
+def _load_spec(spec: ModuleSpec) -> Program:
+    get_code = getattr(spec.loader, "get_code", None)
+    code = get_code(spec.name) if get_code is not None else None
+    if code is None:
+        _fail(f"No code object available for {spec.name}", status=1)
+    names = {
+        "__file__": spec.origin,
+        "__loader__": spec.loader,
+        "__spec__": spec,
+        "__package__": spec.parent,
+        "__cached__": spec.cached,
+    }
+    return code, names
+
+
+def _fail(message: str, *, status: int) -> NoReturn:
+    print(f"retrograd run: {message}", file=sys.stderr)
+    raise SystemExit(status)

@@ -1,0 +1,165 @@
+"""vmap: run a function on every sample of a batch at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._core.levels import BATCH, Level, running
+from .._core.primitive import vocabulary
+from ..tensor._tensor import Tensor
+from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+    _allow_none: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that maps `func` over dimensions of its inputs."""
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        flat, spec, dims, size = _read_inputs(func, in_dims, args)
+        if chunk_size is not None:
+            return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
+        return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none)
+
+    return wrapped
+
+
+def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec, list[Any], int]:
+    """Flatten the inputs and find the dimension of each and the size of the batch."""
+    what = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"{what}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"{what}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
+            "inputs. The latter is unsupported."
+        )
+    flat, spec = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{what}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    sizes = []
+    for i, (arg, dim) in enumerate(zip(flat, dims, strict=True)):
+        if dim is not None and not isinstance(dim, int):
+            raise ValueError(
+                f"{what}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
+        if isinstance(dim, int) and not isinstance(arg, Tensor):
+            raise ValueError(
+                f"{what}: Got in_dim={dim} for an input but the input is of type {type(arg)}. We cannot vmap over "
+                "non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if dim is None:
+            continue
+        ndim = arg._array.ndim
+        if dim < -ndim or dim >= ndim:
+            raise ValueError(
+                f"{what}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {ndim} so "
+                f"expected in_dim to satisfy -{ndim} <= in_dim < {ndim}."
+            )
+        dims[i] = dim % ndim
+        sizes.append(arg._array.shape[dim])
+    if not sizes:
+        raise ValueError(f"{what}: at least one input must be mapped over: every in_dim is None.")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
+        )
+    return flat, spec, dims, sizes[0]
+
+
+def _mapped(
+    func: Any, flat: Any, spec: Any, dims: Any, out_dims: Any, randomness: str, size: int, kwargs: Any, allow_none: bool
+) -> Any:
+    level = Level(BATCH, size, randomness)
+    with running("vmap", level):
+        inside = [
+            arg if dim is None else vocabulary.enter_batch(arg, level=level, axis=dim)
+            for arg, dim in zip(flat, dims, strict=True)
+        ]
+        result = func(*tree_unflatten(inside, spec), **kwargs)
+        outputs, out_spec = tree_flatten(result)
+        if isinstance(result, Tensor):
+            dims_out: Any = [out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 else out_dims]
+            if not isinstance(dims_out[0], (int, type(None))):
+                dims_out = None
+        else:
+            dims_out = _broadcast_to_and_flatten(out_dims, out_spec)
+        if dims_out is None:
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
+                f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
+            )
+        left = [_leave(func, out, dim, level, out_dims, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
+    return tree_unflatten(left, out_spec)
+
+
+def _leave(func: Any, out: Any, dim: Any, level: Level, out_dims: Any, allow_none: bool) -> Any:
+    if out is None and allow_none:
+        return None
+    if not isinstance(out, Tensor):
+        raise ValueError(
+            f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to "
+            "set out_dims= to None for output?"
+        )
+    from .._core.arrays import levels_of
+
+    if dim is None:
+        if level in levels_of(out._array):
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return out
+    ndim = out._array.ndim + 1
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return vocabulary.leave_batch(out, level=level, axis=dim % ndim)
+
+
+def _chunked(
+    func: Any, flat: Any, spec: Any, dims: Any, out_dims: Any, randomness: str, size: int, chunk: int, kwargs: Any, none: bool
+) -> Any:
+    """Map in chunks, so that memory holds only one of them at a time."""
+    from ..tensor._shaping import cat
+
+    parts, out_spec = [], None
+    for start in range(0, size, chunk):
+        length = min(chunk, size - start)
+        piece = [
+            arg if dim is None else arg.narrow(dim, start, length) for arg, dim in zip(flat, dims, strict=True)
+        ]
+        result = _mapped(func, piece, spec, dims, out_dims, randomness, length, kwargs, none)
+        leaves, out_spec = tree_flatten(result)
+        parts.append(leaves)
+    dims_out = _broadcast_to_and_flatten(out_dims, out_spec) if out_spec is not None else None  # type: ignore[arg-type]
+    if dims_out is None:
+        dims_out = [out_dims[0] if isinstance(out_dims, tuple) else out_dims] * len(parts[0])
+    joined = [
+        cat(column, 0 if dim is None else dim) if column[0] is not None else None
+        for column, dim in zip(zip(*parts, strict=True), dims_out, strict=True)
+    ]
+    return tree_unflatten(joined, out_spec)  # type: ignore[arg-type]

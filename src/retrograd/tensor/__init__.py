@@ -1,0 +1,11 @@
+"""Tensors: the class, its storage and views, and its operations."""
+
+from ._tensor import AccumulateGrad, Parameter, Tensor
+from .._core import primitive as _core
+from ._record import record as record_call
+from ._table import functions, install_methods
+
+_core.install_tensor(Tensor, lambda primitive, args, params: record_call(primitive, args, params, None, 3))
+install_methods()
+
+__all__ = ["AccumulateGrad", "Parameter", "Tensor", "functions"]

@@ -1,0 +1,220 @@
+"""The Tensor object: an array, its place in the graph, and what few tensors have besides."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from .. import _dtypes
+from .._core.arrays import LevelArray, raw_leaf
+from .._core.levels import creation_numbers
+from .._graph.node import Node, Slot
+
+
+class _Leaf:
+    """The edge of a leaf that requires grad: its gradient goes to the tensor itself. See Note [Edges]."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF = _Leaf()
+
+
+class Storage:
+    """The version counter that all tensors on one memory share, the place of the last write, and the views."""
+
+    __slots__ = ("born", "code", "inference", "lasti", "version", "views")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.code: Any = None
+        self.lasti = 0
+        self.views: list[Any] | None = None  # weak references to the tensors that view the base
+        self.inference = False
+        self.born = creation_numbers()
+
+    @property
+    def place(self) -> str | None:
+        from .._places import describe
+
+        return None if self.code is None else describe(self.code, self.lasti)
+
+    def written(self, depth: int) -> None:
+        """Move the version and note who wrote."""
+        self.version += 1
+        frame = sys._getframe(depth)
+        self.code = frame.f_code
+        self.lasti = frame.f_lasti
+
+
+class View:
+    """How a tensor is made from its base: the base itself and the steps to replay."""
+
+    __slots__ = ("base", "made_in", "multiple", "steps")
+
+    def __init__(self, base: Any, steps: tuple[Any, ...], made_in: str, multiple: Any = None) -> None:
+        self.base = base
+        self.steps = steps
+        self.made_in = made_in  # "grad", "no_grad", "inference" or "function"
+        self.multiple = multiple  # name of the function that returned several views, or None
+
+
+class Extra:
+    """What few tensors have: a gradient, hooks, a view record."""
+
+    __slots__ = (
+        "accumulator",
+        "accumulator_hooks",
+        "accumulator_pre_hooks",
+        "grad",
+        "hooks",
+        "name",
+        "post_hooks",
+        "retains_grad",
+        "view",
+    )
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None
+        self.accumulator_hooks: dict[int, Any] | None = None
+        self.accumulator_pre_hooks: dict[int, Any] | None = None
+        self.accumulator: Any = None
+        self.retains_grad = False
+        self.view: View | None = None
+        self.name: str | None = None
+
+
+class TensorMeta(type):
+    """Makes `Tensor(...)` torch's legacy constructor while blank Tensors are still made at C speed."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls._construct(*args, **kwargs)  # type: ignore[attr-defined]
+
+
+class TensorBase(metaclass=TensorMeta):
+    """The slots of a Tensor. Results of operations fill exactly these four."""
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_edge", "_extra", "_storage")
+    __hash__ = object.__hash__
+
+    _array: Any
+    _edge: Any
+    _extra: Extra | None
+    _storage: Storage | None
+
+    def _need_extra(self) -> Extra:
+        if self._extra is None:
+            self._extra = Extra()
+        return self._extra
+
+
+Tensor: Any = None  # the classes themselves, set by `_tensor.py`
+Parameter: Any = None
+new_tensor: Any = None
+
+
+def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Stand for `__torch_function__` in a class that does not take calls over."""
+    return NotImplemented
+
+
+def install(tensor_class: type, parameter_class: type) -> None:
+    """Receive the classes; blank tensors are made by the metaclass's own, fast call (62 ns)."""
+    global Tensor, Parameter, new_tensor
+    Tensor, Parameter = tensor_class, parameter_class
+    new_tensor = super(TensorMeta, tensor_class).__call__  # type: ignore[misc]
+
+
+def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:
+    """Make a Tensor of an array."""
+    tensor = new_tensor()
+    tensor._array = array
+    tensor._edge = edge
+    tensor._storage = storage
+    tensor._extra = None
+    return tensor
+
+
+def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
+    """Make a Tensor for a saved value of a leaf that stands where the leaf stands in the graph."""
+    from .._graph.node import node_class
+
+    node = node_class(_alias())()
+    node.edges = (leaf,)
+    node.seq = creation_numbers()
+    node.code, node.lasti = None, 0
+    node.meta = node.guard = node.extra = None
+    return wrap(array, node, None)
+
+
+def _alias() -> Any:
+    from .._ops.shape import alias
+
+    return alias
+
+
+def edge_of(tensor: Any) -> Any:
+    """Return where a tensor's gradient goes. See Note [Edges]."""
+    edge = tensor._edge
+    return tensor if edge is LEAF else edge
+
+
+def storage_of(tensor: Any) -> Storage:
+    """Return the tensor's Storage, making and registering it on first need. See Note [Saved values]."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+        edge = tensor._edge
+        if isinstance(edge, Node):
+            edge.need_extra().storage = storage
+        elif type(edge) is Slot:
+            edge.storage = storage
+    return storage
+
+
+def materialise(tensor: Any) -> Any:
+    """Give a 0-d value kept as a NumPy scalar memory of its own, because somebody will share or write it."""
+    array = tensor._array
+    if isinstance(array, np.generic):
+        array = tensor._array = np.array(array)
+    return array
+
+
+def memory_of(array: Any) -> Any:
+    """Make every raw part of an array writable memory (no NumPy scalars)."""
+    if isinstance(array, np.generic):
+        return np.array(array)
+    return array
+
+
+def add_view(base: Any, view: Any) -> None:
+    """Let a base know, weakly, who views it."""
+    storage = storage_of(base)
+    if storage.views is None:
+        storage.views = []
+    elif len(storage.views) > 8:
+        storage.views = [one for one in storage.views if one() is not None]
+    storage.views.append(ref(view))
+
+
+def dtype_of(tensor: Any) -> _dtypes.dtype:
+    """Return the torch dtype of a tensor."""
+    return _dtypes.from_numpy(tensor._array.dtype)
+
+
+def is_raw(array: Any) -> bool:
+    """Tell whether an array belongs to no transform."""
+    return not isinstance(array, LevelArray)
+
+
+def raw_of(tensor: Any) -> Any:
+    """Return a raw array inside a tensor, whatever transforms hold it."""
+    return raw_leaf(tensor._array)

@@ -1,0 +1,465 @@
+"""Indexing: x[...], x[...] = v, gather, scatter and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _errors
+from .._core.arrays import LevelArray
+from .._core.numpy_namespace import ARRAY
+from .._ops import index as ops
+from ..overrides import overridable
+from . import _base
+from ._base import wrap
+from ._record import record
+from ._shaping import alias, basic_view, unsqueeze
+
+
+class _Parts:
+    """An index expression, taken apart: basic steps first, then index arrays (`layout` says where they stand)."""
+
+    __slots__ = ("arrays", "layout", "view")
+
+    def __init__(self, view: Any, arrays: list[Any], layout: list[Any]) -> None:
+        self.view = view
+        self.arrays = arrays
+        self.layout = layout
+
+
+def _is_advanced(part: Any) -> bool:
+    return isinstance(part, (_base.Tensor, list, np.ndarray, tuple, range)) and not (
+        isinstance(part, _base.Tensor) and part._array.ndim == 0 and part._array.dtype.kind in "iu" and not isinstance(part._array, LevelArray)
+    )
+
+
+def _normalise(index: Any) -> tuple[Any, ...]:
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, list) and any(isinstance(p, (slice, type(None), type(Ellipsis))) for p in index):
+        return tuple(index)
+    return (index,)
+
+
+def _dims_used(part: Any) -> int:
+    if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
+        return 0
+    if isinstance(part, _base.Tensor) and part._array.dtype.kind == "b":
+        return int(part._array.ndim)
+    if isinstance(part, np.ndarray) and part.dtype.kind == "b":
+        return part.ndim
+    return 1
+
+
+def _take_apart(tensor: Any, index: Any, depth: int) -> _Parts:
+    """Apply ints, slices, None and Ellipsis as views, as torch does, and collect the index arrays that remain."""
+    parts = _normalise(index)
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(_dims_used(part) for part in parts)
+    ndim = tensor._array.ndim
+    if used > ndim:
+        if ndim == 0:
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")  # fmt: skip
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    result = tensor
+    dim = 0
+    arrays: list[Any] = []
+    layout: list[Any] = []
+
+    for part in parts:
+        if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)) or _zero_dim_integer(part):
+            result = _select(result, dim, int(part), depth + 1, len(layout))
+        elif isinstance(part, slice):
+            result = _slice(result, dim, part, depth + 1)
+            layout.append(slice(None))
+            dim += 1
+        elif part is Ellipsis:
+            skip = ndim - used
+            layout += [slice(None)] * skip
+            dim += skip
+        elif part is None:
+            result = unsqueeze(result, dim)
+            layout.append(slice(None))
+            dim += 1
+        elif isinstance(part, (bool, np.bool_)):
+            result = unsqueeze(result, dim)
+            arrays.append(np.arange(1 if part else 0))
+            layout.append(ARRAY)
+            dim += 1
+        elif _is_advanced(part):
+            for array in _index_arrays(part, result, dim):
+                arrays.append(array)
+                layout.append(ARRAY)
+                dim += 1
+        else:
+            raise TypeError(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+                f"{type(part).__name__})"
+            )
+    return _Parts(result, arrays, layout)
+
+
+def _zero_dim_integer(part: Any) -> bool:
+    return isinstance(part, _base.Tensor) and not _is_advanced(part)
+
+
+def _select(tensor: Any, dim: int, position: int, depth: int, _: int) -> Any:
+    size = tensor._array.shape[dim]
+    if not -size <= position < size:
+        raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")
+    at = position + size if position < 0 else position
+    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", depth + 1)
+
+
+def _slice(tensor: Any, dim: int, part: slice, depth: int) -> Any:
+    bounds = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
+    step = bounds[2]
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero" if step == 0 else "step must be greater than zero")
+    size = tensor._array.shape[dim]
+    start, stop, step = slice(*bounds).indices(size)
+    if part == slice(None):
+        return tensor
+    return basic_view(
+        tensor, (slice(None),) * dim + (slice(start, max(stop, start), step),), "SliceBackward0", depth + 1
+    )
+
+
+def _index_arrays(part: Any, target: Any, dim: int) -> list[Any]:
+    """Turn an index into integer arrays: a mask gives one for each dimension it covers."""
+    if not isinstance(part, _base.Tensor):
+        from ._creation import tensor as make
+
+        if isinstance(part, np.ndarray):
+            array: Any = part
+        else:
+            array = make(list(part))._array if len(part) else np.zeros(0, np.int64)
+            if array.dtype.kind == "f" and array.size == 0:
+                array = array.astype(np.int64)
+    else:
+        array = part._array
+    if array.dtype.kind == "b" or array.dtype == np.uint8:
+        if isinstance(array, LevelArray):
+            raise RuntimeError(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+                "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
+            )
+        for k, n in enumerate(array.shape):
+            have = target._array.shape[dim + k]
+            if n != have:
+                raise IndexError(
+                    f"The shape of the mask {_errors.sizes(array.shape)} at index {k} does not match the shape of the "
+                    f"indexed tensor {_errors.sizes(target._array.shape)} at index {dim + k}"
+                )
+        return list(np.nonzero(array)) if array.ndim else [np.nonzero(np.atleast_1d(array))[0]]
+    if array.dtype.kind not in "iu":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if not isinstance(array, LevelArray):
+        size = target._array.shape[dim]
+        array = np.asarray(array)
+        if array.size and (array.min() < -size or array.max() >= size):
+            bad = int(array[(array < -size) | (array >= size)].flat[0])
+            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return [array]
+
+
+def _trimmed(layout: list[Any]) -> tuple[Any, ...]:
+    while layout and layout[-1] is not ARRAY:
+        layout.pop()
+    return tuple(layout)
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """Read at an index: a view for ints, slices, None and Ellipsis, a copy for index arrays."""
+    parts = _take_apart(self, index, 2)
+    if not parts.arrays:
+        return alias(self) if parts.view is self and not _only_slices(index) else _fresh_slice(self, parts.view, index)
+    return _advanced_read(parts, 3)
+
+
+def _only_slices(index: Any) -> bool:
+    return all(isinstance(p, slice) for p in _normalise(index)) and _normalise(index) != ()
+
+
+def _fresh_slice(tensor: Any, view: Any, index: Any) -> Any:
+    """x[:] is a new view, not x itself."""
+    if view is not tensor:
+        return view
+    return basic_view(tensor, (slice(None),) * max(1, len(_normalise(index))), "SliceBackward0", 4)
+
+
+def _advanced_read(parts: _Parts, depth: int) -> Any:
+    layout = _trimmed(parts.layout)
+    _check_broadcast(parts.arrays)
+    return record(ops.index, (parts.view, *parts.arrays), {"layout": layout}, "IndexBackward0", depth + 1)
+
+
+def _check_broadcast(arrays: list[Any]) -> None:
+    try:
+        np.broadcast_shapes(*[tuple(a.shape) for a in arrays])
+    except ValueError:
+        shapes = ", ".join(_errors.sizes(a.shape) for a in arrays)
+        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+
+
+def setitem(self: Any, index: Any, value: Any) -> None:
+    """Write at an index."""
+    parts = _take_apart(self, index, 2)
+    if not isinstance(value, _base.Tensor):
+        from ._creation import tensor as make
+
+        value = make(value) if isinstance(value, (list, np.ndarray)) else value
+    if parts.arrays:
+        if not isinstance(value, _base.Tensor):
+            value = wrap(np.asarray(value).astype(self._array.dtype))
+        elif value._array.dtype != parts.view._array.dtype:
+            if value._array.ndim == 0:
+                value = value.to(_base.dtype_of(parts.view))
+            else:
+                raise RuntimeError(
+                    "Index put requires the source and destination dtypes match, got "
+                    f"{_scalar(parts.view)} for the destination and {_scalar(value)} for the source."
+                )
+        put_in_place(parts.view, parts.arrays, _trimmed(parts.layout), value, False, 3)
+        return
+    target = parts.view if parts.view is not self else alias(self)
+    if not isinstance(value, _base.Tensor):
+        target.fill_(value)
+        return
+    # torch drops leading dimensions of size one of the value
+    while value._array.ndim > target._array.ndim and value._array.shape[0] == 1:
+        value = value.squeeze(0)
+    from ._inplace import copy_into
+
+    copy_into(target, value, 2)
+
+
+def _scalar(tensor: Any) -> str:
+    return _base.dtype_of(tensor)._scalar_name
+
+
+def put_in_place(tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int) -> Any:
+    """Write `value` at index arrays into `tensor`."""
+    from ._views import adopt, check_inplace
+
+    check_inplace(tensor, (value,))
+    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1)
+    return adopt(tensor, result, depth)
+
+
+def index_put_record(tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int) -> Any:
+    """Return `tensor` with `value` written at index arrays."""
+    _check_broadcast(arrays)
+    wanted = _result_shape(tensor, arrays, layout)
+    shape = tuple(value._array.shape)
+    try:
+        fits = np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {_errors.sizes(shape)} cannot be broadcast to indexing result of "
+            f"shape {_errors.sizes(wanted)}"
+        )
+    params = {"layout": layout, "accumulate": accumulate}
+    return record(ops.index_put, (tensor, value, *arrays), params, "IndexPutBackward0", depth + 1)
+
+
+def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tuple[int, ...]:
+    from .._core.numpy_namespace import fill_layout
+
+    probe = np.broadcast_to(np.zeros((), bool), tuple(tensor._array.shape))
+    plain = [np.zeros(tuple(a.shape), np.int64) if isinstance(a, LevelArray) else a for a in arrays]
+    return tuple(probe[fill_layout(layout, tuple(plain))].shape)
+
+
+def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    arrays: list[Any] = []
+    layout: list[Any] = []
+    dim = 0
+    for part in indices:
+        if part is None:
+            layout.append(slice(None))
+            dim += 1
+            continue
+        for array in _index_arrays(part, tensor, dim):
+            arrays.append(array)
+            layout.append(ARRAY)
+            dim += 1
+    return arrays, tuple(layout)
+
+
+def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Write values at index tensors in place."""
+    arrays, layout = _index_tuple(self, indices)
+    return put_in_place(self, arrays, layout, values, accumulate, 3)
+
+
+@overridable
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: A002
+    """Return a copy with values written at index tensors."""
+    arrays, layout = _index_tuple(input, indices)
+    return index_put_record(input, arrays, layout, values, accumulate, 3)
+
+
+def _check_index(index: Any, size: int, name: str) -> None:
+    array = index._array
+    if isinstance(array, LevelArray) or not array.size:
+        return
+    if array.dtype != np.int64:
+        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+    low, high = array.min(), array.max()
+    if low < 0 or high >= size:
+        bad = int(low if low < 0 else high)
+        raise RuntimeError(f"index {bad} is out of bounds for dimension 0 with size {size}")
+
+
+@overridable
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:  # noqa: A002
+    """Take elements along a dimension."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if index._array.dtype != np.int64:
+        raise RuntimeError("gather(): Expected dtype int64 for index")
+    if index._array.ndim != input._array.ndim and max(index._array.ndim, 1) != max(input._array.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for k in range(index._array.ndim):
+        if k != axis and index._array.shape[k] > input._array.shape[k]:
+            raise RuntimeError(
+                f"Size does not match at dimension {k} expected index {_errors.sizes(index._array.shape)} to be no "
+                f"larger than self {_errors.sizes(input._array.shape)} apart from dimension {axis}"
+            )
+    if input._array.ndim:
+        _check_bounds(index, input._array.shape[axis], axis)
+    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", 3)
+
+
+def _check_bounds(index: Any, size: int, axis: int) -> None:
+    array = index._array
+    if isinstance(array, LevelArray) or not array.size:
+        return
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= size:
+        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {axis} with size {size}")
+
+
+@overridable
+def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
+    """Take whole slices along a dimension."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if index._array.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index._array.dtype.kind not in "iu":
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not input._array.ndim:
+        return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0", 3)
+    if not isinstance(index._array, LevelArray) and index._array.size:
+        size = input._array.shape[axis]
+        if index._array.min() < 0 or index._array.max() >= size:
+            raise IndexError("index out of range in self")
+    array = np.atleast_1d(index._array) if not isinstance(index._array, LevelArray) else index._array
+    layout = (slice(None),) * axis + (ARRAY,)
+    return record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3)
+
+
+def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:  # noqa: A002
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if index._array.dtype != np.int64:
+        raise RuntimeError("scatter(): Expected dtype int64 for index")
+    if not isinstance(src, _base.Tensor):
+        src = wrap(np.full(tuple(index._array.shape), src, input._array.dtype))
+    elif src._array.dtype != input._array.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if input._array.ndim:
+        _check_bounds(index, input._array.shape[axis], axis)
+    return axis, src
+
+
+@overridable
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:  # noqa: A002
+    """Return a copy with `src` written at indices along a dimension."""
+    axis, src = _scatter_sources(input, dim, index, value if src is None else src)
+    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, "ScatterBackward0", 3)
+
+
+@overridable
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:  # noqa: A002
+    """Return a copy with `src` added at indices along a dimension."""
+    axis, src = _scatter_sources(input, dim, index, src)
+    shape = tuple(input._array.shape)
+    added = record(ops.scatter_add_zeros, (src, index), {"axis": axis, "shape": shape}, None, 3)
+    return input + added
+
+
+@overridable
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+    """Return a copy with slices of `source` added along a dimension."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    layout = (slice(None),) * axis + (ARRAY,)
+    source = source * alpha if alpha != 1 else source
+    params = {"shape": tuple(input._array.shape), "layout": layout}
+    return input + record(ops.index_add_zeros, (source, index._array), params, None, 3)
+
+
+@overridable
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:  # noqa: A002
+    """Return a copy with a value where a mask is true."""
+    return masked_fill_record(input, mask, value, 4)
+
+
+def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:  # noqa: A002
+    """Choose `value` where `mask`; the node is torch's MaskedFillBackward0."""
+    if mask._array.dtype.kind != "b":
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_dtype(mask)}")
+    dtype = input._array.dtype
+    if isinstance(value, _base.Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        filled: Any = value if value._array.dtype == dtype else value.to(_base.dtype_of(input))
+        name = "MaskedFillBackward1"
+    else:
+        if dtype.kind in "iub" and isinstance(value, float) and value != int(value):
+            raise RuntimeError(f"value cannot be converted to type {_c_dtype(input)} without overflow")
+        filled = np.asarray(value).astype(dtype)[()]
+        name = "MaskedFillBackward0"
+    return record(ops.masked_fill, (input, mask, filled), {}, name, depth + 1)
+
+
+def _c_dtype(tensor: Any) -> str:
+    from ._matrix import _C_NAMES
+
+    return _C_NAMES[tensor._array.dtype.name]
+
+
+@overridable
+def masked_select(input: Any, mask: Any) -> Any:  # noqa: A002
+    """Take the elements where a mask is true."""
+    shape = np.broadcast_shapes(tuple(input._array.shape), tuple(mask._array.shape))
+    wide, chosen = input.expand(shape), mask.expand(shape)
+    return getitem(wide, chosen)
+
+
+@overridable
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:  # noqa: A002
+    """Return the indices of elements that are not zero."""
+    array = np.asarray(input._array)
+    found = np.nonzero(array) if array.ndim else (np.zeros(int(bool(array)), np.int64),) * (1 if as_tuple else 0)
+    if as_tuple:
+        return tuple(wrap(part) for part in found)
+    if not array.ndim:
+        return wrap(np.zeros((int(bool(array)), 0), np.int64))
+    return wrap(np.stack(found, 1))
+
+
+@overridable
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:  # noqa: A002
+    """Take elements along a dimension, broadcasting."""
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    return gather(input, dim, indices)
+
+

@@ -1,0 +1,189 @@
+"""Matrix products under torch's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _errors
+from .._ops import linalg as la
+from ..overrides import overridable
+from . import _base
+from ._pointwise import _mul, write_out
+from ._record import record
+
+
+def _check_dtypes(a: Any, b: Any, name: str = "") -> None:
+    if a._array.dtype != b._array.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}"
+        )
+
+
+_C_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def _c_name(tensor: Any) -> str:
+    return _C_NAMES[tensor._array.dtype.name]
+
+
+def _product(a: Any, b: Any, name: str, depth: int) -> Any:
+    return record(la.matmul, (a, b), {}, name, depth + 1)
+
+
+@overridable
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Multiply two matrices."""
+    if input._array.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2._array.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    _check_mm(input, mat2)
+    return write_out("mm", _product(input, mat2, "MmBackward0", 3), out, (input, mat2))
+
+
+def _check_mm(a: Any, b: Any) -> None:
+    (m, k), (k2, n) = a._array.shape, b._array.shape
+    if k != k2:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n})")
+    _check_dtypes(a, b)
+
+
+@overridable
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Multiply two batches of matrices."""
+    if input._array.ndim != 3:
+        raise RuntimeError("batch1 must be a 3D tensor")
+    if mat2._array.ndim != 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    a, b = input._array.shape, mat2._array.shape
+    if a[0] != b[0] or a[2] != b[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
+            f"[{b[0]}, {b[1]}]."
+        )
+    _check_dtypes(input, mat2)
+    return write_out("bmm", _product(input, mat2, "BmmBackward0", 3), out, (input, mat2))
+
+
+@overridable
+def mv(input: Any, vec: Any) -> Any:  # noqa: A002
+    """Multiply a matrix and a vector."""
+    return _mv(input, vec, 4)
+
+
+def _mv(a: Any, b: Any, depth: int) -> Any:
+    if a._array.ndim != 2 or b._array.ndim != 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got 1, {a._array.ndim}, {b._array.ndim}"
+        )
+    if a._array.shape[1] != b._array.shape[0]:
+        raise RuntimeError(
+            f"size mismatch, got input ({a._array.shape[0]}), mat ({a._array.shape[0]}x{a._array.shape[1]}), vec "
+            f"({b._array.shape[0]})"
+        )
+    return _product(a, b, "MvBackward0", depth)
+
+
+@overridable
+def dot(input: Any, tensor: Any) -> Any:  # noqa: A002
+    """Multiply two vectors and sum."""
+    return _dot(input, tensor, 4)
+
+
+def _dot(a: Any, b: Any, depth: int) -> Any:
+    if a._array.ndim != 1 or b._array.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a._array.ndim}D and {b._array.ndim}D tensors")
+    if a._array.dtype != b._array.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {_scalar(a)} and {_scalar(b)}"
+        )
+    if a._array.shape != b._array.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {_errors.sizes(a._array.shape)} and src "
+            f"{_errors.sizes(b._array.shape)} to have the same number of elements, but got {a._array.size} and "
+            f"{b._array.size} elements respectively"
+        )
+    return _product(a, b, "DotBackward0", depth)
+
+
+def _scalar(tensor: Any) -> str:
+    return _base.dtype_of(tensor)._scalar_name
+
+
+@overridable
+def outer(input: Any, vec2: Any) -> Any:  # noqa: A002
+    """Multiply every element of a vector with every element of another."""
+    if input._array.ndim != 1 or vec2._array.ndim != 1:
+        which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(
+            f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D"
+        )
+    return _mul(input.unsqueeze(1), vec2)
+
+
+@overridable
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Multiply vectors, matrices or batches of matrices."""
+    return write_out("matmul", product(input, other, 4), out, (input, other))
+
+
+def product(a: Any, b: Any, depth: int) -> Any:
+    """Compute a @ b for any ranks; `depth` is the user's frame, counted from here."""
+    rank_a, rank_b = a._array.ndim, b._array.ndim
+    if not rank_a or not rank_b:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {rank_a}D and {rank_b}D"
+        )
+    if rank_a == 1 and rank_b == 1:
+        return _dot(a, b, depth + 1)
+    if rank_a == 2 and rank_b == 1:
+        return _mv(a, b, depth + 1)
+    if rank_a == 2 and rank_b == 2:
+        _check_mm(a, b)
+        return _product(a, b, "MmBackward0", depth)
+    _check_batched(a, b)
+    return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0", depth)
+
+
+def _check_batched(a: Any, b: Any) -> None:
+    shape_a, shape_b = tuple(a._array.shape), tuple(b._array.shape)
+    k_a = shape_a[-1]
+    k_b = shape_b[-2] if len(shape_b) > 1 else shape_b[-1]
+    if k_a != k_b:
+        rows = 1
+        for n in shape_a[:-1]:
+            rows *= n
+        columns = shape_b[-1] if len(shape_b) > 1 else 1
+        if len(shape_a) >= 3 and len(shape_b) >= 3:
+            raise RuntimeError(
+                f"Expected size for first two dimensions of batch2 tensor to be: [{shape_b[0]}, {k_a}] but got: "
+                f"[{shape_b[0]}, {k_b}]."
+            )
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{k_a} and {k_b}x{columns})")
+    _check_dtypes(a, b)
+    lead_a, lead_b = shape_a[:-2], shape_b[:-2]
+    for x, y in zip(reversed(lead_a), reversed(lead_b), strict=False):
+        if x != y and 1 not in (x, y):
+            raise _errors.broadcast_error(lead_a, lead_b)
+
+
+@overridable
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:  # noqa: A002
+    """Add a matrix and a product of matrices."""
+    _check_mm(mat1, mat2)
+    return record(la.addmm, (input, mat1, mat2), {"beta": beta, "alpha": alpha}, "AddmmBackward0", 3)
+
+

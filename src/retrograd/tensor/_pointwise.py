@@ -1,0 +1,318 @@
+"""torch's elementwise functions, as functions and methods."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core.primitive import primitives as p
+from .._ops import elementwise as e
+from .. import _dtypes
+from .._modes import current_mode
+from ..overrides import overridable
+from . import _base
+from ._record import Elementwise, binary, is_operand, plain_scalar, unary
+
+# ---- unary ----
+neg = negative = unary(e.negative, "neg")
+exp = unary(e.exp, "exp", integers_to_float=True)
+expm1 = unary(e.expm1, "expm1", integers_to_float=True)
+log = unary(e.log, "log", integers_to_float=True)
+log1p = unary(e.log1p, "log1p", integers_to_float=True)
+log2 = unary(e.log2, "log2", integers_to_float=True)
+log10 = unary(e.log10, "log10", integers_to_float=True)
+sqrt = unary(e.sqrt, "sqrt", integers_to_float=True)
+rsqrt = unary(e.rsqrt, "rsqrt", integers_to_float=True)
+sin = unary(e.sin, "sin", integers_to_float=True)
+cos = unary(e.cos, "cos", integers_to_float=True)
+tan = unary(e.tan, "tan", integers_to_float=True)
+sinh = unary(e.sinh, "sinh", integers_to_float=True)
+cosh = unary(e.cosh, "cosh", integers_to_float=True)
+tanh = unary(e.tanh, "tanh", integers_to_float=True)
+asin = arcsin = unary(e.arcsin, "asin", integers_to_float=True)
+acos = arccos = unary(e.arccos, "acos", integers_to_float=True)
+atan = arctan = unary(e.arctan, "atan", integers_to_float=True)
+sigmoid = unary(e.sigmoid, "sigmoid", integers_to_float=True)
+relu = unary(e.relu, "relu")
+erf = unary(e.erf, "erf", integers_to_float=True)
+reciprocal = unary(e.reciprocal, "reciprocal", integers_to_float=True)
+abs = absolute = unary(e.abs_, "abs")  # noqa: A001 - torch's name
+sign = unary(e.sign, "sign")
+sgn = unary(e.sgn, "sgn")
+floor = unary(e.floor, "floor")
+ceil = unary(e.ceil, "ceil")
+trunc = fix = unary(e.trunc, "trunc")
+isnan = unary(p["isnan"], "isnan")
+isinf = unary(p["isinf"], "isinf")
+isfinite = unary(p["isfinite"], "isfinite")
+logical_not = unary(p["logical_not"], "logical_not")
+bitwise_not = unary(p["invert"], "bitwise_not")
+
+# ---- binary ----
+_add = binary(e.add, "add")
+_sub = binary(e.subtract, "sub")
+_mul = binary(e.multiply, "mul")
+_div = binary(e.divide, "div", integers_to_float=True)
+atan2 = arctan2 = binary(e.arctan2, "atan2", integers_to_float=True)
+maximum = binary(e.maximum, "maximum")
+minimum = binary(e.minimum, "minimum")
+eq = binary(p["equal"], "eq")
+ne = not_equal = binary(p["not_equal"], "ne")
+lt = less = binary(p["less"], "lt")
+le = less_equal = binary(p["less_equal"], "le")
+gt = greater = binary(p["greater"], "gt")
+ge = greater_equal = binary(p["greater_equal"], "ge")
+logical_and = binary(p["logical_and"], "logical_and")
+logical_or = binary(p["logical_or"], "logical_or")
+logical_xor = binary(p["logical_xor"], "logical_xor")
+bitwise_and = binary(p["bitwise_and"], "bitwise_and")
+bitwise_or = binary(p["bitwise_or"], "bitwise_or")
+bitwise_xor = binary(p["bitwise_xor"], "bitwise_xor")
+remainder = binary(e.remainder, "remainder")
+fmod = binary(e.fmod, "fmod")
+floor_divide = binary(e.floor_divide, "floor_divide")
+
+_POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
+_POW_TENSOR = Elementwise(e.power, "pow", "PowBackward1", False)
+_RPOW = Elementwise(e.power, "pow", "PowBackward2", False)
+_RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
+_ROUND = Elementwise(e.round_, "round", None, False)
+_CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
+_WHERE = Elementwise(e.where, "where", None, False)
+_CONJ = Elementwise(e.conj, "conj", "ConjBackward0", False)
+_COMPLEX = Elementwise(e.complex_, "complex", None, False)
+
+
+def _unsupported(symbol: str, a: Any, b: Any) -> TypeError:
+    return TypeError(f"unsupported operand type(s) for {symbol}: '{type(a).__name__}' and '{type(b).__name__}'")
+
+
+def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
+    if result is NotImplemented:
+        first = args[0] if not is_operand(args[0]) else args[1]
+        position, argument = (1, "input") if first is args[0] else (2, "other")
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(first).__name__}"
+        )
+    return result
+
+
+@overridable
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+    """Add two tensors, the second times `alpha`."""
+    return _with_alpha("add", _add, input, other, alpha, out)
+
+
+@overridable
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+    """Subtract `alpha` times a tensor from another."""
+    for value in (input, other):
+        if isinstance(value, bool) or (isinstance(value, _base.Tensor) and value._array.dtype.kind == "b"):
+            both = all(isinstance(v, _base.Tensor) for v in (input, other))
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                "`logical_xor()` operator instead."
+                if both
+                else "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
+                "a mask, use the `~` or `logical_not()` operator instead."
+            )
+    return _with_alpha("sub", _sub, input, other, alpha, out)
+
+
+subtract = sub
+
+
+def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:  # noqa: A002
+    if alpha != 1:
+        other = _mul(other, alpha) if isinstance(other, _base.Tensor) else other * alpha
+    return write_out(name, _checked(name, operation(input, other), (input, other)), out, (input, other))
+
+
+@overridable
+def mul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Multiply two tensors."""
+    return write_out("mul", _checked("mul", _mul(input, other), (input, other)), out, (input, other))
+
+
+multiply = mul
+
+
+@overridable
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:  # noqa: A002
+    """Divide two tensors, rounding the quotient as asked."""
+    if rounding_mode is None:
+        result = _checked("div", _div(input, other), (input, other))
+    elif rounding_mode == "floor":
+        result = _checked("div", floor_divide(input, other), (input, other))
+    elif rounding_mode == "trunc":
+        result = trunc(_div(input, other))
+        wanted = _sub(input, other)._array.dtype  # what the operands promote to
+        if result._array.dtype != wanted:
+            result = result.to(_dtypes.from_numpy(wanted))
+    else:
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return write_out("div", result, out, (input, other))
+
+
+divide = true_divide = div
+
+
+def write_out(name: str, result: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
+    """Write a result into `out=`, which autograd cannot follow."""
+    if out is None:
+        return result
+    if current_mode().grad and any(isinstance(t, _base.Tensor) and t._edge is not None for t in (*inputs, out)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    if tuple(out._array.shape) != tuple(result._array.shape):
+        out._array = np.empty(result._array.shape, out._array.dtype)
+    out.copy_(result)
+    return out
+
+
+@overridable
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001, A002
+    """Raise to a power."""
+    return write_out("pow", power(input, exponent, 3), out, (input, exponent))
+
+
+def power(base: Any, exponent: Any, depth: int) -> Any:
+    """Raise a tensor or number to a tensor or number; `depth` is the user's frame, counted from here."""
+    exponent, base = plain_scalar(exponent), plain_scalar(base)
+    if isinstance(exponent, (int, float, complex)):
+        dtype = base._array.dtype
+        if dtype.kind in "iub" and isinstance(exponent, int) and not isinstance(exponent, bool):
+            if exponent < 0 and dtype.kind != "b":
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
+        if dtype.kind in "iub" or (isinstance(exponent, complex) and dtype.kind != "c"):
+            from ._record import promoted
+
+            _, dtype = promoted([base._array, exponent])
+            base = base.to(_dtypes.from_numpy(dtype))
+        return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
+    if not isinstance(base, _base.Tensor):
+        return _RPOW.slow((base, exponent), depth + 1)
+    return _POW_TENSOR.slow((base, exponent), depth + 1)
+
+
+@overridable
+def square(input: Any) -> Any:  # noqa: A002
+    """Square each element."""
+    return power(input, 2, 3)
+
+
+@overridable
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+    """Subtract `alpha` times the first tensor from the second."""
+    return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other, 3)
+
+
+def reversed_subtract(tensor: Any, number: Any, depth: int) -> Any:
+    """Compute number - tensor."""
+    return _RSUB.slow((plain_scalar(number), tensor), depth + 1)
+
+
+@overridable
+def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001, A002
+    """Round half to even."""
+    return _ROUND.slow((input,), 4, {"decimals": decimals})
+
+
+@overridable
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Limit each element to [min, max]; the bounds are numbers or tensors."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
+        result = input if min is None else maximum(input, min)
+        result = result if max is None else minimum(result, max)
+    else:
+        if min is not None and max is not None and min > max and not math.isnan(max):
+            min = max
+        result = _CLAMP.slow((input,), 4, {"low": min, "high": max})
+    return write_out("clamp", result, out, (input, min, max))
+
+
+clip = clamp
+
+
+@overridable
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    if condition._array.dtype.kind != "b":
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{_base.dtype_of(condition)._scalar_name}"
+        )
+    return write_out("where", _where_slow(condition, input, other, 4), out, (condition, input, other))
+
+
+def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
+    from ._record import promoted, record
+
+    x, y = plain_scalar(x), plain_scalar(y)
+    arrays = [v._array if isinstance(v, _base.Tensor) else v for v in (x, y)]
+    _, dtype = promoted(arrays)
+    operands = [
+        np.asarray(v).astype(dtype)[()] if not isinstance(v, _base.Tensor) else v if v._array.dtype == dtype else v.to(_dtypes.from_numpy(dtype))
+        for v in (x, y)
+    ]
+    return record(e.where, (condition, *operands), {}, None, depth)
+
+
+def real_view(tensor: Any, part: str) -> Any:
+    """Return the real or imaginary part as torch's view_as_real + select."""
+    from ._record import record
+
+    if tensor._array.dtype.kind != "c":
+        if part == "imag":
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return tensor
+    return record(e.real if part == "real" else e.imag, (tensor,), {}, "SelectBackward0", 3)
+
+
+@overridable
+def conj(input: Any) -> Any:  # noqa: A002
+    """Conjugate; a real tensor is returned as it is."""
+    if input._array.dtype.kind != "c":
+        return input
+    return _CONJ.slow((input,), 4)
+
+
+@overridable
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
+    """Build a complex tensor of its real and imaginary parts."""
+    if real._array.dtype != imag._array.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
+            f"{_base.dtype_of(imag)._scalar_name} for second argument"
+        )
+    return write_out("complex", _COMPLEX.slow((real, imag), 4), out, (real, imag))
+
+
+@overridable
+def lerp(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
+    """Interpolate linearly between two tensors."""
+    return _add(input, _mul(_sub(end, input), weight))
+
+
+@overridable
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """Add `value` times a product."""
+    return _add(input, _mul(_mul(tensor1, tensor2), value))
+
+
+@overridable
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """Add `value` times a quotient."""
+    return _add(input, _mul(_div(tensor1, tensor2), value))

@@ -1,0 +1,541 @@
+"""Recording: how a call on Tensors becomes an array and a node.
+
+`record` is the general way. `unary` and `binary` make the methods and functions of elementwise operations, whose hot
+path (plain mode, float32 or float64, exact Tensors) is written out flat: every Python call costs a tenth of a small op.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _dtypes, _errors
+from .._core import primitive as core
+from .._core.arrays import LevelArray, levels_of
+from .._core.levels import creation_numbers
+from .._core.primitive import ELEMENTWISE, Primitive
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
+from .._ops.levels import LevelPrimitive
+from .._graph import node as _node
+from .._graph.node import Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
+from . import _base
+from ._base import LEAF, edge_of, storage_of, wrap
+
+NDARRAY = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+f32, f64 = np.float32, np.float64
+get_frame = sys._getframe
+
+
+def record(
+    primitive: Primitive,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    name: str | None = None,
+    depth: int = 2,
+    saved: dict[str, Any] | None = None,
+) -> Any:
+    """Run a primitive on Tensors and record it. `depth` is the user's frame, counted from here.
+
+    `saved` adds static attributes to the node (for torch's `_saved_*` names).
+    """
+    mode = current_mode()
+    tensor_type = _base.Tensor
+    arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
+    out = primitive.bind(arrays, params)
+    if mode.grad and primitive.differentiable:
+        edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
+        for edge in edges:
+            if edge is not None:
+                node = build_node(primitive, name, args, arrays, out, params, edges, mode)
+                frame = get_frame(depth)
+                node.code, node.lasti = frame.f_code, frame.f_lasti
+                return wrap_outputs(primitive, out, node, mode)
+    return wrap_outputs(primitive, out, None, mode)
+
+
+def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
+    """Make Tensors of a primitive's outputs; integer outputs are never differentiable."""
+    if primitive.outputs == 1:
+        result = wrap(out, node, None)
+        if mode.inference:
+            mark_inference(result)
+        return result
+    results = []
+    for i, part in enumerate(out):
+        differentiable = node is not None and part.dtype.kind in "fcV"
+        results.append(wrap(part, Slot(node, i) if differentiable else None, None))  # type: ignore[arg-type]
+        if mode.inference:
+            mark_inference(results[-1])
+    return tuple(results)
+
+
+def mark_inference(tensor: Any) -> None:
+    """Make a tensor an inference tensor: it can never be saved for backward."""
+    storage_of(tensor).inference = True
+
+
+def build_node(
+    primitive: Primitive,
+    name: str | None,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    out: Any,
+    params: dict[str, Any],
+    edges: tuple[Any, ...],
+    mode: Mode,
+) -> Node:
+    """Make the node of a call: its edges, what its rules read, and the facts its edges need."""
+    cls = node_class(primitive, name)
+    node = cls()
+    node.edges = edges
+    node.seq = creation_numbers()
+    node.guard = node.extra = None
+    node.meta = make_meta(primitive, arrays, out, edges)
+    if primitive.variadic:
+        values: dict[str, Any] = {primitive.inputs[0]: tuple(arrays)}
+        shapes = tuple(tuple(a.shape) for a in arrays)
+        values[f"{primitive.inputs[0]}_shape"] = shapes
+        node.num_outputs = 1  # type: ignore[misc]
+    else:
+        values = dict(zip(primitive.inputs, arrays, strict=False))
+        if "indices" in primitive.inputs:
+            at = primitive.inputs.index("indices")
+            values["indices"] = tuple(arrays[at:])
+    for attribute in cls.static_names:
+        if attribute in params:
+            setattr(node, attribute, params[attribute])
+        elif attribute in values:
+            setattr(node, attribute, values[attribute])
+        else:
+            base, _, fact = attribute.rpartition("_")
+            if fact == "shape":
+                setattr(node, attribute, tuple(np.shape(values[base]) if not hasattr(values[base], "shape") else values[base].shape))
+            else:
+                setattr(node, attribute, values[base].dtype)
+    if primitive.outputs != 1:
+        node.num_outputs = primitive.outputs  # type: ignore[misc]
+    save_arrays(node, cls, args, values, out, edges, mode)
+    if mode.anomaly:
+        node.need_extra().traceback = traceback.extract_stack(get_frame(2))
+    return node
+
+
+def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any, edges: Any, mode: Mode) -> None:
+    """Keep the arrays that the rules of inputs needing gradients read. See Note [Saved values]."""
+    guard: Guard | None = None
+    for attribute in cls.array_names:
+        readers = cls.readers[attribute]
+        if readers and not any(edges[i] is not None for i in readers):
+            setattr(node, attribute, None)
+            continue
+        value = out if attribute == "out" else values[attribute]
+        setattr(node, attribute, value)
+        if attribute == "out":
+            if mode.saved_hooks and value is not None:
+                guard = guard or Guard()
+                guard.packed["out"] = _pack_output(value, mode)
+            continue
+        at = cls.input_of[attribute]
+        sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
+        entries = []
+        for source in sources:
+            if not isinstance(source, _base.Tensor):
+                entries.append((None, 0))
+                continue
+            storage = source._storage
+            if storage is None and (source._edge is None or isinstance(value, tuple)):
+                storage = storage_of(source)
+            if storage is not None:
+                if storage.inference:
+                    raise RuntimeError(
+                        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                        "inference mode in computation tracked by autograd. To work around this, you can make a clone "
+                        "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                        "`torch.inference_mode()`."
+                    )
+                entries.append((storage, storage.version))
+        if entries:
+            guard = guard or Guard()
+            guard.versions[attribute] = entries if isinstance(value, tuple) else entries[0]
+        if mode.saved_hooks and sources:
+            guard = guard or Guard()
+            packed = tuple(pack(s, mode) if isinstance(s, _base.Tensor) else None for s in sources)
+            if isinstance(value, tuple):
+                guard.packed[attribute] = packed
+            elif packed[0] is not None:
+                guard.packed[attribute] = packed[0]
+    node.guard = guard
+    if mode.saved_hooks and guard is not None:
+        for attribute in guard.packed:
+            setattr(node, attribute, True)  # the hooks hold the value now
+
+
+def pack(tensor: Any, mode: Mode) -> Any:
+    """Hand a tensor to the innermost pack hook."""
+    if mode.saved_hooks_disabled is not None:
+        raise RuntimeError(mode.saved_hooks_disabled)
+    pack_hook, unpack_hook = mode.saved_hooks[-1]
+    return pack_value(wrap(tensor._array, None, tensor._storage), pack_hook, unpack_hook)
+
+
+def _pack_output(value: Any, mode: Mode) -> Any:
+    if isinstance(value, tuple):
+        return tuple(pack(wrap(v), mode) for v in value)
+    return pack(wrap(value), mode)
+
+
+def make_meta(primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tuple[Any, ...]) -> Meta | None:
+    """Collect what the edges need to know, or None where gradients already have the inputs' shapes and dtypes."""
+    first = out[0] if primitive.outputs != 1 else out
+    dtype, shape = first.dtype, first.shape
+    elementwise = primitive.kind == ELEMENTWISE
+    plain = dtype.kind != "c"
+    leveled = False
+    for array, edge in zip(arrays, edges, strict=True):
+        if isinstance(array, LevelArray):
+            leveled = True
+        if edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape)):
+            plain = False
+        elif edge is None and hasattr(array, "dtype") and array.dtype.kind == "c":
+            plain = False
+    if plain and not leveled:
+        return None
+    out_levels = levels_of(first) if leveled else frozenset()
+    if isinstance(primitive, LevelPrimitive):
+        out_levels = frozenset()  # its rules enter and leave levels themselves
+    inputs = tuple(
+        None if edge is None else InputFacts(tuple(array.shape), array.dtype, levels_of(array))
+        for array, edge in zip(arrays, edges, strict=True)
+    )
+    complex_ = dtype.kind == "c" or any(hasattr(a, "dtype") and a.dtype.kind == "c" for a in arrays)
+    return Meta(inputs, out_levels, complex_)
+
+
+# ---- dtypes of elementwise calls ----
+def promoted(args: Sequence[Any], integers_to_float: bool = False) -> tuple[list[Any], np.dtype[Any]]:
+    """Bring arrays and Python scalars to torch's common dtype."""
+    dims, zero_dims, scalars = [], [], []
+    for arg in args:
+        if isinstance(arg, (bool, int, float, complex)):
+            scalars.append(type(arg))
+        elif arg.ndim:
+            dims.append(arg.dtype)
+        else:
+            zero_dims.append(arg.dtype)
+    dtype = _dtypes.result_numpy(tuple(dims), tuple(zero_dims), tuple(scalars))
+    if integers_to_float and dtype.kind in "biu":
+        dtype = _dtypes.get_default_dtype().numpy
+    return [cast(arg, dtype) for arg in args], dtype
+
+
+def cast(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Bring one operand to a dtype; a Python scalar becomes a weak scalar of that kind."""
+    if isinstance(value, (bool, int, float, complex)):
+        if dtype.kind in "fcV":
+            return value if dtype.kind != "c" or isinstance(value, complex) else complex(value)
+        return np.asarray(value).astype(dtype)[()]  # wraps, as torch does
+    if value.dtype == dtype:
+        return value
+    return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
+
+
+class Elementwise:
+    """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
+
+    __slots__ = ("function", "integers_to_float", "name", "node_name", "primitive", "result_bool")
+
+    def __init__(self, primitive: Primitive, name: str, node_name: str | None, integers_to_float: bool) -> None:
+        self.primitive = primitive
+        self.name = name
+        self.node_name = node_name
+        self.integers_to_float = integers_to_float
+        self.function = _OPERATORS.get(primitive.name)
+
+    def slow(self, args: Sequence[Any], depth: int, params: dict[str, Any] | None = None) -> Any:
+        """Run with every check on: subclasses, promotion, devices, modes."""
+        mode = current_mode()
+        tensor_type = _base.Tensor
+        arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
+        cast_arrays, _ = promoted(arrays, self.integers_to_float)
+        params = params or {}
+        try:
+            out = self.primitive.bind(cast_arrays, params)
+        except ValueError as error:
+            shapes = [a.shape for a in arrays if hasattr(a, "shape")]
+            if len(shapes) < 2 or "broadcast" not in str(error):
+                raise
+            raise _errors.broadcast_error(*shapes[:2]) from None
+        if mode.grad and self.primitive.differentiable:
+            edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
+            for edge in edges:
+                if edge is not None:
+                    if out.dtype.kind in "biu":
+                        break
+                    node = build_node(self.primitive, self.node_name, args, arrays, out, params, edges, mode)
+                    frame = get_frame(depth)
+                    node.code, node.lasti = frame.f_code, frame.f_lasti
+                    return wrap_outputs(self.primitive, out, node, mode)
+        return wrap_outputs(self.primitive, out, None, mode)
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+}
+
+
+def unary(primitive: Primitive, name: str, node_name: str | None = None, *, integers_to_float: bool = False) -> Any:
+    """Make the function (and method) of an elementwise operation of one tensor."""
+    rules = Elementwise(primitive, name, node_name, integers_to_float)
+    function = rules.function or getattr(np, primitive.name, None)
+    if function is None or primitive.implementation is not None:
+        from .._core.numpy_namespace import numpy_namespace
+
+        function = getattr(numpy_namespace, primitive.name)
+    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
+    saves_x = cls is not None and "x" in cls.array_names
+    saves_out = cls is not None and "out" in cls.array_names
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    slow = rules.slow
+
+    def call(input: Any) -> Any:  # noqa: A002 - torch's name
+        mode = read_mode()
+        if mode is PLAIN or mode is NO_GRAD:
+            kind = type(input)
+            if kind is tensor_type or kind is parameter_type:
+                x = input._array
+                kind = type(x)
+                if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := x.dtype) is F32 or d is F64)):
+                    out = function(x)
+                    result = new_tensor()
+                    result._array = out
+                    result._storage = result._extra = None
+                    edge = input._edge
+                    if edge is None or mode is NO_GRAD or cls is None:
+                        result._edge = None
+                        return result
+                    node = result._edge = cls()
+                    node.edges = (input if edge is LEAF else edge,)
+                    if saves_x:
+                        node.x = x
+                        node.guard = None if input._storage is None else guarded("x", input._storage)
+                    else:
+                        node.guard = None
+                        if saves_out:
+                            node.out = out
+                    node.meta = node.extra = None
+                    frame = get_frame(1)
+                    node.code = frame.f_code
+                    node.lasti = frame.f_lasti
+                    node.seq = creation_numbers()
+                    return result
+        if not isinstance(input, tensor_type):
+            raise TypeError(not_a_tensor(name, 1, input, "input"))
+        if overridden(input):
+            return dispatch_override(call, (input,), {})
+        return slow((input,), 3)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Compute {name} of each element."
+    return call
+
+
+def guarded(name: str, storage: Any) -> Guard:
+    """Make a guard for one saved value."""
+    if storage.inference:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+    guard = Guard()
+    guard.versions[name] = (storage, storage.version)
+    return guard
+
+
+def guard_operands(node: Any, first: Any, second: Any) -> Guard | None:
+    """Guard the saved operands of a binary node whose tensors have a Storage, or need one for lack of an edge."""
+    guard = None
+    for name, tensor in (("x", first), ("y", second)):
+        if getattr(node, name) is None or not isinstance(tensor, _base.Tensor):
+            continue
+        storage = tensor._storage
+        if storage is None and tensor._edge is None:
+            storage = storage_of(tensor)
+        if storage is not None:
+            if guard is None:
+                guard = guarded(name, storage)
+            else:
+                guard.versions.update(guarded(name, storage).versions)
+    return guard
+
+
+def binary(
+    primitive: Primitive,
+    name: str,
+    node_name: str | None = None,
+    *,
+    integers_to_float: bool = False,
+    scalar_node: str | None = None,
+) -> Any:
+    """Make the function (and operator method) of an elementwise operation of two tensors or a tensor and a number."""
+    rules = Elementwise(primitive, name, node_name, integers_to_float)
+    function = rules.function or getattr(np, primitive.name)
+    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
+    readers = cls.readers if cls is not None else {}
+    x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
+    y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
+    saves_out = "out" in readers
+    saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    slow = rules.slow
+
+    def call(input: Any, other: Any) -> Any:  # noqa: A002 - torch's name
+        mode = read_mode()
+        if mode is PLAIN or mode is NO_GRAD:
+            kind = type(input)
+            if kind is tensor_type or kind is parameter_type:
+                x = input._array
+                kind = type(x)
+                second = type(other)
+                if second is tensor_type or second is parameter_type:
+                    y = other._array
+                    if kind is type(y) and (
+                        ((d := x.dtype) is y.dtype and (d is F32 or d is F64))
+                        if kind is NDARRAY
+                        else (kind is f32 or kind is f64)
+                    ):
+                        try:
+                            out = function(x, y)
+                        except ValueError:
+                            raise _errors.broadcast_error(x.shape, y.shape) from None
+                        result = new_tensor()
+                        result._array = out
+                        result._storage = result._extra = None
+                        ex = input._edge
+                        ey = other._edge
+                        if (ex is None and ey is None) or mode is NO_GRAD or cls is None:
+                            result._edge = None
+                            return result
+                        node = result._edge = cls()
+                        node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
+                        if kind is NDARRAY and x.shape != y.shape:
+                            node.meta = broadcast_meta(x, y, ex, ey)
+                        else:
+                            node.meta = None
+                        node.extra = None
+                        if saves_inputs:
+                            node.x = x if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
+                            node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
+                            if ex is None or ey is None or input._storage is not None or other._storage is not None:
+                                node.guard = guard_operands(node, input, other)
+                            else:
+                                node.guard = None
+                        else:
+                            node.guard = None
+                        if saves_out:
+                            node.out = out
+                        frame = get_frame(1)
+                        node.code = frame.f_code
+                        node.lasti = frame.f_lasti
+                        node.seq = creation_numbers()
+                        return result
+                elif (second is float or second is int) and (
+                    ((d := x.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64)
+                ):
+                    out = function(x, other)
+                    result = new_tensor()
+                    result._array = out
+                    result._storage = result._extra = None
+                    ex = input._edge
+                    if ex is None or mode is NO_GRAD or cls is None:
+                        result._edge = None
+                        return result
+                    node = result._edge = cls()
+                    node.edges = (input if ex is LEAF else ex, None)
+                    node.guard = None
+                    if saves_inputs:
+                        node.y = other
+                        if x_for_dx:
+                            node.x = x
+                            if input._storage is not None:
+                                node.guard = guarded("x", input._storage)
+                        else:
+                            node.x = None
+                    if saves_out:
+                        node.out = out
+                    node.meta = node.extra = None
+                    frame = get_frame(1)
+                    node.code = frame.f_code
+                    node.lasti = frame.f_lasti
+                    node.seq = creation_numbers()
+                    return result
+        if not is_operand(input) or not is_operand(other):
+            return NotImplemented
+        if overridden(input) or overridden(other):
+            return dispatch_override(call, (input, other), {})
+        return slow((plain_scalar(input), plain_scalar(other)), 3)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
+    return call
+
+
+def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
+    """Describe the operands of a broadcasting operation of one dtype."""
+    none: frozenset[Any] = frozenset()
+    return Meta(
+        (
+            None if ex is None else InputFacts(x.shape, x.dtype, none),
+            None if ey is None else InputFacts(y.shape, y.dtype, none),
+        ),
+        none,
+        False,
+    )
+
+
+def is_operand(value: Any) -> bool:
+    """Tell whether a value can stand in arithmetic with a Tensor."""
+    return isinstance(value, (_base.Tensor, bool, int, float, complex, np.generic))
+
+
+def plain_scalar(value: Any) -> Any:
+    """Turn a NumPy scalar into the Python number torch treats it as."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
+    """Write torch's complaint about an argument that is no Tensor."""
+    kind = type(value).__name__
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}"
+
+
+def overridden(value: Any) -> bool:
+    """Tell whether a value's class, or a mode, takes calls over by `__torch_function__`."""
+    kind = type(value)
+    mode = current_mode()
+    if kind is _base.Tensor or kind is _base.Parameter:
+        return bool(mode.function_modes)
+    if not mode.torch_function:
+        return False
+    function = getattr(kind, "__torch_function__", None)
+    return function is not None and function is not _base.disabled_torch_function
+
+
+def dispatch_override(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Hand a call to `__torch_function__`."""
+    from ..overrides import handle_torch_function
+
+    return handle_torch_function(function, args, *args, **kwargs)
+
+
+_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias)

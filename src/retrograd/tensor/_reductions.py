@@ -1,0 +1,295 @@
+"""Reductions and what goes along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import _dtypes, _errors
+from .._ops import index as i
+from .._ops import reduce as r
+from ..overrides import overridable
+from . import _base, _pointwise
+from ._pointwise import write_out
+from ._record import record
+
+
+def _axes(dim: Any, ndim: int, name: str = "") -> tuple[int, ...]:
+    """Read torch's dim argument: None or () means all."""
+    if dim is None:
+        return tuple(range(ndim))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if not dims:
+        return tuple(range(ndim))
+    axes = tuple(_errors.wrap_dim(d, ndim) for d in dims)
+    if len(set(axes)) != len(axes):
+        twice = next(a for a in axes if axes.count(a) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return axes if ndim else ()
+
+
+def _float_or_given(tensor: Any, dtype: Any, name: str) -> Any:
+    if dtype is not None:
+        return tensor.to(dtype)
+    if tensor._array.dtype.kind in "iub":
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {_base.dtype_of(tensor)._scalar_name}"
+        )
+    return tensor
+
+
+def _widened(tensor: Any, dtype: Any) -> Any:
+    """Sums of small integers are int64."""
+    if dtype is not None:
+        return tensor.to(dtype)
+    return tensor.to(_dtypes.int64) if tensor._array.dtype.kind in "iub" else tensor
+
+
+@overridable
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A001, A002
+    """Sum over dimensions."""
+    tensor = _widened(input, dtype)
+    axes = _axes(dim, tensor._array.ndim)
+    name = "SumBackward0" if dim is None else "SumBackward1"
+    return write_out("sum", record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3), out, (input,))
+
+
+@overridable
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
+    """Average over dimensions."""
+    tensor = _float_or_given(input, dtype, "mean")
+    axes = _axes(dim, tensor._array.ndim)
+    name = "MeanBackward0" if dim is None else "MeanBackward1"
+    return write_out("mean", record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3), out, (input,))
+
+
+@overridable
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Multiply all elements, or along one dimension."""
+    tensor = _widened(input, dtype)
+    axes = _axes(dim, tensor._array.ndim)
+    name = "ProdBackward0" if dim is None else "ProdBackward1"
+    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3)
+
+
+def _not_empty(tensor: Any, axes: tuple[int, ...], name: str) -> None:
+    for axis in axes:
+        if tensor._array.shape[axis] == 0:
+            raise IndexError(
+                f"{name}(): Expected reduction dim {axis} to have non-zero size."
+            )
+
+
+@overridable
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+    """Take the largest element; ties share the gradient."""
+    axes = _axes(dim, input._array.ndim)
+    _not_empty(input, axes, "amax")
+    return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3)
+
+
+@overridable
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+    """Take the smallest element; ties share the gradient."""
+    axes = _axes(dim, input._array.ndim)
+    _not_empty(input, axes, "amin")
+    return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3)
+
+
+class ValuesAndIndices(NamedTuple):
+    """Base of the named results of max, min and sort."""
+
+    values: Any
+    indices: Any
+
+
+def _named(name: str) -> Any:
+    def shown(self: Any) -> str:
+        return f"torch.return_types.{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
+
+    return type(name, (ValuesAndIndices,), {"__slots__": (), "__repr__": shown, "__module__": "torch.return_types"})
+
+
+return_max, return_min, return_sort = _named("max"), _named("min"), _named("sort")
+return_topk = _named("topk")
+
+
+def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+    if dim is None:
+        if input._array.size == 0:
+            raise RuntimeError(
+                f"{which}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
+            )
+        primitive = r.max_ if which == "max" else r.min_
+        name = "MaxBackward1" if which == "max" else "MinBackward1"
+        return record(primitive, (input,), {"axis": _axes(None, input._array.ndim), "keepdims": False}, name, 4)
+    if isinstance(dim, _base.Tensor):
+        return _pointwise.maximum(input, dim) if which == "max" else _pointwise.minimum(input, dim)
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    _not_empty(input, (axis,) if input._array.ndim else (), which)
+    primitive = i.max_at if which == "max" else i.min_at
+    name = "MaxBackward0" if which == "max" else "MinBackward0"
+    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4)
+    return (return_max if which == "max" else return_min)(*values)
+
+
+@overridable
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+    """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors."""
+    return _extreme("max", input, dim, keepdim)
+
+
+@overridable
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+    """Take the smallest element, or values and indices along a dimension, or the elementwise minimum of two tensors."""
+    return _extreme("min", input, dim, keepdim)
+
+
+def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: bool) -> Any:  # noqa: A002
+    if dim is None:
+        if input._array.size == 0:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        out = record(primitive, (input,), {"axis": None, "keepdims": False}, None, 4)
+        return out.reshape((1,) * input._array.ndim) if keepdim else out
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if not input._array.ndim:
+        return record(primitive, (input,), {"axis": None, "keepdims": False}, None, 4)
+    _not_empty(input, (axis,), name)
+    return record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, None, 4)
+
+
+@overridable
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """Return the position of the largest element."""
+    return _positions(r.argmax, "argmax", input, dim, keepdim)
+
+
+@overridable
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """Return the position of the smallest element."""
+    return _positions(r.argmin, "argmin", input, dim, keepdim)
+
+
+@overridable
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+    """Tell whether any element is true."""
+    return record(r.any_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
+
+
+@overridable
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+    """Tell whether all elements are true."""
+    return record(r.all_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
+
+
+@overridable
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
+    """Compute log(sum(exp(x))) without overflow."""
+    tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
+    axes = _axes(dim, tensor._array.ndim)
+    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, 3)
+
+
+@overridable
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+    """Normalise exponentials along a dimension."""
+    tensor = _float_for(input, dtype, "softmax")
+    if not tensor._array.ndim:
+        return tensor * 0 + 1
+    axis = _errors.wrap_dim(dim, tensor._array.ndim)
+    return record(r.softmax, (tensor,), {"axis": axis}, None, 3)
+
+
+@overridable
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+    """Take the logarithm of softmax without underflow."""
+    tensor = _float_for(input, dtype, "log_softmax")
+    if not tensor._array.ndim:
+        return tensor * 0
+    axis = _errors.wrap_dim(dim, tensor._array.ndim)
+    return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3)
+
+
+def _float_for(tensor: Any, dtype: Any, name: str) -> Any:
+    if dtype is not None:
+        return tensor.to(dtype)
+    if tensor._array.dtype.kind in "iub":
+        raise NotImplementedError(
+            f'"{name}_lastdim_kernel_impl" not implemented for \'{_base.dtype_of(tensor)._scalar_name}\''
+        )
+    return tensor
+
+
+@overridable
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Sum up along a dimension."""
+    tensor = _widened(input, dtype)
+    axis = _errors.wrap_dim(dim, tensor._array.ndim)
+    return record(r.cumsum, (tensor,), {"axis": axis}, None, 3)
+
+
+@overridable
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+    """Sort along a dimension; returns values and indices."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    params = {"axis": axis, "descending": bool(descending), "stable": True}
+    return return_sort(*record(i.sort, (input,), params, "SortBackward0", 3))
+
+
+@overridable
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+    """Return the indices that sort along a dimension."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    return record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None, 3)
+
+
+def _squared_deviations(tensor: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    axes = _axes(dim, tensor._array.ndim)
+    count = 1
+    for axis in axes:
+        count *= tensor._array.shape[axis]
+    centred = tensor - mean(tensor, axes or None, True)
+    squares = centred * (centred.conj() if tensor._array.dtype.kind == "c" else centred)
+    total = sum(squares if tensor._array.dtype.kind != "c" else squares.real, axes or None, keepdim)
+    return total / (count - correction if count > correction else 0.0)
+
+
+def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    if isinstance(dim, bool):
+        return None, 1 if dim else 0
+    if unbiased is not None:
+        return dim, 1 if unbiased else 0
+    return dim, 1 if correction is None else correction
+
+
+@overridable
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """Compute the variance."""
+    dim, by = _correction(dim, unbiased, correction)
+    return _squared_deviations(_float_or_given(input, None, "var"), dim, by, keepdim)
+
+
+@overridable
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """Compute the standard deviation."""
+    dim, by = _correction(dim, unbiased, correction)
+    return _pointwise.sqrt(_squared_deviations(_float_or_given(input, None, "std"), dim, by, keepdim))
+
+
+@overridable
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """Compute a vector norm over dimensions."""
+    size = _pointwise.abs(input)
+    axes = _axes(dim, size._array.ndim)
+    if p in ("fro", 2, 2.0, None):
+        return record(r.norm2, (input,), {"axis": axes, "keepdims": keepdim}, "LinalgVectorNormBackward0", 3)
+    if p in (1, 1.0):
+        return sum(size, axes or None, keepdim)
+    if p == float("inf"):
+        return amax(size, axes, keepdim)
+    if p == float("-inf"):
+        return amin(size, axes, keepdim)
+    if p == 0:
+        return sum((size != 0).to(_base.dtype_of(size)), axes or None, keepdim)
+    return sum(size**p, axes or None, keepdim) ** (1.0 / p)

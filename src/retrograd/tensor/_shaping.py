@@ -1,0 +1,573 @@
+"""Shape functions: views, joining and splitting."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _errors
+from .._core.arrays import LevelArray, raw_leaf
+from .._modes import current_mode
+from .._ops import elementwise as e
+from .._ops import index as i
+from .._ops import shape as s
+from ..overrides import overridable
+from . import _base
+from ._record import record
+from ._views import register_view, view_op
+
+
+def sizes_from(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Read sizes given as numbers or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = tuple(args[0])
+    return tuple(int(n) for n in args)
+
+
+def infer_size(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Fill in -1, with torch's errors."""
+    if shape.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    for n in shape:
+        if n < -1:
+            raise RuntimeError(f"invalid shape dimension {n}")
+    known = 1
+    for n in shape:
+        known *= n if n != -1 else 1
+    if -1 in shape:
+        if known == 0 and count == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {_errors.sizes(shape)} because the unspecified "
+                "dimension size -1 can be any value and is ambiguous"
+            )
+        if known == 0 or count % known:
+            raise RuntimeError(f"shape '{_errors.sizes(shape)}' is invalid for input of size {count}")
+        return tuple(count // known if n == -1 else n for n in shape)
+    if known != count:
+        raise RuntimeError(f"shape '{_errors.sizes(shape)}' is invalid for input of size {count}")
+    return shape
+
+
+def _can_view(array: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether memory can be read with another shape without a copy."""
+    if isinstance(array, LevelArray):
+        from .._core.arrays import Dual
+
+        if isinstance(array, Dual):
+            return _can_view(array.primal, shape) and (array.tangent is None or _can_view(array.tangent, shape))
+        return _can_view(array.array, (array.level.size, *shape))  # type: ignore[attr-defined]
+    if not isinstance(array, np.ndarray):
+        return True
+    try:
+        return bool(np.reshape(array, shape, copy=False) is not None)
+    except ValueError:
+        return False
+
+
+def view(input: Any, *shape: Any) -> Any:  # noqa: A002
+    """Read the same memory with another shape (or dtype)."""
+    from .._dtypes import dtype
+
+    if len(shape) == 1 and isinstance(shape[0], dtype):
+        return view_dtype(input, shape[0])
+    wanted = sizes_from(shape)
+    wanted = infer_size(wanted, input._array.size)
+    if not _can_view(input._array, wanted):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0", 3)
+
+
+def view_dtype(input: Any, dtype: Any) -> Any:  # noqa: A002
+    """Read the same memory as another dtype."""
+    if input._edge is not None:
+        raise NotImplementedError("view(dtype): the derivative of a view with another dtype is not implemented")
+    array = _base.materialise(input)
+    result = _base.wrap(array.view(dtype.numpy), None, _base.storage_of(input))
+    return result
+
+
+@overridable
+def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
+    """Give another shape, as a view where that is possible, else as a copy."""
+    wanted = infer_size(sizes_from(shape), input._array.size)
+    if _can_view(input._array, wanted):
+        return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0", 3)
+    copied = record(s.copy, (input,), {}, "CloneBackward0", 3)
+    copied._array = _contiguous(copied._array)
+    result = record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0", 3)
+    return result
+
+
+def _contiguous(array: Any) -> Any:
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) and array.ndim else array
+
+
+@overridable
+def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
+    """Reorder the dimensions."""
+    order = sizes_from(dims)
+    ndim = input._array.ndim
+    if len(order) != ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(order)}"
+        )
+    axes = tuple(_errors.wrap_dim(d, ndim) for d in order)
+    if len(set(axes)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3)
+
+
+@overridable
+def transpose(input: Any, dim0: int, dim1: int) -> Any:  # noqa: A002
+    """Swap two dimensions."""
+    return swap(input, dim0, dim1, "TransposeBackward0", 4)
+
+
+swapaxes = swapdims = transpose
+
+
+def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:  # noqa: A002
+    """Swap two dimensions under a node name; a 0-d tensor is left as it is."""
+    ndim = input._array.ndim
+    a, b = _errors.wrap_dim(dim0, ndim), _errors.wrap_dim(dim1, ndim)
+    order = list(range(ndim))
+    if ndim:
+        order[a], order[b] = order[b], order[a]
+    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, depth)
+
+
+@overridable
+def t(input: Any) -> Any:  # noqa: A002
+    """Transpose a matrix."""
+    ndim = input._array.ndim
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return swap(input, 0, 1 if ndim == 2 else 0, "TBackward0", 4)
+
+
+@overridable
+def movedim(input: Any, source: Any, destination: Any) -> Any:  # noqa: A002
+    """Move dimensions to new places."""
+    ndim = input._array.ndim
+    sources = [_errors.wrap_dim(d, ndim) for d in ([source] if isinstance(source, int) else source)]
+    targets = [_errors.wrap_dim(d, ndim) for d in ([destination] if isinstance(destination, int) else destination)]
+    order: list[Any] = [None] * ndim
+    for a, b in zip(sources, targets, strict=True):
+        order[b] = a
+    rest = iter(d for d in range(ndim) if d not in sources)
+    axes = tuple(next(rest) if d is None else d for d in order)
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3)
+
+
+moveaxis = movedim
+
+
+@overridable
+def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
+    """Insert a dimension of size one."""
+    at = _errors.wrap_dim(dim, input._array.ndim + 1)
+    return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", 3)
+
+
+@overridable
+def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
+    """Drop dimensions of size one."""
+    shape = input._array.shape
+    if dim is None:
+        axes = tuple(k for k, n in enumerate(shape) if n == 1)
+        return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward0", 3)
+    single = not isinstance(dim, (tuple, list))
+    dims = (dim,) if single else tuple(dim)
+    axes = tuple(d for d in (_errors.wrap_dim(d, len(shape)) for d in dims) if len(shape) and shape[d] == 1)
+    return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward1" if single else "SqueezeBackward2", 3)
+
+
+def expand(input: Any, *shape: Any) -> Any:  # noqa: A002
+    """Repeat along dimensions of size one without copying."""
+    wanted = list(sizes_from(shape))
+    own = input._array.shape
+    lead = len(wanted) - len(own)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand({_type_text(input)}{{{_errors.sizes(own)}}}, size={_errors.sizes(wanted)}): the number of sizes "
+            f"provided ({len(wanted)}) must be greater or equal to the number of dimensions in the tensor ({len(own)})"
+        )
+    for k in range(len(wanted)):
+        size = own[k - lead] if k >= lead else None
+        if wanted[k] == -1:
+            if size is None:
+                raise RuntimeError(
+                    f"expand({_type_text(input)}{{{_errors.sizes(own)}}}, size={_errors.sizes(wanted)}): the expanded "
+                    f"size of the tensor ({wanted[k]}) isn't allowed in a leading, non-existing dimension {k}"
+                )
+            wanted[k] = size
+        elif size is not None and size not in (1, wanted[k]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted[k]}) must match the existing size ({size}) at non-singleton "
+                f"dimension {k}.  Target sizes: {_errors.sizes(wanted)}.  Tensor sizes: {_errors.sizes(own)}"
+            )
+    return view_op(input, s.broadcast_to, {"shape": tuple(wanted)}, "ExpandBackward0", 3)
+
+
+def _type_text(tensor: Any) -> str:
+    return _errors._TYPE_NAMES[tensor._array.dtype.name]
+
+
+def expand_as(input: Any, other: Any) -> Any:  # noqa: A002
+    """Expand to another tensor's shape."""
+    return expand(input, *other._array.shape)
+
+
+def view_as(input: Any, other: Any) -> Any:  # noqa: A002
+    """View with another tensor's shape."""
+    return view(input, *other._array.shape)
+
+
+@overridable
+def broadcast_to(input: Any, size: Any) -> Any:  # noqa: A002
+    """Expand to a shape."""
+    return expand(input, *size)
+
+
+@overridable
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: A002
+    """Merge dimensions into one."""
+    shape = input._array.shape
+    if not shape:
+        return reshape(input, 1)
+    a, b = _errors.wrap_dim(start_dim, len(shape)), _errors.wrap_dim(end_dim, len(shape))
+    if a > b:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if a == b:
+        return input
+    count = 1
+    for n in shape[a : b + 1]:
+        count *= n
+    return reshape(input, *shape[:a], count, *shape[b + 1 :])
+
+
+@overridable
+def ravel(input: Any) -> Any:  # noqa: A002
+    """Flatten to one dimension."""
+    return reshape(input, -1) if input._array.ndim != 1 else input
+
+
+def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, multiple: str | None = None) -> Any:  # noqa: A002
+    """View at a basic index under a node name."""
+    return view_op(input, i.getitem, {"index": index}, name, depth + 1, multiple)
+
+
+@overridable
+def select(input: Any, dim: int, index: int) -> Any:  # noqa: A002
+    """View one position of a dimension."""
+    ndim = input._array.ndim
+    if not ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = _errors.wrap_dim(dim, ndim)
+    size = input._array.shape[d]
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {_errors.sizes(input._array.shape)} at "
+            f"dimension {d}"
+        )
+    at = int(index) + size if index < 0 else int(index)
+    return basic_view(input, (slice(None),) * d + (at,), "SelectBackward0", 3)
+
+
+@overridable
+def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
+    """View `length` positions of a dimension from `start` on."""
+    d = _errors.wrap_dim(dim, input._array.ndim)
+    size = input._array.shape[d]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    start = start + size if start < 0 else int(start)
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", 3)
+
+
+def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, function: str, depth: int) -> tuple[Any, ...]:  # noqa: A002
+    """Make the views of a splitting function; they come from one node, as torch's."""
+    parts, start = [], 0
+    for length in lengths:
+        index = (slice(None),) * dim + (slice(start, start + length),)
+        parts.append(index)
+        start += length
+    return _many_views(input, parts, name, function, depth + 1)
+
+
+def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, function: str, depth: int) -> tuple[Any, ...]:  # noqa: A002
+    from .._core.levels import creation_numbers
+    from .._graph.node import Slot
+
+    array = _base.materialise(input)
+    mode = current_mode()
+    node: Any = None
+    if mode.grad and input._edge is not None:
+        node = _split_node_class(name)()
+        node.edges = (_base.edge_of(input),)
+        node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
+        node.num_outputs = len(indices)
+        node.seq = creation_numbers()
+        node.guard = node.extra = node.meta = None
+        node.record_place(depth)
+        if isinstance(array, LevelArray):
+            from .._core.arrays import levels_of
+            from .._graph.node import InputFacts, Meta
+
+            levels = levels_of(array)
+            node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
+    results = []
+    for k, index in enumerate(indices):
+        part = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
+        register_view(input, part, ((i.getitem, {"index": index}),), mode, function)
+        results.append(part)
+    return tuple(results)
+
+
+_split_classes: dict[str, Any] = {}
+
+
+def _split_node_class(name: str) -> Any:
+    from .._graph.node import Node
+
+    if name not in _split_classes:
+
+        def pull_back(self: Any, g: Any, graph: bool) -> Any:
+            from .._core.primitive import namespace_of
+
+            total = None
+            for part, index in zip(g, self.indices, strict=True):
+                if part is not None:
+                    placed = namespace_of(part).put_zeros(part, shape=self.facts[0], index=index)
+                    total = placed if total is None else total + placed
+            return (total,)
+
+        body = {"__slots__": ("facts", "indices", "num_outputs"), "pull_back": pull_back}
+        _split_classes[name] = type(name, (Node,), body)
+    return _split_classes[name]
+
+
+@overridable
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Split into views of a size, or of given sizes."""
+    d = _errors.wrap_dim(dim, tensor._array.ndim)
+    if not tensor._array.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    size = tensor._array.shape[d]
+    if isinstance(split_size_or_sections, int):
+        step = split_size_or_sections
+        if step < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+        if step == 0:
+            if size:
+                raise RuntimeError(
+                    f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
+                )
+            lengths = [0]
+        else:
+            lengths = [min(step, size - at) for at in range(0, size, step)] or [0]
+        return _split_views(tensor, d, lengths, "SplitBackward0", "split", 3)
+    lengths = [int(n) for n in split_size_or_sections]
+    if sum(lengths) != size:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
+            f"but got split_sizes={_errors.sizes(lengths)}"
+        )
+    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", "split_with_sizes", 3)
+
+
+@overridable
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:  # noqa: A002
+    """Split into at most `chunks` views of equal size."""
+    if not input._array.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    d = _errors.wrap_dim(dim, input._array.ndim)
+    size = input._array.shape[d]
+    step = -(-size // chunks)
+    if step == 0:
+        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", "split_with_sizes", 3)
+    lengths = [min(step, size - at) for at in range(0, size, step)]
+    return _split_views(input, d, lengths, "SplitBackward0", "split", 3)
+
+
+@overridable
+def unbind(input: Any, dim: int = 0) -> Any:  # noqa: A002
+    """Return a view of every position of a dimension."""
+    if not input._array.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    d = _errors.wrap_dim(dim, input._array.ndim)
+    indices = [(slice(None),) * d + (k,) for k in range(input._array.shape[d])]
+    return _many_views(input, indices, "UnbindBackward0", "unbind", 2)
+
+
+@overridable
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:  # noqa: A002
+    """View the diagonal of two dimensions."""
+    ndim = input._array.ndim
+    a, b = _errors.wrap_dim(dim1, ndim), _errors.wrap_dim(dim2, ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    params = {"offset": offset, "axis1": a, "axis2": b}
+    return view_op(input, s.diagonal, params, "DiagonalBackward0", 3)
+
+
+@overridable
+def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
+    """Reverse the order along dimensions; a copy."""
+    axes = tuple(_errors.wrap_dim(d, input._array.ndim) for d in sizes_from(dims))
+    if len(set(axes)) != len(axes):
+        raise RuntimeError("dim " + str(axes[-1]) + " appears multiple times in the list of dims")
+    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", 3)
+
+
+@overridable
+def tril(input: Any, diagonal: int = 0) -> Any:  # noqa: A002
+    """Keep the lower triangle."""
+    return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0", 3)
+
+
+@overridable
+def triu(input: Any, diagonal: int = 0) -> Any:  # noqa: A002
+    """Keep the upper triangle."""
+    return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0", 3)
+
+
+def _common_dtype(tensors: Sequence[Any]) -> list[Any]:
+    from .._dtypes import from_numpy, result_numpy
+
+    if len({t._array.dtype for t in tensors}) == 1:
+        return list(tensors)
+    dims = tuple(t._array.dtype for t in tensors if t._array.ndim)
+    zeros = tuple(t._array.dtype for t in tensors if not t._array.ndim)
+    dtype = from_numpy(result_numpy(dims, zeros, ()))
+    return [t.to(dtype) for t in tensors]
+
+
+@overridable
+def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Join tensors along a dimension."""
+    from ._pointwise import write_out
+
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    for k, tensor in enumerate(tensors):
+        if not tensor._array.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
+    shaped = [x for x in tensors if tuple(x._array.shape) != (0,)] or tensors[:1]
+    shaped = _common_dtype(shaped)
+    ndim = shaped[0]._array.ndim
+    d = _errors.wrap_dim(dim, ndim)
+    first = shaped[0]._array.shape
+    for k, tensor in enumerate(shaped[1:], 1):
+        shape = tensor._array.shape
+        if len(shape) != ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {len(shape)}")
+        for axis in range(ndim):
+            if axis != d and shape[axis] != first[axis]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {first[axis]} but got size "
+                    f"{shape[axis]} for tensor number {k} in the list."
+                )
+    return write_out("cat", record(s.concat, shaped, {"axis": d}, "CatBackward0", 3), out, tuple(tensors))
+
+
+concat = concatenate = cat
+
+
+@overridable
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Join tensors along a new dimension."""
+    from ._pointwise import write_out
+
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tensors[0]._array.shape
+    d = _errors.wrap_dim(dim, len(first) + 1)
+    for k, tensor in enumerate(tensors[1:], 1):
+        if tuple(tensor._array.shape) != tuple(first):
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {_errors.sizes(first)} at entry 0 and "
+                f"{_errors.sizes(tensor._array.shape)} at entry {k}"
+            )
+    tensors = _common_dtype(tensors)
+    return write_out("stack", record(s.stack, tensors, {"axis": d}, "StackBackward0", 3), out, tuple(tensors))
+
+
+@overridable
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:  # noqa: A002
+    """View the tensor's storage with any sizes and strides."""
+    array = raw_leaf(_base.materialise(input))
+    if input._edge is not None or isinstance(input._array, LevelArray):
+        raise NotImplementedError("as_strided: the derivative is not implemented; use view, select or slices")
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    item = array.itemsize
+    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    offset = start if storage_offset is None else storage_offset * item
+    flat = np.ndarray(tuple(size), array.dtype, whole, offset, tuple(n * item for n in stride))
+    return _base.wrap(flat, None, _base.storage_of(input))
+
+
+@overridable
+def clone(input: Any, *, memory_format: Any = None) -> Any:  # noqa: A002
+    """Copy into new memory."""
+    return record(s.copy, (input,), {}, "CloneBackward0", 3)
+
+
+def contiguous(input: Any, memory_format: Any = None) -> Any:  # noqa: A002
+    """Return the tensor itself if its memory is contiguous, else a copy."""
+    array = input._array
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return input
+    result = record(s.copy, (input,), {}, "CloneBackward0", 2)
+    result._array = np.ascontiguousarray(result._array)
+    return result
+
+
+def alias(input: Any) -> Any:  # noqa: A002
+    """View the whole tensor."""
+    return view_op(input, s.alias, {}, "AliasBackward0", 3)
+
+
+def transposed_property(input: Any, kind: str, depth: int) -> Any:  # noqa: A002
+    """Return `.T`, `.mT`, `.H` or `.mH`."""
+    ndim = input._array.ndim
+    if kind in ("T", "H"):
+        if kind == "H" and ndim not in (0, 2):
+            raise RuntimeError(
+                f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+                + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+            )
+        if kind == "T" and ndim not in (0, 2):
+            warnings.warn(
+                "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+                "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+                stacklevel=depth + 1,
+            )
+        result = view_op(input, s.permute_dims, {"axes": tuple(reversed(range(ndim)))}, "PermuteBackward0", depth + 1)
+    else:
+        if ndim < 2:
+            raise RuntimeError(
+                f"tensor.{kind} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
+            )
+        result = swap(input, -2, -1, "TransposeBackward0", depth + 2)
+    return e.conj(result) if kind in ("H", "mH") and input._array.dtype.kind == "c" else result

@@ -1,0 +1,609 @@
+"""The Tensor class: torch's face over the slots of `TensorBase`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from .. import _dtypes, _size
+from .._core.arrays import Dual, LevelArray, raw_leaf
+from .._device import strided
+from .._graph import node as _node
+from .._graph.node import Node, Slot
+from .._modes import current_mode
+from . import _base
+from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array that autograd can follow."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __module__ = "torch"
+
+    @classmethod
+    def _construct(cls, *args: Any, **kwargs: Any) -> Any:
+        """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
+        if cls is not Tensor and ("__new__" in vars(cls) or any("__new__" in vars(k) for k in cls.__mro__[:-3])):
+            return type.__call__(cls, *args, **kwargs)
+        from ._creation import empty, tensor
+
+        if kwargs.pop("device", None) is not None and not args:
+            args = ()
+        dtype = _dtypes.get_default_dtype()
+        if args and all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+            made = empty(*args)
+        elif not args:
+            made = empty(0)
+        elif isinstance(args[0], Tensor):
+            made = args[0].detach()
+        elif isinstance(args[0], _size.Size):
+            made = empty(*args[0])
+        else:
+            made = tensor(args[0], dtype=dtype)
+        if cls is Tensor:
+            return made
+        result = made.as_subclass(cls)
+        if cls.__init__ is not object.__init__:
+            cls.__init__(result, *args, **kwargs)
+        return result
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+        result = super(TensorMeta, cls).__call__() if cls.__init__ is object.__init__ else object.__new__(cls)
+        result._array = _base.materialise(data)
+        result._storage = storage_of(data)
+        result._extra = None
+        result._edge = LEAF if require_grad else None
+        return result
+
+    def as_subclass(self, cls: Any) -> Any:
+        """Return the same tensor, seen as an instance of a subclass."""
+        if not issubclass(cls, Tensor):
+            raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        result = object.__new__(cls)
+        result._array = self._array
+        result._storage = storage_of(self)
+        result._extra = None
+        if self._edge is None:
+            result._edge = None
+        else:
+            from ._shaping import alias
+
+            result._edge = alias(self)._edge
+        return result
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run a function on subclasses and give its result their class."""
+        from .._modes import using
+
+        kwargs = kwargs or {}
+        if not all(issubclass(cls, kind) for kind in types):
+            return NotImplemented
+        with using(torch_function=False):
+            result = func(*args, **kwargs)
+        return result if cls is Tensor else _as_class(result, cls)
+
+    # ---- what it is ----
+    @property
+    def shape(self) -> Any:
+        return _size._trusted(self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    ndimension = dim
+
+    def size(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return self.shape
+        from .._errors import wrap_dim
+
+        if not self._array.ndim:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions" if dim in (0, -1) else f"Dimension specified as {dim} but tensor has no dimensions")  # fmt: skip
+        return self._array.shape[wrap_dim(dim, self._array.ndim)]
+
+    def numel(self) -> int:
+        return int(self._array.size)
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> Any:
+        return _dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> Any:
+        from ._casting import device_of
+
+        return device_of(self)
+
+    layout = strided
+    is_sparse = False
+    is_quantized = False
+    is_meta = False
+    is_mkldnn = False
+    is_nested = False
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"  # type: ignore[no-any-return]
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"  # type: ignore[no-any-return]
+
+    def get_device(self) -> int:
+        return -1 if self.is_cpu else self.device.index
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.dtype.itemsize  # type: ignore[no-any-return]
+
+    element_size = lambda self: self._array.dtype.itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point  # type: ignore[no-any-return]
+
+    def is_complex(self) -> bool:
+        return self._array.dtype.kind == "c"  # type: ignore[no-any-return]
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed  # type: ignore[no-any-return]
+
+    def is_conj(self) -> bool:
+        return False
+
+    is_neg = is_conj
+
+    def resolve_conj(self) -> Any:
+        return self
+
+    resolve_neg = resolve_conj
+
+    def stride(self, dim: int | None = None) -> Any:
+        array = raw_leaf(self._array)
+        if isinstance(self._array, LevelArray) or isinstance(array, np.generic):
+            strides = _dense_strides(self._array.shape)
+        else:
+            strides = _torch_strides(array)
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        array = raw_leaf(self._array)
+        return True if isinstance(array, np.generic) else bool(array.flags.c_contiguous)
+
+    def storage_offset(self) -> int:
+        array = self._array
+        if not isinstance(array, np.ndarray) or array.base is None:
+            return 0
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        return distance // array.itemsize
+
+    def data_ptr(self) -> int:
+        return _base.materialise(self).__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self._array.shape[0]  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Any:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (Tensor, int, float, complex, bool)):
+            return bool((element == self).any().item())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
+
+    # ---- autograd ----
+    @property
+    def requires_grad(self) -> bool:
+        return self._edge is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        value = bool(value)
+        if self._edge is not None and self._edge is not LEAF:
+            if not value:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return
+        if value and self._array.dtype.kind not in "fcV":
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if value and self._storage is not None and self._storage.inference and not current_mode().inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        if value and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms) and self._edge is None:
+            raise RuntimeError(
+                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+                "inside of a function being transformed by a functorch transform. This is unsupported, please attempt "
+                "to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+                "outside of a function being transformed instead."
+            )
+        self._edge = LEAF if value else None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._edge is None or self._edge is LEAF
+
+    @property
+    def grad_fn(self) -> Any:
+        edge = self._edge
+        if edge is None or edge is LEAF:
+            return None
+        return edge.node if type(edge) is Slot else edge
+
+    @property
+    def output_nr(self) -> int:
+        return self._edge.index if type(self._edge) is Slot else 0
+
+    @property
+    def grad(self) -> Any:
+        extra = self._extra
+        if extra is not None and extra.grad is not None:
+            return extra.grad
+        edge = self._edge
+        if edge is not None and edge is not LEAF and (extra is None or not extra.retains_grad):
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
+                "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
+                "more informations.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return None
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            if self._extra is not None:
+                self._extra.grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_c(value)}' to a tensor with grad_dtype "
+                f"'{_c(self)}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You "
+                "can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+                "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+                "systems that assume they match."
+            )
+        if tuple(value._array.shape) != tuple(self._array.shape):
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
+                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+        self._need_extra().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        if self._extra is not None:
+            self._extra.grad = None
+
+    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Compute the gradients of this tensor with respect to the graph's leaves."""
+        from ..autograd import backward_from
+
+        backward_from((self,), (gradient,), retain_graph, create_graph, inputs, 3)
+
+    def detach(self) -> Any:
+        """Return a tensor on the same memory, outside the graph."""
+        from ._views import detached
+
+        result = detached(self)
+        array = result._array
+        if isinstance(array, Dual) and array.level.alive:
+            pass  # detach cuts reverse mode only; forward mode goes on, as in torch
+        return result
+
+    @property
+    def data(self) -> Any:
+        return wrap(_base.materialise(self), None, None)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        from ._inplace import set_data
+
+        set_data(self, value)
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
+        from ..autograd.graph import RemovableHandle
+
+        if self._edge is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._edge is LEAF:
+            extra = self._need_extra()
+            extra.hooks = {} if extra.hooks is None else extra.hooks
+            return RemovableHandle.add(extra.hooks, hook)
+        node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
+        extra = node.need_extra()
+        extra.tensor_hooks = {} if extra.tensor_hooks is None else extra.tensor_hooks
+        return RemovableHandle.add(extra.tensor_hooks.setdefault(slot, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Call `hook(param)` after a gradient has been added to `.grad`."""
+        from ..autograd.graph import RemovableHandle
+
+        if self._edge is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._edge is not LEAF:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        extra = self._need_extra()
+        extra.post_hooks = {} if extra.post_hooks is None else extra.post_hooks
+        return RemovableHandle.add(extra.post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this non-leaf tensor."""
+        if self._edge is None:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self._edge is LEAF:
+            return
+        extra = self._need_extra()
+        if extra.retains_grad:
+            return
+        extra.retains_grad = True
+        node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
+        node_extra = node.need_extra()
+        node_extra.retained = {} if node_extra.retained is None else node_extra.retained
+        node_extra.retained[slot] = ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        return self._extra is not None and self._extra.retains_grad
+
+    @property
+    def _version(self) -> int:
+        storage = self._storage
+        if storage is None:
+            return 0
+        if storage.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return storage.version
+
+    def is_inference(self) -> bool:
+        return self._storage is not None and self._storage.inference
+
+    @property
+    def _base(self) -> Any:
+        view = None if self._extra is None else self._extra.view
+        return None if view is None else view.base
+
+    def _is_view(self) -> bool:
+        return self._extra is not None and self._extra.view is not None
+
+    def is_shared(self) -> bool:
+        return False
+
+    # ---- leaving ----
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        from ._printing import scalar_format
+
+        if isinstance(self._array, LevelArray):
+            return repr(self)
+        return scalar_format(
+            np.asarray(self._array),
+            spec,
+            otherwise=lambda: repr(self),
+            type_name=type(self).__name__,
+            is_plain_tensor=type(self) is Tensor,
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__})
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if type(self) is not Tensor and type(self).__reduce_ex__ is not Tensor.__reduce_ex__:
+            return super().__reduce_ex__(protocol)
+        if self._edge is not None and self._edge is not LEAF:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        array = np.asarray(raw_leaf(self._array))
+        return (_rebuild, (type(self), array, self._edge is LEAF, dict(self.__dict__)))
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if self._edge is not None and self._edge is not LEAF:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        import copy
+
+        result = _rebuild(type(self), _base.materialise(self).copy(), self._edge is LEAF, {})
+        memo[id(self)] = result
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        if self._extra is not None and self._extra.grad is not None:
+            result._need_extra().grad = copy.deepcopy(self._extra.grad, memo)
+        return result
+
+
+def _c(tensor: Any) -> str:
+    return _base.dtype_of(tensor)._scalar_name
+
+
+def _dense_strides(shape: Any) -> tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def _torch_strides(array: Any) -> tuple[int, ...]:
+    """Return strides in elements; NumPy is free about dimensions of size 0 and 1, torch is not."""
+    return tuple(n // array.itemsize for n in array.strides)
+
+
+def _as_class(result: Any, cls: Any) -> Any:
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, tuple) and not hasattr(result, "_fields"):
+        return tuple(_as_class(one, cls) for one in result)
+    if isinstance(result, list):
+        return [_as_class(one, cls) for one in result]
+    return result
+
+
+def _rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    result = object.__new__(cls)
+    result._array = array
+    result._storage = result._extra = None
+    result._edge = LEAF if requires_grad else None
+    result.__dict__.update(attributes)
+    return result
+
+
+def tensor_text(tensor: Any, prefix: str | None = None) -> str:
+    """Write a tensor as torch does."""
+    from ._printing import tensor_repr
+
+    array = tensor._array
+    extra: list[str] = []
+    while isinstance(array, LevelArray):
+        if isinstance(array, Dual):
+            if array.level.alive and array.tangent is not None:
+                extra.append(f"tangent={wrap(array.tangent)}")
+            array = array.primal
+        else:
+            inner = tensor_text(wrap(array.array))  # type: ignore[attr-defined]
+            return f"BatchedTensor(lvl={array.level.number}, bdim=0, value=\n    {inner}\n)"
+    if not isinstance(array, (np.ndarray, np.generic)):
+        array = array.get()
+    device = tensor.device
+    grad_fn = tensor.grad_fn
+    kind = type(tensor)
+    parameter = isinstance(tensor, Parameter)
+    return tensor_repr(
+        np.asarray(array),
+        class_name="tensor" if kind is Tensor or parameter else kind.__name__,
+        dtype_text=str(tensor.dtype),
+        default_float_text=str(_dtypes.get_default_dtype()),
+        device_text=None if device.type == "cpu" else str(device),
+        requires_grad=tensor.requires_grad,
+        grad_fn_name=None if grad_fn is None else grad_fn.name(),
+        extra_suffixes=tuple(extra),
+        is_parameter=parameter,
+    )
+
+
+class ParameterMeta(TensorMeta):
+    """Lets tensors marked `_is_param` pass for Parameters."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (
+            cls.__name__ == "Parameter" and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=ParameterMeta):
+    """A Tensor that is a module's parameter: it requires grad unless told otherwise."""
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+
+    @classmethod
+    def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = Tensor()
+        if requires_grad and data._array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        return Tensor._make_subclass(cls, data.detach(), requires_grad)
+
+    __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (_rebuild, (type(self), np.asarray(self._array), self._edge is LEAF, dict(self.__dict__)))
+
+
+_base.install(Tensor, Parameter)
+
+
+# ---- AccumulateGrad, torch's face of a leaf's edge ----
+class AccumulateGrad(Node):
+    """The node through which a leaf receives its gradient. See Note [Edges]."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self.edges = ()
+        self.seq = (1 << 63) - 1
+        self.code, self.lasti = None, 0
+        self.meta = self.guard = self.extra = None
+
+    def name(self) -> str:
+        return "struct torch::autograd::AccumulateGrad"
+
+    def register_hook(self, hook: Any) -> Any:
+        from ..autograd.graph import RemovableHandle
+
+        extra = self.variable._need_extra()
+        extra.accumulator_hooks = {} if extra.accumulator_hooks is None else extra.accumulator_hooks
+        return RemovableHandle.add(extra.accumulator_hooks, hook)
+
+    def register_prehook(self, hook: Any) -> Any:
+        from ..autograd.graph import RemovableHandle
+
+        extra = self.variable._need_extra()
+        extra.accumulator_pre_hooks = {} if extra.accumulator_pre_hooks is None else extra.accumulator_pre_hooks
+        return RemovableHandle.add(extra.accumulator_pre_hooks, hook)
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        from ..autograd.engine import accumulate_grad
+
+        accumulate_grad(self.variable, g, False, graph)
+        return ()
+
+
+def accumulator_of(leaf: Any) -> AccumulateGrad:
+    """Return the AccumulateGrad of a leaf: the same object as long as somebody holds it."""
+    extra = leaf._need_extra()
+    found = None if extra.accumulator is None else extra.accumulator()
+    if found is None:
+        found = AccumulateGrad(leaf)
+        extra.accumulator = ref(found)
+    return found  # type: ignore[no-any-return]
+
+
+_node.install(accumulator_of=accumulator_of)
+__all__ = ["AccumulateGrad", "Parameter", "Tensor", "accumulator_of", "tensor_text"]

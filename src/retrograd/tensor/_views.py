@@ -1,0 +1,399 @@
+"""Views and writes: tensors that share memory, and what an in-place operation does to the graph.
+
+Note [Views and in-place]
+Rule 1. A view knows its root base and the steps that make it from the base; the base's Storage knows its views weakly.
+Rule 2. An in-place operation computes its result as an ordinary operation, writes it into memory, moves the version and
+        gives the tensor the new node ("rebase"). On a view, the base gets a CopySlices node instead, which applies the
+        operation's node to the view's part of the gradient.
+Rule 3. After a rebase every live view is given a fresh node that replays its steps from the base's new node, so a
+        tensor's `_edge` is always current and the hot path may read it without asking.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _errors
+from .._core import primitive as core
+from .._core.arrays import Batched, Dual, LevelArray, levels_of
+from .._core.levels import BATCH, creation_numbers
+from .._core.primitive import Primitive, vocabulary
+from .._modes import Mode, current_mode
+from .._ops.levels import remove_level
+from .._graph.node import InputFacts, Meta, Node, Slot
+from . import _base, _record
+from ._base import LEAF, View, add_view, edge_of, materialise, storage_of, wrap
+
+Step = tuple[Primitive, dict[str, Any]]
+
+
+def view_op(
+    tensor: Any,
+    primitive: Primitive,
+    params: dict[str, Any],
+    name: str,
+    depth: int = 2,
+    multiple: str | None = None,
+) -> Any:
+    """Make a view by a primitive whose result shares memory with its input."""
+    materialise(tensor)
+    result = _record.record(primitive, (tensor,), params, name, depth + 1)
+    register_view(tensor, result, ((primitive, params),), current_mode(), multiple)
+    return result
+
+
+def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode, multiple: str | None = None) -> None:
+    """Note that `result` is made from `source` by `steps` and shares its memory."""
+    if mode.inference:
+        storage = storage_of(source)
+        result._storage = storage
+        return
+    of = None if source._extra is None else source._extra.view
+    base = source if of is None else of.base
+    all_steps = steps if of is None else (*of.steps, *steps)
+    made_in = "grad" if mode.grad else "no_grad"
+    if of is not None and made_in == "grad" and of.made_in != "grad":
+        made_in = of.made_in
+    result._storage = storage_of(base)
+    multiple = multiple or (of.multiple if of is not None and made_in == "grad" else None)
+    result._need_extra().view = View(base, all_steps, made_in, multiple)
+    add_view(base, result)
+
+
+def replay(array: Any, steps: tuple[Step, ...]) -> Any:
+    """Apply a view's steps to an array or a Tensor."""
+    for primitive, params in steps:
+        array = primitive(array, **params)
+    return array
+
+
+def scatter_back(value: Any, steps: tuple[Step, ...], base_shape: tuple[int, ...], dtype: Any) -> Any:
+    """Apply the transpose of a view's steps: put `value` where the view looks, zeros elsewhere."""
+    shapes = [base_shape]
+    probe = np.broadcast_to(np.zeros((), dtype), base_shape)
+    for primitive, params in steps:
+        probe = primitive(probe, **params)
+        shapes.append(tuple(probe.shape))
+    for (primitive, params), shape in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
+        rule = primitive.rules["x"]
+        known = params | {"x_shape": shape, "x_dtype": np.dtype(dtype)}
+        value = rule.function(core.namespace_of(value), value, *[known[n] for n in rule.names])
+    return value
+
+
+class AsStridedBackward0(Node):
+    """The node of a view whose base was written: replays the view's steps."""
+
+    __slots__ = ("facts", "steps")
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        shape, dtype = self.facts
+        return (scatter_back(g, self.steps, shape, dtype),)
+
+
+class CopySlices(Node):
+    """The node of a base of which a view was written: `fn` acts on the view's part of the gradient."""
+
+    __slots__ = ("facts", "fn", "steps")
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        shape, dtype = self.facts
+        part = replay(g, self.steps)
+        if not graph and isinstance(part, np.ndarray):
+            part = part.copy()
+        grads = list(self.fn.pull_back(part, graph))
+        if self.edges[0] is not None:
+            grads[0] = self._replace(g, self._fitted(grads[0], part), graph, shape, dtype)
+        return grads
+
+    def _fitted(self, grad: Any, part: Any) -> Any:
+        if grad is None:
+            return vocabulary.zeros_like(part)
+        facts = None if self.fn.meta is None else self.fn.meta.inputs[0]
+        return grad if facts is None else fit(grad, facts, self.fn.meta.out_levels, frozenset())
+
+    def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
+        if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
+            out = np.array(g)
+            replay(out, self.steps)[...] = value
+            return out
+        mask = scatter_back(np.ones(value.shape, dtype), self.steps, shape, dtype) != 0
+        return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
+
+    def release(self, place: Any) -> None:
+        self.fn.release(place)
+
+
+def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[Any]) -> Any:
+    """Bring a gradient to its input's levels, shape and dtype. This happens once, at the edge."""
+    if out_levels:
+        for level in sorted(out_levels - facts.levels - keep, key=lambda one: -one.number):
+            g = remove_level(g, level)
+    if g.shape != facts.shape:
+        g = vocabulary.sum_to(g, shape=facts.shape) if len(g.shape) >= len(facts.shape) else g
+        if tuple(g.shape) != tuple(facts.shape):
+            g = vocabulary.broadcast_to(g, shape=facts.shape)
+    dtype = g._array.dtype if hasattr(g, "_array") else g.dtype
+    if dtype != facts.dtype:
+        g = vocabulary.astype(g, dtype=facts.dtype)
+    return g
+
+
+# ---- writing ----
+def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
+    """Raise torch's errors for an in-place operation that autograd cannot allow, before anything is changed."""
+    mode = current_mode()
+    storage = tensor._storage
+    if storage is not None and storage.inference and not mode.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    if not mode.grad or not (tensor._edge is not None or any(o._edge is not None for o in others)):
+        return
+    view = None if tensor._extra is None else tensor._extra.view
+    if view is not None:
+        check_view_rebase(view, tensor)
+        if tensor._edge is not None and view.base._edge is LEAF:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if tensor._edge is LEAF:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def check_view_rebase(view: View, tensor: Any) -> None:
+    """Refuse to rebase views that autograd does not follow."""
+    if view.made_in == "grad" and view.multiple is None:
+        return
+    name = _grad_fn_name(tensor)
+    output = tensor._edge.index if type(tensor._edge) is Slot else 0
+    if view.made_in == "no_grad":
+        start = "A view was created in no_grad mode"
+        middle = (
+            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+            "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace "
+            "to be tracked) or both outside (if you want the inplace to be tracked)."
+        )
+        raise RuntimeError(f"{start} and is being modified inplace with grad mode enabled.{middle}")
+    if view.made_in == "inference":
+        raise RuntimeError(
+            "A view was created in inference mode and is being modified inplace with grad mode enabled. Given that "
+            "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
+            "view and the inplace either both inside the inference_mode block (if you don't want the inplace to be "
+            "tracked) or both outside (if you want the inplace to be tracked)."
+        )
+    start = f"Output {output} of {name} is a view and is being modified inplace." if name else "A view"
+    if view.made_in == "function":
+        raise RuntimeError(
+            f"{start} This view was created inside a custom Function (or because an input was returned as-is) and the "
+            "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+            "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+            "output of the custom Function."
+        )
+    raise RuntimeError(
+        f"{start} This view is the output of a function that returns multiple views. Such functions do not allow the "
+        "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+    )
+
+
+def _grad_fn_name(tensor: Any) -> str:
+    edge = tensor._edge
+    node = edge.node if type(edge) is Slot else edge
+    return node.name() if isinstance(node, Node) else ""
+
+
+def write_array(tensor: Any, value: Any) -> None:
+    """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
+    target = materialise(tensor)
+    missing = levels_of(value) - levels_of(target)
+    if missing:
+        _promote(tensor, missing)
+        target = tensor._array
+    store(target, value)
+
+
+def store(target: Any, value: Any) -> None:
+    """Write into the raw memory under an array of any level."""
+    if isinstance(target, Dual):
+        mine = isinstance(value, Dual) and value.level is target.level
+        store(target.primal, value.primal if mine else value)
+        tangent = value.tangent if mine else None
+        if target.tangent is None:
+            if tangent is None:
+                return
+            target.tangent = own_memory(vocabulary.zeros_like(target.primal))
+        store(target.tangent, vocabulary.zeros_like(target.primal) if tangent is None else tangent)
+    elif isinstance(target, Batched):
+        if isinstance(value, Batched) and value.level is target.level:
+            value = core.align_ranks([target.array, value.array], [True, True])[1]
+            store(target.array, value)
+        else:
+            store(target.array, value)
+    elif isinstance(target, np.ndarray) and not target.flags.writeable:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    else:
+        target[...] = value
+
+
+def own_memory(array: Any) -> Any:
+    """Copy an array so that every part is writable memory of its own."""
+    if isinstance(array, Dual):
+        return Dual(array.level, own_memory(array.primal), None if array.tangent is None else own_memory(array.tangent))
+    if isinstance(array, Batched):
+        return Batched(array.level, own_memory(array.array))
+    return array.copy() if isinstance(array, np.ndarray) else np.array(array) if isinstance(array, np.generic) else array.copy()
+
+
+def _promote(tensor: Any, missing: frozenset[Any]) -> None:
+    """Give the base the levels of a value written into it; its views replay."""
+    view = None if tensor._extra is None else tensor._extra.view
+    base = tensor if view is None else view.base
+    for transform in current_mode().transforms:
+        if transform.level in missing and transform.kind == BATCH and storage_of(base).born < transform.born:
+            raise RuntimeError(
+                "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
+                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
+                "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
+                "instead."
+            )
+    array = materialise(base)
+    for level in sorted(missing, key=lambda one: one.number):
+        array = _with_level(array, level)
+    base._array = array
+    storage = base._storage
+    for one in [] if storage is None or storage.views is None else storage.views:
+        other = one()
+        if other is not None:
+            other._array = replay(array, other._extra.view.steps)
+    if view is not None:
+        tensor._array = replay(array, view.steps)
+
+
+def _with_level(array: Any, level: Any) -> Any:
+    if level.kind == BATCH:
+        return vocabulary.enter_batch(own_memory(core.front(array, False, level.size)), level=level, axis=0)
+    tangent = own_memory(vocabulary.zeros_like(array))
+    return vocabulary.enter_dual(array, tangent, level=level)
+
+
+def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
+    """Finish an in-place operation: write its result, move the version, rebase the graph."""
+    if tuple(result._array.shape) != tuple(tensor._array.shape):
+        raise RuntimeError(
+            f"output with shape {_errors.sizes(tensor._array.shape)} doesn't match the broadcast shape "
+            f"{_errors.sizes(result._array.shape)}"
+        )
+    if not np.can_cast(result._array.dtype, tensor._array.dtype, "same_kind") and not _castable(result, tensor):
+        raise RuntimeError(
+            f"result type {_scalar_type(result)} can't be cast to the desired output type {_scalar_type(tensor)}"
+        )
+    write_array(tensor, result._array)
+    finish_write(tensor, result._edge, depth + 1)
+    return tensor
+
+
+def finish_write(tensor: Any, edge: Any, depth: int) -> None:
+    """Move the version after a write and rebase the graph on the node of the operation."""
+    storage = storage_of(tensor)
+    storage.written(depth)
+    node = edge
+    if isinstance(node, Node):
+        if "out" in node.array_names and getattr(node, "out", None) is not None and node.primitive is not None:
+            from .._graph.node import Guard
+
+            if type(node.guard) is not Guard:
+                node.guard = Guard()
+            if "out" not in node.guard.packed:
+                node.out = tensor._array
+            node.guard.versions["out"] = (storage, storage.version)
+        rebase(tensor, node)
+
+
+def _castable(result: Any, tensor: Any) -> bool:
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+    return order[result._array.dtype.kind] <= order[tensor._array.dtype.kind]
+
+
+def _scalar_type(tensor: Any) -> str:
+    return _base.dtype_of(tensor)._scalar_name
+
+
+def rebase(tensor: Any, node: Node) -> None:
+    """Make `node` the history of a written tensor. See Note [Views and in-place]."""
+    view = None if tensor._extra is None else tensor._extra.view
+    if view is None:
+        if tensor._extra is not None and tensor._extra.retains_grad:
+            _move_retained(tensor, node)
+        tensor._edge = node
+        base = tensor
+    else:
+        base = view.base
+        shape, dtype = tuple(base._array.shape), base._array.dtype
+        slices = CopySlices()
+        slices.edges = (edge_of(base), *node.edges[1:])
+        slices.steps, slices.fn, slices.facts = view.steps, node, (shape, dtype)
+        slices.seq = creation_numbers()
+        slices.code, slices.lasti = node.code, node.lasti
+        slices.guard = slices.extra = None
+        rest = (None,) * (len(node.edges) - 1) if node.meta is None else node.meta.inputs[1:]
+        leveled = isinstance(base._array, LevelArray)
+        slices.meta = None
+        if leveled or node.meta is not None:
+            first = InputFacts(shape, dtype, levels_of(base._array)) if slices.edges[0] is not None else None
+            slices.meta = Meta((first, *rest), levels_of(base._array), False)
+        base._edge = slices
+        if tensor._extra.retains_grad:
+            _move_retained(tensor, node)
+    storage = base._storage
+    if storage is not None and storage.views is not None:
+        for one in storage.views:
+            other = one()
+            if other is not None:
+                _refresh(other)
+
+
+def _refresh(view_tensor: Any) -> None:
+    view = view_tensor._extra.view
+    base = view.base
+    if base._edge is None:
+        view_tensor._edge = None
+        return
+    node = AsStridedBackward0()
+    node.edges = (edge_of(base),)
+    node.steps = view.steps
+    node.facts = (tuple(base._array.shape), base._array.dtype)
+    node.seq = creation_numbers()
+    node.code, node.lasti = None, 0
+    node.guard = node.extra = node.meta = None
+    if isinstance(base._array, LevelArray):
+        levels = levels_of(base._array)
+        node.meta = Meta((InputFacts(node.facts[0], node.facts[1], levels),), levels, False)
+    if view_tensor._extra.retains_grad:
+        _move_retained(view_tensor, node)
+    view_tensor._edge = node
+
+
+def _move_retained(tensor: Any, node: Node) -> None:
+    """Let `retain_grad` follow a tensor to its new node."""
+    old = tensor._edge
+    if isinstance(old, Node) and old.extra is not None and old.extra.retained is not None:
+        old.extra.retained.pop(0, None)
+    elif type(old) is Slot and old.node.extra is not None and old.node.extra.retained is not None:
+        old.node.extra.retained.pop(old.index, None)
+    from weakref import ref
+
+    extra = node.need_extra()
+    extra.retained = {0: ref(tensor)}
+
+
+def detached(tensor: Any) -> Any:
+    """Return a tensor on the same memory and version, outside the graph."""
+    array = materialise(tensor)
+    return wrap(array, None, storage_of(tensor))
+
+

@@ -1,0 +1,245 @@
+"""`retrograd run`: a program cannot tell it from `python`, except that `import torch` gives retrograd."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PYTHON = [sys.executable]
+RETROGRAD = [sys.executable, "-m", "retrograd"]
+RETROGRAD_RUN = [*RETROGRAD, "run"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where the test's programs lie, and where they run."""
+    return tmp_path
+
+
+@pytest.fixture
+def call(folder):
+    """Run a command line in `folder`; a torch that may not be imported lies in its path."""
+    forbidden = folder / "forbidden"
+    (forbidden / "torch").mkdir(parents=True)
+    (forbidden / "torch" / "__init__.py").write_text(
+        "raise AssertionError('the installed torch was imported')"
+    )
+    (forbidden / "torch" / "only_theirs.py").write_text("")
+    path = os.pathsep.join(filter(None, [str(forbidden), os.environ.get("PYTHONPATH")]))
+
+    def call(*command, cwd=folder):
+        return subprocess.run(
+            [str(part) for part in command],
+            cwd=cwd,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return call
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def outcome(finished):
+    return finished.returncode, finished.stdout, finished.stderr
+
+
+SURROUNDINGS = """
+    import sys
+    print(sys.argv)
+    print(sys.path[0])
+    print(__name__, __file__, __package__)
+    print(getattr(__spec__, "name", None), type(__loader__).__name__, type(__builtins__).__name__)
+    print(sys.modules["__main__"].__dict__ is globals())
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b c"], ["-m", "x"], ["-h"], ["--", "--version"]], ids=str)
+def test_script_sees_what_python_shows(call, folder, arguments):
+    write(folder / "sub" / "program.py", SURROUNDINGS)
+    ours = call(*RETROGRAD_RUN, "sub/program.py", *arguments)
+    assert outcome(ours) == outcome(call(*PYTHON, "sub/program.py", *arguments))
+    assert ours.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["module", "package", "package.module"])
+def test_module_sees_what_python_shows(call, folder, name):
+    for path in ["module.py", "package/__main__.py", "package/module.py"]:
+        write(folder / path, SURROUNDINGS)
+    ours = call(*RETROGRAD_RUN, "-m", name, "-m", "--flag")
+    assert outcome(ours) == outcome(call(*PYTHON, "-m", name, "-m", "--flag"))
+    assert ours.returncode == 0
+
+
+def test_folder_and_zip_file_run_their_main(call, folder):
+    main = write(folder / "app" / "__main__.py", SURROUNDINGS)
+    with zipfile.ZipFile(folder / "app.zip", "w") as archive:
+        archive.write(main, "__main__.py")
+    for path in ["app", "app.zip"]:
+        ours = call(*RETROGRAD_RUN, path, "argument")
+        assert outcome(ours) == outcome(call(*PYTHON, path, "argument"))
+        assert ours.returncode == 0
+
+
+def test_script_imports_its_neighbours_through_a_symbolic_link(call, folder):
+    write(folder / "real" / "neighbour.py", "name = 'found'")
+    program = write(folder / "real" / "program.py", "import neighbour; print(neighbour.name)")
+    link = folder / "link.py"
+    link.symlink_to(program)
+    assert call(*RETROGRAD_RUN, link).stdout == "found\n"
+
+
+ENDINGS = {
+    "falls off the end": "print('done')",
+    "exit without status": "import sys; sys.exit()",
+    "exit with a number": "import sys; sys.exit(3)",
+    "exit with a text": "import sys; sys.exit('no luck')",
+    "exception": "def f():\n    raise ValueError('wrong')\nf()",
+    "chained exception": "try:\n    1 / 0\nexcept Exception as e:\n    raise ValueError('wrong') from e",
+    "keyboard interrupt": "raise KeyboardInterrupt",
+    "syntax error": "print('never')\nx = = 1",
+    "failing import": "import broken",
+    "excepthook of its own": (
+        "import sys, traceback as t\n"
+        "sys.excepthook = lambda kind, error, tb: print(kind, len(t.extract_tb(error.__traceback__)))\n"
+        "raise ValueError('wrong')"
+    ),
+    "work at exit": "import atexit, sys\natexit.register(print, 'last words')\nsys.exit(4)",
+}
+
+
+@pytest.mark.parametrize("source", ENDINGS.values(), ids=ENDINGS)
+def test_script_ends_as_under_python(call, folder, source):
+    """Same status, same output, same traceback to the letter: so none of the runner's own frames."""
+    write(folder / "broken.py", "x = = 1")
+    write(folder / "program.py", source)
+    assert outcome(call(*RETROGRAD_RUN, "program.py")) == outcome(call(*PYTHON, "program.py"))
+
+
+def test_traceback_of_a_module_begins_in_the_module(call, folder):
+    path = write(folder / "module.py", "raise ValueError('wrong')")
+    ours = call(*RETROGRAD_RUN, "-m", "module")
+    header, first_frame, *_ = ours.stderr.splitlines()
+    assert header == "Traceback (most recent call last):"
+    assert first_frame == f'  File "{path}", line 1, in <module>'
+    assert ours.stderr.endswith("ValueError: wrong\n")
+    assert ours.returncode == 1
+
+
+def test_missing_script_is_reported_as_by_python(call, folder):
+    ours, theirs = call(*RETROGRAD_RUN, "missing.py"), call(*PYTHON, "missing.py")
+    assert ours.returncode == theirs.returncode == 2
+    assert ours.stderr.partition(": ")[2] == theirs.stderr.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", "No module named missing"),
+        ("missing.part", "No module named missing.part"),
+        (
+            "package",
+            "No module named package.__main__; 'package' is a package and cannot be directly executed",
+        ),
+    ],
+)
+def test_missing_module_is_named(call, folder, name, message):
+    write(folder / "package" / "__init__.py", "")
+    ours = call(*RETROGRAD_RUN, "-m", name)
+    assert outcome(ours) == (1, "", f"retrograd run: {message}\n")
+
+
+def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
+    write(folder / "package" / "__init__.py", "import missing")
+    write(folder / "package" / "__main__.py", "")
+    ours = call(*RETROGRAD_RUN, "-m", "package.__main__")
+    assert ours.stderr.endswith("ModuleNotFoundError: No module named 'missing'\n")
+    assert ours.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch, retrograd; assert torch is retrograd",
+        "import sys, torch, retrograd; assert sys.modules['torch'] is retrograd",
+        "import torch.autograd, retrograd; assert torch.autograd is retrograd.autograd",
+        "import sys, torch.autograd; m = sys.modules; assert m['torch.autograd'] is m['retrograd.autograd']",
+        "import torch.autograd as a, retrograd.autograd as b; assert a is b",
+        "from torch import autograd as a; import retrograd.autograd as b; assert a is b",
+        "import torch.autograd; assert torch.autograd.__spec__.name == 'retrograd.autograd'",
+        "import importlib.util; assert importlib.util.find_spec('torch.autograd') is not None",
+        "import torch; assert torch.__version__ == '2.13.0'",
+        "import torch; assert isinstance(torch.__version__, str)",
+        "import torch; assert torch.__version__ >= '2.2' and torch.__version__ < (3,)",
+    ],
+)
+def test_torch_is_retrograd(call, folder, source):
+    write(folder / "program.py", source)
+    assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["torch.only_theirs", "torch.autograd.missing", "torch._ops", "torch.cli"])
+def test_submodule_without_counterpart_is_named(call, folder, name):
+    write(folder / "program.py", f"import {name}")
+    ours = call(*RETROGRAD_RUN, "program.py")
+    last_line = ours.stderr.splitlines()[-1]
+    assert last_line == (
+        f"ModuleNotFoundError: No module named {name!r}: retrograd has no counterpart of {name}"
+    )
+    assert ours.returncode == 1
+
+
+def test_context_manager_gives_the_name_back(call, folder):
+    write(
+        folder / "program.py",
+        """
+        import sys, types
+        import retrograd
+        from retrograd._as_torch import as_torch
+
+        own_version, theirs = retrograd.__version__, types.ModuleType("torch")
+        sys.modules["torch"] = theirs
+        with as_torch():
+            import torch
+            import torch.autograd
+            assert torch is retrograd
+            with as_torch():
+                pass
+            import torch.autograd  # the inner block ended, the outer one has not
+            assert sys.modules["torch"] is retrograd
+        assert sys.modules["torch"] is theirs
+        assert "torch.autograd" not in sys.modules
+        assert retrograd.__version__ == own_version
+
+        as_torch()
+        import torch
+        assert torch is retrograd
+        """,
+    )
+    assert outcome(call(*PYTHON, "program.py")) == (0, "", "")
+
+
+def test_command_line_mistakes_show_the_usage(call):
+    for command in [[], ["run"], ["run", "-m"], ["run", "--unknown"]]:
+        ours = call(*RETROGRAD, *command)
+        assert ours.returncode == 2
+        assert ours.stderr.startswith("usage: retrograd")
+
+
+def test_installed_command_is_the_module(call, folder):
+    installed = Path(sys.executable).with_name("retrograd")
+    if not installed.exists():
+        pytest.skip("the package is on the path, but not installed")
+    write(folder / "program.py", SURROUNDINGS)
+    ours = call(installed, "run", "program.py", "argument")
+    assert outcome(ours) == outcome(call(*PYTHON, "program.py", "argument"))
