@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -48,6 +49,10 @@ def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     return widened
 
 
+# Filled by `primitive.py`: the table of primitives by name.
+declared: dict[str, Any] = {}
+
+
 class ArrayNamespace:
     """The vocabulary for one raw array library (`numpy` or `cupy`)."""
 
@@ -59,6 +64,15 @@ class ArrayNamespace:
             setattr(self, name, in_float32(getattr(module, name)))
         for name in ("sigmoid", "log_sigmoid", "softplus", "reciprocal", "rsqrt", "erf", "matmul"):
             setattr(self, name, in_float32(getattr(self, f"_{name}")))
+
+    def __getattr__(self, name: str) -> Any:
+        """Find a primitive's own implementation, so that `xp` has the same names over raw arrays as over any other."""
+        primitive = declared.get(name)
+        if primitive is None or primitive.implementation is None:
+            raise AttributeError(f"xp has no {name!r}: a rule may use the closed vocabulary only")
+        function = partial(primitive.implementation, self)
+        setattr(self, name, function)  # the next read finds it without this call
+        return function
 
     # ---- elementwise functions NumPy lacks ----
     def abs(self, x: Any) -> Any:
@@ -175,6 +189,7 @@ class ArrayNamespace:
         return self.module.concatenate(arrays, axis=axis)
 
     def astype(self, x: Any, *, dtype: Any) -> Any:
+        dtype = getattr(dtype, "numpy", dtype)  # a rule may pass the dtype of a Tensor
         return x.real.astype(dtype) if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb" else x.astype(dtype)
 
     def copy(self, x: Any) -> Any:
@@ -196,7 +211,7 @@ class ArrayNamespace:
 
     # ---- indexing ----
     def getitem(self, x: Any, *, index: tuple[Any, ...]) -> Any:
-        return x[index]
+        return x[(*index, ...)]  # the Ellipsis keeps a 0-d result a view: NumPy would copy it into a scalar
 
     def put_zeros(self, g: Any, *, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
         """Write `g` at a basic index of zeros of `shape`: the transpose of `getitem`."""
@@ -259,6 +274,12 @@ class ArrayNamespace:
         return x.shape[axis] - 1 - order
 
     # ---- creation from metadata ----
+    def zeros_like(self, x: Any) -> Any:
+        return self.module.zeros_like(x)
+
+    def ones_like(self, x: Any) -> Any:
+        return self.module.ones_like(x)
+
     def zeros(self, *, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.module.zeros(shape, dtype)
 

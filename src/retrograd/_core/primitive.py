@@ -23,13 +23,13 @@ import numpy as np
 
 from .arrays import Batched, Dual, LevelArray, highest_level, operators
 from .levels import DUAL, Level
-from .numpy_namespace import ArrayNamespace, cupy_namespace, numpy_namespace, raw_namespace
+from .numpy_namespace import ArrayNamespace, cupy_namespace, declared, numpy_namespace, raw_namespace
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
 
 Rule = Callable[..., Any]
 
-primitives: dict[str, Primitive] = {}
+primitives: dict[str, Primitive] = declared
 
 
 class Vocabulary:
@@ -98,6 +98,7 @@ class Primitive:
         torch: str | None = None,
         outputs: int = 1,
         variadic: bool = False,
+        rest: str | None = None,
         differentiable: bool = True,
     ) -> None:
         self.name = name
@@ -107,7 +108,8 @@ class Primitive:
         self.implementation = implementation
         self.torch = torch or name
         self.outputs = outputs
-        self.variadic = variadic
+        self.variadic = variadic  # all inputs are one sequence: f(*arrays)
+        self.rest = rest  # name of a sequence of inputs after named ones: f(x, *indices)
         self.differentiable = differentiable
         self.rules: dict[str, CompiledRule] = {}
         self.group_rule: CompiledRule | None = None
@@ -244,16 +246,29 @@ class Primitive:
             if primal.dtype.kind == "c" and out.dtype.kind != "c" and term.dtype.kind == "c":
                 term = namespace_of(term).real(term)
             total = term if total is None else total + term
-        if total is not None and total.dtype != out.dtype:
-            total = vocabulary.astype(total, dtype=out.dtype)
+        if total is None:
+            return None
+        if total.dtype != out.dtype:
+            return vocabulary.astype(total, dtype=out.dtype)
+        if self.name != "alias" and any(total is t for t in tangents):
+            total = vocabulary.copy(total)  # an in-place write into the output must not reach the input's tangent
         return total
 
     def _declared_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: Any) -> Any:
-        values = dict(zip(self.inputs, primals, strict=False)) | params | {"out": out}
+        values = self.named(primals) | params | {"out": out}
         outs = out if self.outputs != 1 else (out,)
         xp = namespace_of(*[t for t in tangents if t is not None], *primals, *outs)
         t = tangents[0] if len(self.inputs) == 1 and not self.variadic else tuple(tangents)
         return self.jvp_rule(xp, t, *[_read(values, n, self.inputs, primals) for n in self.jvp_names])  # type: ignore[misc]
+
+    def named(self, args: Sequence[Any]) -> dict[str, Any]:
+        """Return the inputs by name; a sequence of inputs is a tuple."""
+        if self.variadic:
+            return {self.inputs[0]: tuple(args)}
+        values = dict(zip(self.inputs, args, strict=False))
+        if self.rest is not None:
+            values[self.rest] = tuple(args[self.inputs.index(self.rest) :])
+        return values
 
     def _bind_batched(self, level: Level, args: Sequence[Any], params: dict[str, Any]) -> Any:
         batched = [isinstance(arg, Batched) and arg.level is level for arg in args]
@@ -383,8 +398,10 @@ def _from_function(kind: str, function: Callable[..., Any] | None, options: dict
     if function is None:
         return lambda f: _from_function(kind, f, options)
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     arrays = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+    sequence = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    variadic = sequence is not None and len(arrays) == 1
+    options.setdefault("rest", None if variadic else sequence)
     statics = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     name = options.pop("name", function.__name__)
     saved_as = options.pop("saved_as", {})

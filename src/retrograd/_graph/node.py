@@ -27,6 +27,8 @@ from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespac
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._places import Place, describe
 
+# exact types: numpy.float64 is a subclass of float, but an array value here
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
 TORCH_NAMES = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
 
 
@@ -254,7 +256,7 @@ class Node:
                 return tuple(p if p is None else self._unpack(p, name) for p in packed)
             return self._unpack(packed, name)
         value = getattr(self, name)
-        if value is None or isinstance(value, (int, float, complex, bool)):
+        if value is None or type(value) in PYTHON_SCALARS:
             return value
         if name == "out":
             if isinstance(value, tuple):

@@ -69,10 +69,6 @@ def index(xp, x, *indices, layout):
     return x[fill_layout(layout, indices)]
 
 
-index.variadic = False
-index.inputs = ("x", "indices")
-
-
 @index.vjp("x")
 def index_dx(xp, g, x_shape, indices, layout):
     return xp.index_add_zeros(g, *indices, shape=x_shape, layout=layout)
@@ -107,10 +103,6 @@ def index_batch(call, args, batched, size, *, layout):
 @linear
 def index_add_zeros(xp, g, *indices, shape, layout):
     return xp.index_add_zeros(g, *indices, shape=shape, layout=layout)
-
-
-index_add_zeros.variadic = False
-index_add_zeros.inputs = ("g", "indices")
 
 
 @index_add_zeros.vjp("g")
@@ -310,10 +302,6 @@ def index_put(xp, x, value, *indices, layout, accumulate):
     else:
         out[where] = value
     return out
-
-
-index_put.variadic = False
-index_put.inputs = ("x", "value", "indices")
 
 
 def _written(xp, shape, indices, layout):

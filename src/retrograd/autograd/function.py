@@ -281,12 +281,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             )
         tensors = [a for a in args if isinstance(a, Tensor)]
         level = highest_level([t._array for t in tensors])
-        if level is not None and (level.alive or level.kind == BATCH):
-            if level.kind == BATCH:
-                if not cls.generate_vmap_rule:
-                    return _apply_vmap(cls, level, args)
-            else:
-                return _apply_jvp(cls, level, args, two_part)
+        if level is not None and level.kind != BATCH and level.alive:
+            return _apply_jvp(cls, level, args, two_part)
         output, node = _run_forward(cls, args, two_part, 2)
         node.forward_saved = ()
         return output
@@ -322,7 +318,7 @@ def _run_forward(cls: Any, args: tuple[Any, ...], two_part: bool, depth: int) ->
     )
     with using(grad=False, saved_hooks=()):
         if two_part:
-            output = cls.forward(*args)
+            output = _forward_values(cls, args)
             cls.setup_context(node, args, output)
         else:
             output = cls.forward(node, *args)
@@ -472,13 +468,16 @@ def _apply_jvp(cls: Any, level: Any, args: tuple[Any, ...], two_part: bool) -> A
     return tuple(results) if isinstance(output, tuple) else results[0]
 
 
+def _forward_values(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Compute forward; for a batch by the Function's own vmap, unless it says that forward may run on it."""
+    level = highest_level([a._array for a in args if isinstance(a, Tensor)])
+    if level is None or level.kind != BATCH or (cls.generate_vmap_rule and cls.vmap is Function.vmap):
+        return cls.forward(*args)
+    return _apply_vmap(cls, level, args)
+
+
 def _run_forward_for_jvp(cls: Any, primals: tuple[Any, ...], two_part: bool, saved: dict[str, Any]) -> Any:
     """Run forward and hand out what it saved for jvp before reverse mode takes it over."""
-    level = highest_level([p._array for p in primals if isinstance(p, Tensor)])
-    if level is not None and not cls.generate_vmap_rule:
-        raise NotImplementedError(
-            f"{cls.__name__}: forward mode of a Function inside another transform needs generate_vmap_rule = True"
-        )
     output, node = _run_forward(cls, primals, two_part, 4)
     saved["forward"] = node.forward_saved
     node.forward_saved = ()

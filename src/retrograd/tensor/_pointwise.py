@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -186,13 +187,13 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001, A0
 def power(base: Any, exponent: Any, depth: int) -> Any:
     """Raise a tensor or number to a tensor or number; `depth` is the user's frame, counted from here."""
     exponent, base = plain_scalar(exponent), plain_scalar(base)
-    if isinstance(exponent, (int, float, complex)):
+    if isinstance(exponent, (int, float, builtins.complex)):
         dtype = base._array.dtype
         if dtype.kind in "iub" and isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent < 0 and dtype.kind != "b":
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
-        if dtype.kind in "iub" or (isinstance(exponent, complex) and dtype.kind != "c"):
+        if dtype.kind in "iub" or (isinstance(exponent, builtins.complex) and dtype.kind != "c"):
             from ._record import promoted
 
             _, dtype = promoted([base._array, exponent])

@@ -20,9 +20,8 @@ from .._core.arrays import LevelArray, levels_of
 from .._core.levels import creation_numbers
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
-from .._ops.levels import LevelPrimitive
 from .._graph import node as _node
-from .._graph.node import Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
+from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
 
@@ -96,17 +95,10 @@ def build_node(
     node.edges = edges
     node.seq = creation_numbers()
     node.guard = node.extra = None
-    node.meta = make_meta(primitive, arrays, out, edges)
+    node.meta = make_meta(primitive, arrays, out, edges, params.get("level"))
+    values = primitive.named(arrays)
     if primitive.variadic:
-        values: dict[str, Any] = {primitive.inputs[0]: tuple(arrays)}
-        shapes = tuple(tuple(a.shape) for a in arrays)
-        values[f"{primitive.inputs[0]}_shape"] = shapes
-        node.num_outputs = 1  # type: ignore[misc]
-    else:
-        values = dict(zip(primitive.inputs, arrays, strict=False))
-        if "indices" in primitive.inputs:
-            at = primitive.inputs.index("indices")
-            values["indices"] = tuple(arrays[at:])
+        values[f"{primitive.inputs[0]}_shape"] = tuple(tuple(a.shape) for a in arrays)
     for attribute in cls.static_names:
         if attribute in params:
             setattr(node, attribute, params[attribute])
@@ -190,7 +182,9 @@ def _pack_output(value: Any, mode: Mode) -> Any:
     return pack(wrap(value), mode)
 
 
-def make_meta(primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tuple[Any, ...]) -> Meta | None:
+def make_meta(
+    primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tuple[Any, ...], own_level: Any = None
+) -> Meta | None:
     """Collect what the edges need to know, or None where gradients already have the inputs' shapes and dtypes."""
     first = out[0] if primitive.outputs != 1 else out
     dtype, shape = first.dtype, first.shape
@@ -207,8 +201,8 @@ def make_meta(primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tupl
     if plain and not leveled:
         return None
     out_levels = levels_of(first) if leveled else frozenset()
-    if isinstance(primitive, LevelPrimitive):
-        out_levels = frozenset()  # its rules enter and leave levels themselves
+    if own_level is not None:
+        out_levels -= {own_level}  # the rules of a LevelPrimitive enter and leave that one themselves
     inputs = tuple(
         None if edge is None else InputFacts(tuple(array.shape), array.dtype, levels_of(array))
         for array, edge in zip(arrays, edges, strict=True)
@@ -222,7 +216,7 @@ def promoted(args: Sequence[Any], integers_to_float: bool = False) -> tuple[list
     """Bring arrays and Python scalars to torch's common dtype."""
     dims, zero_dims, scalars = [], [], []
     for arg in args:
-        if isinstance(arg, (bool, int, float, complex)):
+        if type(arg) in PYTHON_SCALARS:
             scalars.append(type(arg))
         elif arg.ndim:
             dims.append(arg.dtype)
@@ -236,7 +230,7 @@ def promoted(args: Sequence[Any], integers_to_float: bool = False) -> tuple[list
 
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     """Bring one operand to a dtype; a Python scalar becomes a weak scalar of that kind."""
-    if isinstance(value, (bool, int, float, complex)):
+    if type(value) in PYTHON_SCALARS:
         if dtype.kind in "fcV":
             return value if dtype.kind != "c" or isinstance(value, complex) else complex(value)
         return np.asarray(value).astype(dtype)[()]  # wraps, as torch does

@@ -22,7 +22,7 @@ from .._core.levels import BATCH, creation_numbers
 from .._core.primitive import Primitive, vocabulary
 from .._modes import Mode, current_mode
 from .._ops.levels import remove_level
-from .._graph.node import InputFacts, Meta, Node, Slot
+from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from . import _base, _record
 from ._base import LEAF, View, add_view, edge_of, materialise, storage_of, wrap
 
@@ -292,9 +292,22 @@ def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
         raise RuntimeError(
             f"result type {_scalar_type(result)} can't be cast to the desired output type {_scalar_type(tensor)}"
         )
+    _keep_original(tensor, result._edge)
     write_array(tensor, result._array)
     finish_write(tensor, result._edge, depth + 1)
     return tensor
+
+
+def _keep_original(tensor: Any, node: Any) -> None:
+    """Let the operation's own node save a copy of what it overwrites, as torch does."""
+    if not isinstance(node, Node) or node.primitive is None:
+        return
+    for name in node.array_names:
+        if name != "out" and node.input_of[name] == 0 and getattr(node, name) is tensor._array:
+            setattr(node, name, own_memory(tensor._array))
+            if type(node.guard) is not Guard:
+                node.guard = Guard()
+            node.guard.versions[name] = (None, 0)
 
 
 def finish_write(tensor: Any, edge: Any, depth: int) -> None:
@@ -304,8 +317,6 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
     node = edge
     if isinstance(node, Node):
         if "out" in node.array_names and getattr(node, "out", None) is not None and node.primitive is not None:
-            from .._graph.node import Guard
-
             if type(node.guard) is not Guard:
                 node.guard = Guard()
             if "out" not in node.guard.packed:
