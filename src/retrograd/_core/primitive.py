@@ -116,6 +116,7 @@ class Primitive:
         self.jvp_rule: Rule | None = None
         self.jvp_names: tuple[str, ...] = ()
         self.batch_rule: Rule | None = None
+        self.self_adjoint = False
         self.saved_as: dict[str, str] = {}
         self.__name__ = name
         if name in primitives:
@@ -377,8 +378,12 @@ def elementwise(
     statics: tuple[str, ...] = (),
     implementation: Callable[..., Any] | None = None,
     saved_as: dict[str, str] | None = None,
+    self_adjoint: bool = False,
 ) -> Primitive:
-    """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential]."""
+    """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
+
+    `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
+    """
     given = {"x": dx, "y": dy, "z": dz}
     if inputs is None:
         inputs = tuple(n for n, rule in given.items() if rule is not None) or ("x",)
@@ -391,6 +396,7 @@ def elementwise(
         if rule is not None:
             primitive.vjp(input_name)(rule)
     primitive.saved_as = saved_as or {}
+    primitive.self_adjoint = self_adjoint
     return primitive
 
 

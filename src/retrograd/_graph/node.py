@@ -307,7 +307,9 @@ class Node:
         if primitive.group_rule is not None:  # type: ignore[union-attr]
             values = _with_needed(self, values)
             return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
-        conjugated = meta is not None and meta.complex and primitive.kind == ELEMENTWISE  # type: ignore[union-attr]
+        conjugated = (
+            meta is not None and meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint  # type: ignore[union-attr]
+        )
         if conjugated:
             g = xp.conj(g)
         grads = []

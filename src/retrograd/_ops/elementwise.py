@@ -84,7 +84,19 @@ softplus = elementwise("softplus", dx=lambda xp, g, x: g * xp.sigmoid(x))
 
 # ---- size and sign ----
 abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0, as torch
-sgn = elementwise("sgn", dx=lambda xp, g: xp.zeros_like(g))
+
+
+def _sgn_dx(xp, g, x, out, x_dtype):
+    if x_dtype.kind != "c":
+        return xp.zeros_like(g)
+    # out = x / |x|: only the part of the tangent across x turns it. Real-linear and symmetric, hence its own adjoint.
+    size = xp.abs(x)
+    zero = xp.equal(size, 0)
+    across = g - out * xp.real(xp.conj(out) * g)
+    return xp.where(zero, xp.zeros_like(across), across / xp.where(zero, xp.ones_like(size), size))
+
+
+sgn = elementwise("sgn", dx=_sgn_dx, self_adjoint=True)
 sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g))
 floor = elementwise("floor", dx=lambda xp, g: xp.zeros_like(g))
 ceil = elementwise("ceil", dx=lambda xp, g: xp.zeros_like(g))

@@ -317,11 +317,7 @@ class Tensor(TensorBase):
         """Return a tensor on the same memory, outside the graph."""
         from ._views import detached
 
-        result = detached(self)
-        array = result._array
-        if isinstance(array, Dual) and array.level.alive:
-            pass  # detach cuts reverse mode only; forward mode goes on, as in torch
-        return result
+        return detached(self)
 
     @property
     def data(self) -> Any:

@@ -116,9 +116,11 @@ class CopySlices(Node):
 
     def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
         if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
-            out = np.array(g)
-            replay(out, self.steps)[...] = value
-            return out
+            out = np.array(g, order="C")
+            part = replay(out, self.steps)
+            if np.may_share_memory(part, out):  # else a reshape had to copy
+                part[...] = value
+                return out
         mask = scatter_back(np.ones(value.shape, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
@@ -206,11 +208,27 @@ def _grad_fn_name(tensor: Any) -> str:
 def write_array(tensor: Any, value: Any) -> None:
     """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
     target = materialise(tensor)
-    missing = levels_of(value) - levels_of(target)
-    if missing:
-        _promote(tensor, missing)
+    if isinstance(value, LevelArray) and not _covers(target, value):
+        _promote(tensor, levels_of(value))
         target = tensor._array
     store(target, value)
+
+
+def _covers(target: Any, value: Any) -> bool:
+    """Tell whether every level of a value has a place in the target's memory."""
+    if not isinstance(value, LevelArray):
+        return True
+    if not isinstance(target, LevelArray) or target.level.number < value.level.number:
+        return False
+    if target.level is value.level and isinstance(target, Batched):
+        return _covers(target.array, value.array)  # type: ignore[attr-defined]
+    if target.level is value.level:
+        if value.tangent is None:  # type: ignore[attr-defined]
+            return _covers(target.primal, value.primal)  # type: ignore[attr-defined]
+        if target.tangent is None:  # type: ignore[attr-defined]
+            return False
+        return _covers(target.primal, value.primal) and _covers(target.tangent, value.tangent)  # type: ignore[attr-defined]
+    return _covers(target.array if isinstance(target, Batched) else target.primal, value)  # type: ignore[attr-defined]
 
 
 def store(target: Any, value: Any) -> None:
@@ -223,7 +241,7 @@ def store(target: Any, value: Any) -> None:
             if tangent is None:
                 return
             target.tangent = own_memory(vocabulary.zeros_like(target.primal))
-        store(target.tangent, vocabulary.zeros_like(target.primal) if tangent is None else tangent)
+        store(target.tangent, 0 if tangent is None else tangent)
     elif isinstance(target, Batched):
         if isinstance(value, Batched) and value.level is target.level:
             value = core.align_ranks([target.array, value.array], [True, True])[1]
@@ -263,7 +281,7 @@ def _promote(tensor: Any, missing: frozenset[Any]) -> None:
             )
     array = materialise(base)
     for level in sorted(missing, key=lambda one: one.number):
-        array = _with_level(array, level)
+        array = _with_batch(array, level) if level.kind == BATCH else _with_tangent(array, level)
     base._array = array
     storage = base._storage
     for one in [] if storage is None or storage.views is None else storage.views:
@@ -274,11 +292,30 @@ def _promote(tensor: Any, missing: frozenset[Any]) -> None:
         tensor._array = replay(array, view.steps)
 
 
-def _with_level(array: Any, level: Any) -> Any:
-    if level.kind == BATCH:
-        return vocabulary.enter_batch(own_memory(core.front(array, False, level.size)), level=level, axis=0)
-    tangent = own_memory(vocabulary.zeros_like(array))
-    return vocabulary.enter_dual(array, tangent, level=level)
+def _with_batch(array: Any, level: Any) -> Any:
+    """Give every part of an array a batch axis of its own memory."""
+    if not isinstance(array, LevelArray) or array.level.number < level.number:
+        return Batched(level, own_memory(core.front(array, False, level.size)))
+    if array.level is level:
+        return array
+    if isinstance(array, Batched):
+        return Batched(array.level, _with_batch(array.array, level))
+    tangent = None if array.tangent is None else _with_batch(array.tangent, level)  # type: ignore[attr-defined]
+    return Dual(array.level, _with_batch(array.primal, level), tangent)  # type: ignore[attr-defined]
+
+
+def _with_tangent(array: Any, level: Any) -> Any:
+    """Give an array a tangent of its own memory at a dual level."""
+    if not isinstance(array, LevelArray) or array.level.number < level.number:
+        return Dual(level, array, own_memory(vocabulary.zeros_like(array)))
+    if array.level is level:
+        if array.tangent is None:  # type: ignore[attr-defined]
+            return Dual(level, array.primal, own_memory(vocabulary.zeros_like(array.primal)))  # type: ignore[attr-defined]
+        return array
+    if isinstance(array, Batched):
+        return Batched(array.level, _with_tangent(array.array, level))
+    tangent = None if array.tangent is None else _with_tangent(array.tangent, level)  # type: ignore[attr-defined]
+    return Dual(array.level, _with_tangent(array.primal, level), tangent)  # type: ignore[attr-defined]
 
 
 def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
@@ -403,8 +440,18 @@ def _move_retained(tensor: Any, node: Node) -> None:
 
 
 def detached(tensor: Any) -> Any:
-    """Return a tensor on the same memory and version, outside the graph."""
+    """Return a tensor on the same memory and version, outside the graph and without tangents."""
     array = materialise(tensor)
-    return wrap(array, None, storage_of(tensor))
+    return wrap(without_tangents(array), None, storage_of(tensor))
+
+
+def without_tangents(array: Any) -> Any:
+    """Return an array as forward mode's constant."""
+    if isinstance(array, Dual):
+        return without_tangents(array.primal)
+    if isinstance(array, Batched):
+        inner = without_tangents(array.array)
+        return array if inner is array.array else Batched(array.level, inner)
+    return array
 
 
