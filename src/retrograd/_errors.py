@@ -68,10 +68,15 @@ def _owner(producer: Any) -> tuple[str | None, int]:
     if producer is None:
         return None, 0
     if hasattr(producer, "node"):
-        return producer.node.name(), producer.index
+        return short_name(producer.node.name()), producer.index
     if hasattr(producer, "pull_back"):
-        return producer.name(), 0
+        return short_name(producer.name()), 0
     return None, 0
+
+
+def short_name(name: str) -> str:
+    """Write a node's name as torch does in messages: Relu for ReluBackward0, Max1 for MaxBackward1."""
+    return name.replace("Backward0", "").replace("Backward", "") if name[-1:].isdigit() else name
 
 
 def broadcast_error(a: Any, b: Any) -> RuntimeError:

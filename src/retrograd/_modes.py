@@ -60,6 +60,20 @@ def set_mode(mode: Mode) -> Mode:
     return previous
 
 
+def set_grad(grad: bool) -> Mode:
+    """Switch gradients on or off, returning the previous record; quick for the two common modes."""
+    mode = read_mode()
+    if mode is PLAIN or mode is NO_GRAD:
+        _variable.set(PLAIN if grad else NO_GRAD)
+        return mode
+    return change_mode(grad=grad)
+
+
+def restore_mode(mode: Mode) -> None:
+    """Put back a record that `set_grad`, `set_mode` or `change_mode` returned."""
+    _variable.set(mode)
+
+
 def change_mode(**changes: Any) -> Mode:
     """Replace some fields of the current mode, returning the previous record."""
     return set_mode(current_mode()._replace(**changes))

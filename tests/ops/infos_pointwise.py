@@ -96,7 +96,6 @@ binary("maximum", complex=False)
 binary("minimum", complex=False)
 binary("remainder", complex=False, domain=NOT_ZERO, also=NUMBER)
 binary("fmod", complex=False, domain=NOT_ZERO, also=NUMBER)
-binary("floor_divide", complex=False, domain=NOT_ZERO, also=NUMBER)
 
 OPERATORS = {
     "operator_add": lambda torch, x, y: x + y,
@@ -118,19 +117,13 @@ REFLECTED = {
 }
 for _name, _call in REFLECTED.items():
     OPS.append(Op(_name, _call, UNARY, complex=True, domain=NOT_ZERO))
-for _name, _call in {
-    "operator_mod": lambda torch, x, y: x % y,
-    "operator_floordiv": lambda torch, x, y: x // y,
-}.items():
-    OPS.append(Op(_name, _call, (*BINARY, *NUMBER), domain=NOT_ZERO))
+OPS.append(Op("operator_mod", lambda torch, x, y: x % y, (*BINARY, *NUMBER), domain=NOT_ZERO))
 
 INPLACE_BINARY = (S(F(2, 3), F(3)), S(F(2, 3), F()), S(F(2, 3), 1.5), S(F(), F()))
 for _name in ("add_", "sub_", "mul_", "div_", "pow_"):
     inplace(_name, INPLACE_BINARY, POSITIVE)
-for _name in ("remainder_", "fmod_", "floor_divide_"):
+for _name in ("remainder_", "fmod_"):
     inplace(_name, INPLACE_BINARY, NOT_ZERO, complex=False)
-inplace("add_alpha_", (), NOT_ZERO)
-OPS.pop()
 OPS.append(Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True))
 
 # ---- three operands ----
@@ -170,7 +163,7 @@ OPS.append(
     )
 )
 CLAMP = tuple(S(one.inputs[0], min=-0.52, max=1.03) for one in UNARY)
-CLAMP += (S(F(2, 3), min=0.1), S(F(3), max=-0.3), S(F(2, 3), min=F(3).shape and 1.0, max=-1.0))
+CLAMP += (S(F(2, 3), min=0.1), S(F(3), max=-0.3), S(F(2, 3), min=1.0, max=-1.0))
 OPS.append(Op("clamp", lambda torch, x, **kw: torch.clamp(x, **kw), CLAMP))
 OPS.append(
     Op(
@@ -189,22 +182,32 @@ OPS.append(Op("clamp_min", lambda torch, x: x.clamp_min(0.11), UNARY))
 OPS.append(Op("clamp_max", lambda torch, x: x.clamp_max(0.11), UNARY))
 inplace("clamp_", (S(F(2, 3), min=-0.5, max=0.7), S(F(3), max=0.2)), complex=False)
 
-# ---- complex numbers ----
+# ---- complex numbers; retrograd has no complex32 ----
+NO_HALF = ("float64", "complex128", "float32", "bfloat16", "int64", "bool")
 OPS.append(Op("real", lambda torch, x: torch.real(x), UNARY, complex=True))
-OPS.append(Op("imag", lambda torch, x: torch.imag(x * 1j), UNARY, complex=True))
+OPS.append(Op("imag", lambda torch, x: torch.imag(x * 1j), UNARY, complex=True, oracle_dtypes=NO_HALF))
 OPS.append(Op("real_attribute", lambda torch, x: x.real, UNARY, complex=True))
 OPS.append(
     Op("complex", lambda torch, x, y: torch.complex(x, y), (S(F(), F()), S(F(2, 3), F(2, 3)), S(F(0), F(0)), S(F(2, 1), F(3))))
 )
-OPS.append(Op("abs_of_complex", lambda torch, x, y: torch.complex(x, y).abs(), (S(F(), F()), S(F(2, 3), F(2, 3))), domain=NOT_ZERO))
+OPS.append(Op("abs_of_complex", lambda torch, x, y: torch.complex(x, y).abs(), (S(F(), F()), S(F(2, 3), F(2, 3))), domain=NOT_ZERO, oracle_dtypes=NO_HALF))
 OPS.append(Op("conj_product", lambda torch, x: x * x.conj(), UNARY, complex=True))
 
 # ---- casts; the gradient comes back in the input's dtype ----
 OPS.append(Op("double", lambda torch, x: x.double() * 2, UNARY))
 OPS.append(Op("to_complex", lambda torch, x: x.to(torch.complex128) * (1 + 2j), UNARY, complex=True))
-OPS.append(Op("mixed_real_and_complex", lambda torch, x: x * torch.tensor(0.5 + 2j, dtype=torch.complex128), UNARY))
+OPS.append(Op("mixed_real_and_complex", lambda torch, x: x * torch.tensor(0.5 + 2j), UNARY, complex=True))
 
 # ---- no derivative: values only ----
+# torch's floor_divide records a node whose backward is not implemented; see test_kinks
+FLOORED = {
+    "floor_divide": lambda torch, x, y: torch.floor_divide(x, y),
+    "floor_divide_": lambda torch, x, y: (x * torch.ones_like(y)).floor_divide_(y),
+    "operator_floordiv": lambda torch, x, y: x // y,
+}
+for _name, _call in FLOORED.items():
+    _samples = BINARY if _name.endswith("_") else (*BINARY, *NUMBER)
+    OPS.append(Op(_name, _call, _samples, domain=NOT_ZERO, differentiable=False))
 for _name in "eq ne lt le gt ge".split():
     OPS.append(
         Op(

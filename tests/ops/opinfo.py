@@ -63,6 +63,8 @@ def _shown(value: Any) -> str:
         return f"{list(value.shape)}" + ("" if value.layout == "plain" else f" {value.layout}")
     if isinstance(value, Constant):
         return f"{value.array.dtype}{list(value.array.shape)}"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(_shown(one) for one in value)})"
     return repr(value)
 
 
@@ -154,7 +156,7 @@ def arrays_of(op: Op, sample: Sample, dtype: str = "float64", row: int = 0) -> l
             values = np.where(values < 0, np.floor(values * 3), np.ceil(values * 3)).astype(np.int64)
         elif dtype == "bool":
             values = values > np.mean(values) if values.size else values.astype(bool)
-        arrays.append(laid_out(values, leaf.layout))
+        arrays.append(laid_out(np.asarray(values), leaf.layout))
     return arrays
 
 

@@ -230,25 +230,25 @@ class ArrayNamespace:
         return out.astype(g.dtype, copy=False)
 
     def take_along(self, x: Any, indices: Any, *, axis: int) -> Any:
-        return x[self._along(indices, axis)]
+        return self.module.atleast_1d(x)[self._along(indices, axis)]
 
     def scatter_add_zeros(self, g: Any, indices: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
         """Add `g` at `indices` along `axis` of zeros of `shape`: the transpose of `take_along`."""
         out = self.module.zeros(shape, g.dtype)
         here = tuple(slice(0, n) for n in indices.shape)
-        self.module.add.at(out, self._along(indices, axis), g[here])
+        self.module.add.at(self.module.atleast_1d(out), self._along(indices, axis), g[here])
         return out
 
     def scatter_mask_zeros(self, indices: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
         """Mark the places of zeros of `shape` that `indices` along `axis` name."""
         out = self.module.zeros(shape, bool)
-        out[self._along(indices, axis)] = True
+        self.module.atleast_1d(out)[self._along(indices, axis)] = True
         return out
 
     def scatter_assign(self, x: Any, indices: Any, src: Any, *, axis: int) -> Any:
-        out = x.copy()
+        out = self.module.array(x)
         here = tuple(slice(0, n) for n in indices.shape)
-        out[self._along(indices, axis)] = src[here]
+        self.module.atleast_1d(out)[self._along(indices, axis)] = src[here]
         return out
 
     def _along(self, indices: Any, axis: int) -> tuple[Any, ...]:

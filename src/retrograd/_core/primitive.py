@@ -16,6 +16,7 @@ torch's convention, and where a complex input gives a real output the jvp is the
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -338,24 +339,20 @@ def front(array: Any, batched: bool, size: int) -> Any:
 
 
 # ---- dead levels ----
-engine_depth = 0
+class _EngineState(threading.local):
+    """How many runs of the engine are under way in this thread, and the innermost."""
+
+    depth = 0
+    fresh = False  # this thread was started to go deeper
+    task: Any = None
 
 
-class engine_running:  # noqa: N801 - reads as a phrase: `with engine_running():`
-    """Mark that the engine runs: it alone may compute with levels whose transform has ended."""
-
-    def __enter__(self) -> None:
-        global engine_depth
-        engine_depth += 1
-
-    def __exit__(self, *exc: object) -> None:
-        global engine_depth
-        engine_depth -= 1
+engine_state = _EngineState()  # the engine alone may compute with levels whose transform has ended
 
 
 def check_alive(array: Any) -> Any:
     """Turn a dead dual into its primal, and refuse a dead batch, unless the engine runs."""
-    if array.level.alive or engine_depth:
+    if array.level.alive or engine_state.depth:
         return array
     if isinstance(array, Dual):
         return check_alive(array.primal) if isinstance(array.primal, LevelArray) else array.primal

@@ -86,13 +86,12 @@ softplus = elementwise("softplus", dx=lambda xp, g, x: g * xp.sigmoid(x))
 abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0, as torch
 
 
-def _sgn_dx(xp, g, x, out, x_dtype):
-    if x_dtype.kind != "c":
-        return xp.zeros_like(g)
-    # out = x / |x|: only the part of the tangent across x turns it. Real-linear and symmetric, hence its own adjoint.
+def _sgn_dx(xp, g, x):
+    # Only the part of the tangent across x turns x / |x|; a real x has no such part. Symmetric, hence its own adjoint.
     size = xp.abs(x)
     zero = xp.equal(size, 0)
-    across = g - out * xp.real(xp.conj(out) * g)
+    direction = xp.sgn(x)
+    across = g - direction * xp.real(xp.conj(direction) * g)
     return xp.where(zero, xp.zeros_like(across), across / xp.where(zero, xp.ones_like(size), size))
 
 

@@ -38,11 +38,18 @@ def put_zeros_batch(call, args, batched, size, *, shape, index):
 
 
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----
+def _places(layout):
+    return [i for i, part in enumerate(layout) if part is ARRAY or isinstance(part, int)]
+
+
+def _is_adjacent(layout):
+    places = _places(layout)
+    return places[-1] - places[0] == len(places) - 1
+
+
 def _array_axis(layout):
     """Return the axis of the result at which the index arrays' own axes begin."""
-    places = [i for i, part in enumerate(layout) if part is ARRAY or isinstance(part, int)]
-    adjacent = places[-1] - places[0] == len(places) - 1
-    return places[0] if adjacent else 0
+    return _places(layout)[0] if _is_adjacent(layout) else 0
 
 
 def _batch_indices(arrays, batched, size, rank):
@@ -78,8 +85,11 @@ def index_dx(xp, g, x_shape, indices, layout):
 def index_batch(call, args, batched, size, *, layout):
     x, *arrays = args
     if not any(batched[1:]):
-        # an int part would join the advanced block, which must stay where it is behind the batch axis
-        return call(x, *arrays, layout=(slice(None), *layout))
+        out = call(x, *arrays, layout=(slice(None), *layout))
+        if _is_adjacent(layout):
+            return out
+        rank = max(a.ndim for a in arrays)  # NumPy puts the axes of index arrays that stand apart before the batch
+        return vocabulary.permute_dims(out, axes=(rank, *range(rank), *range(rank + 1, out.ndim)))
     rank = max(a.ndim - b for a, b in zip(arrays, batched[1:], strict=True))
     where = _array_axis(layout)
     arrays = _batch_indices(arrays, batched[1:], size, rank)
@@ -138,12 +148,17 @@ def take_along_dx(xp, g, x_shape, indices, axis):
     return xp.scatter_add_zeros(g, indices, axis=axis, shape=x_shape)
 
 
+def _rows(array, batched, size):
+    """Give an array its batch axis, and its rows at least one axis."""
+    array = front(array, batched, size)
+    return vocabulary.expand_dims(array, axis=1) if array.ndim == 1 else array
+
+
 @take_along.batch
 def take_along_batch(call, args, batched, size, *, axis):
-    x, indices = front(args[0], batched[0], size), front(args[1], batched[1], size)
-    if x.ndim == 1 and indices.ndim == 1:  # 0-d rows
-        return x
-    return call(x, indices, axis=axis + 1)
+    x, indices = args
+    out = call(_rows(x, batched[0], size), _rows(indices, batched[1], size), axis=axis + 1)
+    return out if indices.ndim > batched[1] else vocabulary.squeeze(out, axis=1)
 
 
 @linear(torch="scatter_add")
@@ -161,10 +176,9 @@ def scatter_add_zeros_dg(xp, g, g_shape, indices, axis):
 
 @scatter_add_zeros.batch
 def scatter_add_zeros_batch(call, args, batched, size, *, axis, shape):
-    g, indices = front(args[0], batched[0], size), front(args[1], batched[1], size)
-    if indices.ndim == 1:
-        return g
-    return call(g, indices, axis=axis + 1, shape=(size, *shape))
+    g, indices = (_rows(a, b, size) for a, b in zip(args, batched, strict=True))
+    out = call(g, indices, axis=axis + 1, shape=(size, *(shape or (1,))))
+    return out if shape else vocabulary.squeeze(out, axis=1)
 
 
 @general(differentiable=False)
@@ -174,7 +188,8 @@ def scatter_mask_zeros(xp, indices, *, axis, shape):
 
 @scatter_mask_zeros.batch
 def scatter_mask_zeros_batch(call, args, batched, size, *, axis, shape):
-    return call(args[0], axis=axis + 1, shape=(size, *shape))
+    out = call(_rows(args[0], True, size), axis=axis + 1, shape=(size, *(shape or (1,))))
+    return out if shape else vocabulary.squeeze(out, axis=1)
 
 
 @general(torch="scatter")
@@ -205,7 +220,8 @@ def scatter_assign_jvp(xp, t, x, indices, src, axis):
 
 @scatter_assign.batch
 def scatter_assign_batch(call, args, batched, size, *, axis):
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+    out = call(*[_rows(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+    return out if args[0].ndim > batched[0] else vocabulary.squeeze(out, axis=1)
 
 
 # ---- order ----
@@ -219,8 +235,6 @@ def argsort_batch(call, args, batched, size, *, axis, descending, stable):
     if args[0].ndim == 1:
         return vocabulary.astype(vocabulary.zeros_like(args[0]), dtype="int64")
     return call(args[0], axis=axis + 1, descending=descending, stable=stable)
-
-
 
 
 @general(outputs=2)
@@ -304,24 +318,12 @@ def index_put(xp, x, value, *indices, layout, accumulate):
     return out
 
 
-def _written(xp, shape, indices, layout):
-    """Mark where an index writes."""
-    one = xp.ones(shape=(), dtype="float32") if hasattr(xp, "module") else vocabulary_ones()
-    spread = xp.index(xp.broadcast_to(one, shape=shape), *indices, layout=layout)
-    return xp.not_equal(xp.index_add_zeros(spread, *indices, shape=shape, layout=layout), 0)
-
-
-def vocabulary_ones():
-    import numpy as np
-
-    return np.ones((), np.float32)
-
-
 @index_put.vjp("x")
 def index_put_dx(xp, g, x_shape, indices, layout, accumulate):
     if accumulate:
         return g
-    return xp.where(_written(vocabulary, x_shape, indices, layout), 0, g)
+    marks = xp.index_add_zeros(xp.index(xp.ones_like(g), *indices, layout=layout), *indices, shape=x_shape, layout=layout)
+    return xp.where(xp.not_equal(marks, 0), 0, g)
 
 
 @index_put.vjp("value")
@@ -333,7 +335,7 @@ def index_put_dvalue(xp, g, value_shape, indices, layout):
 def index_put_jvp(xp, t, x, value, indices, layout, accumulate):
     tx = xp.zeros_like(x) if t[0] is None else t[0]
     tv = xp.zeros_like(value) if t[1] is None else t[1]
-    return vocabulary.index_put(tx, tv, *indices, layout=layout, accumulate=accumulate)
+    return xp.index_put(tx, tv, *indices, layout=layout, accumulate=accumulate)
 
 
 @index_put.batch

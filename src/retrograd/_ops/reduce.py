@@ -134,7 +134,7 @@ def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
-    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.max(xp.real(x), axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, 0)  # all -inf: shift by 0, the log gives -inf
     total = (xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top).astype(x.dtype, copy=False)
     return total if keepdims else xp.squeeze(total, axis=axis)
@@ -142,7 +142,7 @@ def logsumexp(xp, x, *, axis, keepdims):
 
 @logsumexp.vjp("x")
 def logsumexp_dx(xp, g, x, out, axis, keepdims):
-    return _restore(xp, g, axis, keepdims) * xp.exp(x - _restore(xp, out, axis, keepdims))
+    return _restore(xp, g, axis, keepdims) * xp.conj(xp.exp(x - _restore(xp, out, axis, keepdims)))
 
 
 @logsumexp.jvp

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
 from .._modes import current_mode
-from .._places import user_place
+from .._places import Place, user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._tensor import Tensor
@@ -110,12 +111,7 @@ def backward_from(
     depth: int,
 ) -> None:
     """Run backward; the user's frame is `depth` above."""
-    if any(t.kind in ("vmap",) for t in current_mode().transforms):
-        raise RuntimeError(
-            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
-            "functorch.vjp instead or call backward() outside of functorch transforms."
-        )
-    if any(t.kind in ("grad", "vjp", "jvp", "jacrev", "jacfwd") for t in current_mode().transforms):
+    if current_mode().transforms and any(t.kind != "dual_level" for t in current_mode().transforms):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms."
@@ -133,7 +129,7 @@ def backward_from(
             "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
             "after use to break the cycle and avoid the leak.",
             UserWarning,
-            stacklevel=depth,
+            stacklevel=depth + 1,
         )
     keep = create_graph if retain_graph is None else retain_graph
     edges = None
@@ -148,10 +144,13 @@ def backward_from(
             if isinstance(one, Tensor) and one._edge is not LEAF:
                 key = (id(edge.node), edge.index) if hasattr(edge, "node") else (id(edge), 0)
                 targets[key] = one
-    with engine.nonleaf_targets(targets):
-        engine.run_backward(
-            roots, seeds, graph=create_graph, keep=keep, inputs=edges, accumulate=True, place=user_place(depth)
-        )
+    capture = None if edges is None else engine.Capture(edges, targets)
+    frame = sys._getframe(depth)
+    place = Place(frame.f_code, frame.f_lasti)
+    engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
+
+
+_base.backward_from = backward_from
 
 
 def backward(
@@ -172,7 +171,7 @@ def backward(
     seeds = _tuple_of(grad_tensors, len(outputs))
     if len(seeds) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
-    backward_from(outputs, seeds, retain_graph, create_graph, inputs, 3)
+    backward_from(outputs, seeds, retain_graph, create_graph, inputs, 2)
 
 
 def _tuple_of(values: Any, length: int) -> tuple[Any, ...]:
@@ -231,11 +230,10 @@ def gradients(
         edges.append(edge)
     if not edges:
         raise ValueError("grad requires non-empty inputs.")
-    found = engine.run_backward(
-        roots, seeds, graph=create_graph, keep=keep, inputs=edges, accumulate=False, place=place
-    )
+    capture = engine.Capture(edges)
+    engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
     results = []
-    for i, (one, result) in enumerate(zip(inputs, found or (), strict=True)):
+    for i, (one, result) in enumerate(zip(inputs, capture.results(), strict=True)):
         if result is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "

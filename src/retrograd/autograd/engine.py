@@ -14,23 +14,25 @@ are, others are copied.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextvars import copy_context
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from .._core import primitive as core
-from .._core.arrays import LevelArray, levels_of
-from .._modes import current_mode, using
+from .._core.arrays import NO_LEVELS, LevelArray, levels_of
+from .._modes import current_mode, restore_mode, set_grad
 from .._places import Place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._views import fit
-from .._graph.node import Node, Slot
+from .._graph.node import Freed, Node, Slot
 
-_state = threading.local()
+_state = core.engine_state
+NDARRAY = np.ndarray
 REENTRANT_LIMIT = 60  # nested backward calls on one Python stack; deeper ones move to a fresh thread
 
 
@@ -50,39 +52,35 @@ def run_backward(
     *,
     graph: bool,
     keep: bool,
-    inputs: Sequence[Any] | None = None,
-    accumulate: bool = True,
+    capture: Capture | None = None,
     place: Place | None = None,
-) -> list[Any] | None:
-    """Pull `seeds` (Tensors) back from the edges `roots`; fill `.grad` of leaves, or return gradients of `inputs`.
-
-    `roots` and `inputs` are edges. With `accumulate` and `inputs`, only those leaves are filled.
-    """
-    depth = getattr(_state, "depth", 0)
-    if depth and depth % REENTRANT_LIMIT == 0:
-        return _in_fresh_thread(roots, seeds, graph, keep, inputs, accumulate, place, depth)
+) -> None:
+    """Pull `seeds` (Tensors) back from the edges `roots`: fill `.grad` of leaves, or what `capture` asks for."""
+    depth = _state.depth
+    if depth and depth % REENTRANT_LIMIT == 0 and not _state.fresh:
+        _in_fresh_thread(roots, seeds, graph, keep, capture, place, depth)
+        return
     _state.depth = depth + 1
+    _state.fresh = False
+    previous = set_grad(graph)
     try:
-        with using(grad=graph), core.engine_running():
-            return _run(roots, seeds, graph, keep, inputs, accumulate, place)
+        _run(roots, seeds, graph, keep, capture, place)
     finally:
+        restore_mode(previous)
         _state.depth = depth
 
 
-def _in_fresh_thread(
-    roots: Any, seeds: Any, graph: bool, keep: bool, inputs: Any, accumulate: bool, place: Any, depth: int
-) -> Any:
-    from contextvars import copy_context
-
-    result: list[Any] = []
+def _in_fresh_thread(*arguments: Any) -> None:
+    """Go on in a thread with an empty Python stack; what it raises is raised here."""
+    *call, depth = arguments
     failure: list[BaseException] = []
 
     def work() -> None:
-        _state.depth = depth + 1
+        _state.depth, _state.fresh = depth, True
+        roots, seeds, graph, keep, capture, place = call
         try:
-            with using(grad=graph), core.engine_running():
-                result.append(_run(roots, seeds, graph, keep, inputs, accumulate, place))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+            run_backward(roots, seeds, graph=graph, keep=keep, capture=capture, place=place)
+        except BaseException as error:  # handed to the caller's thread
             failure.append(error)
 
     thread = threading.Thread(target=copy_context().run, args=(work,))
@@ -90,11 +88,15 @@ def _in_fresh_thread(
     thread.join()
     if failure:
         raise failure[0]
-    return result[0]
 
 
-def _count(roots: Sequence[Any], wanted: set[int] | None) -> tuple[dict[Any, int], set[Any] | None]:
-    """Count the gradients each node and leaf waits for; with `wanted`, also find what lies on a path to it."""
+# How many gradients a node waits for, so encoded that the common case of one consumer is told from the last of many.
+SMALL = 4096  # elements; below, a new array is quicker than adding in place
+SINGLE, STEP, LAST = 1, 2, 2  # one consumer: 1; k > 1 consumers: 2 k, counted down by 2
+
+
+def _count(roots: Sequence[Any]) -> dict[Any, int]:
+    """Count the gradients that each node and leaf will receive."""
     counts: dict[Any, int] = {}
     stack = []
     for root in roots:
@@ -102,179 +104,202 @@ def _count(roots: Sequence[Any], wanted: set[int] | None) -> tuple[dict[Any, int
         if node not in counts:
             counts[node] = 0
             stack.append(node)
-    order = []
     get = counts.get
-    tensor_type = _base.Tensor
+    push, pop = stack.append, stack.pop
     while stack:
-        node = stack.pop()
-        if isinstance(node, tensor_type):
-            continue
-        order.append(node)
-        for edge in node.edges:
-            if edge is None:
-                continue
-            if type(edge) is Slot:
-                edge = edge.node
-            seen = get(edge)
-            if seen is None:
-                counts[edge] = 1
-                if isinstance(edge, Node):
-                    stack.append(edge)
-            else:
-                counts[edge] = seen + 1
-    if wanted is None:
-        return counts, None
-    return counts, _needed(order, wanted, counts)
-
-
-def _needed(order: list[Any], wanted: set[int], counts: dict[Any, int]) -> set[Any]:
-    """Return the ids of nodes from which a wanted node or leaf can be reached."""
-    consumers: dict[int, list[Any]] = {}
-    for node in order:
-        for edge in node.edges:
+        for edge in pop()._edges:
             if edge is not None:
-                target = edge.node if type(edge) is Slot else edge
-                consumers.setdefault(id(target), []).append(node)
-    needed: set[Any] = set()
-    stack = [i for i in wanted]
-    while stack:
-        one = stack.pop()
-        for node in consumers.get(one, ()):
-            if id(node) not in needed:
-                needed.add(id(node))
-                stack.append(id(node))
-    return needed
+                if type(edge) is Slot:
+                    edge = edge.node
+                seen = get(edge)
+                if seen is None:
+                    counts[edge] = SINGLE
+                    push(edge)
+                elif seen == SINGLE:
+                    counts[edge] = 2 * STEP
+                else:
+                    counts[edge] = seen + STEP
+    return counts
 
 
 def _run(
-    roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, inputs: Any, accumulate: bool, place: Any
-) -> Any:
-    tensor_type = _base.Tensor
-    captured: dict[tuple[int, int], Any] | None = None
-    wanted: set[int] | None = None
-    capture_ids: set[int] = set()
-    if inputs is not None:
-        captured = {}
-        wanted = set()
-        for edge in inputs:
-            target = edge.node if type(edge) is Slot else edge
-            wanted.add(id(target))
-        if not accumulate:
-            capture_ids = wanted
-    counts, needed = _count(roots, wanted)
-    keep_levels: frozenset[Any] = frozenset()
-    for seed in seeds:
-        keep_levels |= levels_of(seed._array)
-    for root in roots:
-        keep_levels |= _root_levels(root)
-
+    roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, capture: Capture | None, place: Place | None
+) -> None:
+    counts = _count(roots)
+    needed = None if capture is None else capture.needed(counts)
+    keep_levels = _kept_levels(roots, seeds)
     pending: dict[Any, Any] = {}
-    owned: set[Any] = set()
-    for root, seed in zip(roots, seeds, strict=True):
-        _add(pending, owned, root, seed if graph else seed._array, graph)
+    sums: set[Any] = set()  # targets whose pending gradient is a sum made here
     ready: list[tuple[int, int, Any]] = []
-    for root in dict.fromkeys(r.node if type(r) is Slot else r for r in roots):
-        if counts[root] == 0:
-            heappush(ready, (_priority(root), id(root), root))
-    task = _push_task(counts)
-    anomaly = current_mode().anomaly
+    _start(roots, seeds, counts, pending, sums, ready, graph)
+    freed = Freed(place)
+    task, outer = Task(counts), _state.task
+    _state.task = task
+    watched = current_mode().anomaly
+    leaf_types = _base.leaf_types
+    node = g = grad = None
     try:
-        in_hand = None
         while True:
-            if in_hand is not None:
-                node, in_hand = in_hand, None
-            elif ready:
+            if node is None:
+                if not ready:
+                    break
                 node = heappop(ready)[2]
-            else:
-                break
-            g = pending.pop(node, None)
-            if isinstance(node, tensor_type):
+                g = pending.pop(node, None)
+            if type(node) in leaf_types:  # a root that is a leaf
                 if g is not None:
-                    _finish_leaf(node, g, node in owned, graph, captured, capture_ids, wanted, accumulate)
+                    _finish_leaf(node, g, graph, capture)
+                node = None
                 continue
-            if captured is not None:
-                here = id(node)
-                if here in wanted:  # type: ignore[operator]
-                    _capture(node, g, graph, captured, capture_ids, accumulate)
-                if here not in needed:  # type: ignore[operator]
-                    continue
+            if capture is not None and not capture.passes(node, g, graph, needed):
+                node = None
+                continue
             extra = node.extra
             if type(g) is list:
-                g = tuple(g)
-            if extra is not None and g is not None:
-                g = _before(node, extra, g, graph)
-            if g is None or (type(g) is tuple and all(part is None for part in g) and not node.runs_without_gradient):
-                grads: Any = (None,) * len(node.edges)
-                if node.runs_without_gradient:
-                    grads = node.pull_back(g, graph)
+                g = tuple(g) if any(part is not None for part in g) else None
+            if g is None:
+                grads: Any = (None,) * len(node._edges)
             else:
-                grads = node.pull_back(g, graph) if not anomaly else _watched(node, g, graph)
-            if not keep:
-                node.release(place)
-            meta = node.meta
+                if extra is not None:
+                    g = _before(node, extra, g, graph)
+                grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph)
+            if not keep and node.saves:
+                node.release(freed)
             if extra is not None and extra.hooks:
+                grads = _after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
+            elif node.meta is not None:
                 grads = _fit_all(node, grads, keep_levels)
-                meta = None
-                grads = _after(node, extra, grads, g, graph)
-            facts = None if meta is None else meta.inputs
-            i = 0
-            for edge in node.edges:
+            following = g = None
+            for edge, grad in zip(node._edges, grads):  # noqa: B905 - the keyword costs 100 ns
                 if edge is None:
-                    i += 1
                     continue
-                grad = grads[i]
-                target = edge.node if type(edge) is Slot else edge
-                if grad is not None:
-                    if facts is not None and facts[i] is not None:
-                        grad = fit(grad, facts[i], meta.out_levels, keep_levels)
-                    if target in pending or type(edge) is Slot:
-                        _add(pending, owned, edge, grad, graph)
-                    else:
-                        pending[target] = grad
-                        if grad is not g and type(grad) is np.ndarray and grad.base is None and _alone(grads, i):
-                            owned.add(target)
-                i += 1
-                left = counts[target] = counts[target] - 1
-                if not left:
-                    if captured is not None and id(target) not in needed and id(target) not in wanted:  # type: ignore[operator]
+                if type(edge) is Slot:
+                    if grad is not None:
+                        _add(pending, sums, edge, grad, graph)
+                    edge, grad = edge.node, None
+                left = counts[edge]
+                if left != SINGLE:
+                    if grad is not None:
+                        if (held := pending.get(edge)) is None:
+                            pending[edge] = grad
+                        elif edge in sums and type(held) is NDARRAY and held.size > SMALL and not graph:
+                            np.add(held, grad, out=held)
+                        else:
+                            pending[edge] = held + grad
+                            sums.add(edge)
+                            held = None
+                    if left != LAST:
+                        counts[edge] = left - STEP
                         continue
-                    if in_hand is None and not ready:
-                        in_hand = target
-                    else:
-                        if in_hand is not None:
-                            heappush(ready, (_priority(in_hand), id(in_hand), in_hand))
-                            in_hand = None
-                        heappush(ready, (_priority(target), id(target), target))
+                    if type(edge) not in leaf_types or edge in pending:
+                        grad = pending.pop(edge, None)
+                if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
+                    if grad is not None:
+                        if capture is None and not graph and ((extra := edge._extra) is None or not extra.hooked):
+                            accumulate_raw(edge, grad)
+                        else:
+                            _finish_leaf(edge, grad, graph, capture)
+                    continue
+                if capture is not None and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator]
+                    continue
+                if following is None and edge not in pending:
+                    following, g = edge, grad  # in hand: it is usually the next one
+                else:
+                    if grad is not None:
+                        _add(pending, sums, edge, grad, graph)
+                    heappush(ready, (-edge.seq, id(edge), edge))
+            if following is not None and ready:
+                if g is not None:
+                    pending[following] = g
+                heappush(ready, (-following.seq, id(following), following))
+                following = g = None
+            node = following
     finally:
-        _state.tasks.pop()
+        _state.task = outer
     for callback in task.callbacks:
         callback()
-    if captured is None or accumulate:
-        return None
-    results = []
-    for edge in inputs:
-        key = (id(edge.node), edge.index) if type(edge) is Slot else (id(edge), 0)
-        results.append(captured.get(key))
-    return results
 
 
-def _alone(grads: Any, i: int) -> bool:
-    """Tell whether a rule gave this array to one input only."""
-    return len(grads) == 1 or all(j == i or other is not grads[i] for j, other in enumerate(grads))
+def _start(
+    roots: Sequence[Any], seeds: Sequence[Any], counts: Any, pending: Any, sums: Any, ready: Any, graph: bool
+) -> None:
+    """Put the seeds in place, and the roots that wait for nothing on the heap."""
+    for root, seed in zip(roots, seeds, strict=True):
+        _add(pending, sums, root, seed if graph else seed._array, graph)
+        node = root.node if type(root) is Slot else root
+        if counts[node] == 0:
+            counts[node] = -1  # on the heap already
+            priority = -node.seq if isinstance(node, Node) else -(1 << 62)
+            heappush(ready, (priority, id(node), node))
 
 
-def _priority(node: Any) -> int:
-    return -node.seq if isinstance(node, Node) else -(1 << 62)
+def _kept_levels(roots: Sequence[Any], seeds: Sequence[Any]) -> frozenset[Any]:
+    """Return the levels of the roots, which gradients keep."""
+    levels: frozenset[Any] = frozenset()
+    for root, seed in zip(roots, seeds, strict=True):
+        if isinstance(seed._array, LevelArray):
+            levels |= levels_of(seed._array)
+        node = root.node if type(root) is Slot else root
+        if isinstance(node, Node):
+            levels |= NO_LEVELS if node.meta is None else node.meta.out_levels
+        else:
+            levels |= levels_of(node._array)
+    return levels
 
 
-def _root_levels(root: Any) -> frozenset[Any]:
-    node = root.node if type(root) is Slot else root
-    if isinstance(node, Node):
-        return frozenset() if node.meta is None else node.meta.out_levels
-    return levels_of(node._array)
+class Capture:
+    """The gradients that `grad` returns, or the tensors that `backward(inputs=...)` fills."""
+
+    __slots__ = ("accumulate", "found", "inputs", "targets", "wanted")
+
+    def __init__(self, inputs: Sequence[Any], targets: dict[tuple[int, int], Any] | None = None) -> None:
+        self.inputs = inputs
+        self.accumulate = targets is not None
+        self.targets = targets  # non-leaf tensors to fill, by node and slot
+        self.found: dict[tuple[int, int], Any] = {}
+        self.wanted = {id(edge.node if type(edge) is Slot else edge) for edge in inputs}
+
+    def needed(self, counts: dict[Any, int]) -> set[int]:
+        """Return the ids of nodes from which a wanted node or leaf can be reached."""
+        consumers: dict[int, list[Any]] = {}
+        for node in counts:
+            for edge in node._edges:
+                if edge is not None:
+                    target = edge.node if type(edge) is Slot else edge
+                    consumers.setdefault(id(target), []).append(node)
+        found: set[int] = set()
+        stack = list(self.wanted)
+        while stack:
+            for node in consumers.get(stack.pop(), ()):
+                if id(node) not in found:
+                    found.add(id(node))
+                    stack.append(id(node))
+        return found
+
+    def passes(self, node: Any, g: Any, graph: bool, needed: Any) -> bool:
+        """Keep the gradient of a wanted node, after its hooks; tell whether the walk goes on below it."""
+        if id(node) in self.wanted:
+            hooks = None if node.extra is None else node.extra.tensor_hooks
+            parts = g if type(g) in (list, tuple) else (g,)
+            for slot, part in enumerate(parts):
+                if part is None:
+                    continue
+                tensor = _as_tensor(part, graph)
+                if hooks and slot in hooks:
+                    tensor = call_tensor_hooks(hooks[slot], tensor)
+                owner = None if self.targets is None else self.targets.get((id(node), slot))
+                if owner is not None:
+                    extra = owner._need_extra()
+                    extra.grad = tensor if extra.grad is None else extra.grad + tensor
+                self.found[(id(node), slot)] = tensor
+        return id(node) in needed
+
+    def results(self) -> list[Any]:
+        """Return what was found, in the order of the inputs."""
+        keys = [(id(e.node), e.index) if type(e) is Slot else (id(e), 0) for e in self.inputs]
+        return [self.found.get(key) for key in keys]
 
 
-def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, grad: Any, graph: bool) -> None:
+def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: bool) -> None:
     """Add a gradient to what a node or leaf has received. See Note [Who owns a gradient]."""
     if type(edge) is Slot:
         node = edge.node
@@ -287,14 +312,11 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, grad: Any, graph: 
     held = pending.get(edge)
     if held is None:
         pending[edge] = grad
-        owned.discard(edge)
-    elif not graph and edge in owned and type(held) is np.ndarray and type(grad) is np.ndarray:
+    elif not graph and edge in sums and type(held) is NDARRAY and type(grad) is NDARRAY:
         np.add(held, grad, out=held)
     else:
-        total = held + grad
-        pending[edge] = total
-        if type(total) is np.ndarray:
-            owned.add(edge)
+        pending[edge] = held + grad
+        sums.add(edge)
 
 
 def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
@@ -390,65 +412,60 @@ def _after(node: Any, extra: Any, grads: Any, g: Any, graph: bool) -> Any:
     return [_as_given(t, graph) for t in tensors]
 
 
-def _capture(node: Any, g: Any, graph: bool, captured: Any, capture_ids: set[int], accumulate: bool) -> None:
-    """Keep the gradient of a node that is an input of `grad`, after its hooks."""
-    extra = node.extra
-    parts = list(g) if type(g) in (list, tuple) else [g]
-    for slot, part in enumerate(parts):
-        if part is None:
-            continue
-        tensor = _as_tensor(part, graph)
-        if extra is not None and extra.tensor_hooks and slot in extra.tensor_hooks:
-            tensor = call_tensor_hooks(extra.tensor_hooks[slot], tensor)
-        if accumulate:
-            captured_for(node, slot, tensor)
-        captured[(id(node), slot)] = tensor
-
-
-@contextmanager
-def nonleaf_targets(targets: dict[tuple[int, int], Any]) -> Iterator[None]:
-    """Name the non-leaf tensors whose `.grad` a backward fills."""
-    before = getattr(_state, "targets", None)
-    _state.targets = targets
-    try:
-        yield
-    finally:
-        _state.targets = before
-
-
-def captured_for(node: Any, slot: int, tensor: Any) -> None:
-    """Fill `.grad` of non-leaf tensors named in `backward(inputs=...)`."""
-    targets = getattr(_state, "targets", None)
-    if targets:
-        owner = targets.get((id(node), slot))
-        if owner is not None:
-            extra = owner._need_extra()
-            extra.grad = tensor if extra.grad is None else extra.grad + tensor
-
-
 # ---- leaves ----
-def _finish_leaf(
-    leaf: Any, g: Any, owned: bool, graph: bool, captured: Any, capture_ids: Any, wanted: Any, accumulate: bool
-) -> None:
+def _holders(g: Any) -> int:
+    return getrefcount(g)
+
+
+def _one_holder() -> int:
+    """Return what `getrefcount` says in `accumulate_raw` of a gradient that only the engine's loop holds.
+
+    The same loop as the engine's, because what counts (the tuple, zip's own, the loop variable, the argument) differs
+    between Pythons.
+    """
+    grads = (np.empty(1),)
+    for _, grad in zip((None,), grads):  # noqa: B905 - as in the engine
+        count = _holders(grad)
+    return count
+
+
+ONE_HOLDER = _one_holder()
+
+
+def accumulate_raw(leaf: Any, g: Any) -> None:
+    """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if nobody else sees it."""
+    if leaf._edge is not LEAF:
+        return
+    extra = leaf._extra
+    if extra is None:
+        extra = leaf._extra = _base.Extra()
+    held = extra.grad
+    if held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
+        extra.grad = wrap(g)
+    else:
+        accumulate_grad(leaf, g, False)
+
+
+def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> None:
     """Hand a leaf its summed gradient: capture it, or add it to `.grad`."""
     extra = leaf._extra
     if extra is not None and extra.hooks:
-        tensor = call_tensor_hooks(extra.hooks, _as_tensor(g, graph))
-        g, owned = _as_given(tensor, graph), False
-    if captured is not None and id(leaf) in capture_ids:
-        captured[(id(leaf), 0)] = _as_tensor(g, graph)
-        return
-    if wanted is not None and id(leaf) not in wanted:
-        return
-    if not accumulate or leaf._edge is not LEAF:
+        g = _as_given(call_tensor_hooks(extra.hooks, _as_tensor(g, graph)), graph)
+    if capture is not None:
+        if id(leaf) not in capture.wanted:
+            return
+        if not capture.accumulate:
+            capture.found[(id(leaf), 0)] = _as_tensor(g, graph)
+            return
+    if leaf._edge is not LEAF:
         return
     if extra is not None and extra.accumulator_pre_hooks:
         for hook in list(extra.accumulator_pre_hooks.values()):
             result = hook((_as_tensor(g, graph),))
             if result is not None:
                 result = result if isinstance(result, _base.Tensor) else result[0]
-                g, owned = _as_given(result, graph), False
-    accumulate_grad(leaf, g, owned, graph)
+                g = _as_given(result, graph)
+    accumulate_grad(leaf, g, graph)
     extra = leaf._extra
     if extra.post_hooks:
         for hook in list(extra.post_hooks.values()):
@@ -461,8 +478,8 @@ def _finish_leaf(
 _accumulate_lock = threading.Lock()
 
 
-def accumulate_grad(leaf: Any, g: Any, owned: bool, graph: bool) -> None:
-    """Add a gradient to a leaf's `.grad`."""
+def accumulate_grad(leaf: Any, g: Any, graph: bool) -> None:
+    """Add a gradient to a leaf's `.grad`, which never shares memory with anything else."""
     with _accumulate_lock:
         extra = leaf._need_extra()
         held = extra.grad
@@ -470,27 +487,16 @@ def accumulate_grad(leaf: Any, g: Any, owned: bool, graph: bool) -> None:
             if graph:
                 extra.grad = g if g._edge is not None else wrap(_copied(g._array))
             else:
-                extra.grad = wrap(g if owned else _copied(g))
-        elif graph:
-            extra.grad = held + g
-        elif (
-            type(g) is np.ndarray
-            and type(held._array) is np.ndarray
-            and held._edge is None
-            and held._array.dtype is g.dtype
-            and held._array.shape == g.shape
-        ):
-            np.add(held._array, g, out=held._array)
-            if held._storage is not None:
-                held._storage.written(1)
-            else:
-                _base.storage_of(held).written(1)
-        elif held._edge is None and isinstance(g, (np.ndarray, np.generic)):
-            _base.materialise(held)
-            held._array[...] += g
-            _base.storage_of(held).written(1)
+                extra.grad = wrap(_copied(g))
+        elif graph or held._edge is not None or isinstance(g, LevelArray):
+            extra.grad = held + _as_tensor(g, graph)
         else:
-            extra.grad = held + wrap(g)
+            array = _base.materialise(held)
+            if type(array) is np.ndarray and array.dtype == g.dtype:
+                np.add(array, g, out=array)
+            else:
+                array[...] += g
+            _base.storage_of(held).version += 1
 
 
 def _copied(array: Any) -> Any:
@@ -498,7 +504,7 @@ def _copied(array: Any) -> Any:
     if isinstance(array, np.generic):
         return array
     if isinstance(array, np.ndarray):
-        return np.array(array, order="C") if array.ndim else np.array(array)
+        return np.array(array, order="C")
     return array if isinstance(array, LevelArray) else array.copy()
 
 
@@ -514,28 +520,21 @@ def call_node(node: Any, grads: tuple[Any, ...]) -> Any:
     graph = current_mode().grad
     many = node.num_outputs != 1
     g: Any = tuple(_as_given(t, graph) for t in grads)
-    with core.engine_running():
-        results = node.pull_back(g if many else g[0], graph)
-        results = _fit_all(node, results, frozenset())
+    _state.depth += 1
+    try:
+        results = _fit_all(node, node.pull_back(g if many else g[0], graph), NO_LEVELS)
+    finally:
+        _state.depth -= 1
     out = tuple(_as_tensor(r, graph) for r in results)
     return out[0] if len(out) == 1 else out
 
 
-def _push_task(counts: dict[Any, int]) -> Task:
-    tasks = getattr(_state, "tasks", None)
-    if tasks is None:
-        tasks = _state.tasks = []
-    task = Task(counts)
-    tasks.append(task)
-    return task
-
-
 def current_task() -> Task:
     """Return the run of the engine that is calling a hook."""
-    tasks = getattr(_state, "tasks", None)
-    if not tasks:
+    task = _state.task
+    if task is None:
         raise RuntimeError("no backward is running in this thread")
-    return tasks[-1]  # type: ignore[no-any-return]
+    return task  # type: ignore[no-any-return]
 
 
 def will_reach(edge: Any) -> bool:
@@ -545,10 +544,9 @@ def will_reach(edge: Any) -> bool:
 
 def queue_callback(callback: Any) -> None:
     """Run `callback` when the backward now running has finished."""
-    tasks = getattr(_state, "tasks", None)
-    if not tasks:
+    if _state.task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    tasks[0].callbacks.append(callback)
+    _state.task.callbacks.append(callback)
 
 
 __all__ = ["queue_callback", "run_backward"]

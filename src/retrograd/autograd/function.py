@@ -112,10 +112,10 @@ class BackwardCFunction(Node, FunctionCtx):
         return False
 
     def __init__(self) -> None:
-        self.edges = ()
+        self._edges = ()
         self.seq = creation_numbers()
         self.code, self.lasti = None, 0
-        self.meta = self.guard = self.extra = None
+        self.meta = self.guard = self.extra = self._storage = None
         self.materialize_grads = True
         self.dirty_tensors: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
@@ -139,10 +139,13 @@ class BackwardCFunction(Node, FunctionCtx):
     def saved_variables(self) -> tuple[Any, ...]:
         return self.saved_tensors
 
-    def release(self, place: Any) -> None:
-        if self._kept and type(self.guard) is not Freed:
-            self._kept = ()
-            self.guard = Freed(place)
+    @property
+    def saves(self) -> bool:  # type: ignore[override]
+        return bool(self._kept)
+
+    def release(self, freed: Any) -> None:
+        self._kept = ()
+        self.guard = freed
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         """Call the user's backward and check what it returns."""
@@ -159,7 +162,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return self._checked(results, graph)
 
     def _checked(self, results: tuple[Any, ...], graph: bool) -> list[Any]:
-        count = len(self.edges)
+        count = len(self._edges)
         name = self.name()
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
@@ -169,7 +172,7 @@ class BackwardCFunction(Node, FunctionCtx):
             )
         checked = []
         for i, result in enumerate(results):
-            edge = self.edges[i]
+            edge = self._edges[i]
             if result is None or edge is None:
                 if result is not None and not isinstance(result, Tensor):
                     raise TypeError(f"expected Variable or None (got {type(result).__name__})")
@@ -324,7 +327,7 @@ def _run_forward(cls: Any, args: tuple[Any, ...], two_part: bool, depth: int) ->
             output = cls.forward(node, *args)
     outputs = output if isinstance(output, tuple) else (output,)
     outputs = tuple(outputs)
-    node.edges = edges if tracked else (None,) * len(args)
+    node._edges = edges if tracked else (None,) * len(args)
     node.num_outputs = len(outputs)
     wrapped = _connect(node, args, outputs, tracked, mode)
     out_facts = tuple(
@@ -563,10 +566,10 @@ class Error(Node):
 
 def _refuse_twice(result: Any) -> Any:
     node = Error()
-    node.edges = ()
+    node._edges = ()
     node.seq = creation_numbers()
     node.code, node.lasti = None, 0
-    node.meta = node.guard = node.extra = None
+    node.meta = node.guard = node.extra = node._storage = None
     node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
     return wrap(result._array, node, result._storage)
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from .._graph.node import Node, Slot, face_of
 from .._modes import change_mode, current_mode, set_mode
 from ..tensor import _base
-from ..tensor._base import edge_of, storage_of
+from ..tensor._base import edge_of
+from ..tensor._views import NOWHERE, Nowhere, wrote
 
 __all__ = [
     "GradientEdge",
@@ -75,7 +76,8 @@ def edge_from(value: Any) -> Any:
         if hasattr(node, "variable"):
             return node.variable
         return Slot(node, value.output_nr) if node.num_outputs != 1 else node
-    return edge_of(value)
+    edge = edge_of(value)
+    return Nowhere() if edge is NOWHERE else edge  # a node of its own: no backward reaches it
 
 
 class saved_tensors_hooks:  # noqa: N801 - torch's name
@@ -118,7 +120,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def increment_version(tensor: Any) -> None:
     """Tell autograd that a tensor's memory was written by other means."""
     for one in (tensor,) if isinstance(tensor, _base.Tensor) else tensor:
-        storage_of(one).written(2)
+        wrote(one, 3)
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Any:

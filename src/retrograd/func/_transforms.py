@@ -53,7 +53,7 @@ def _needs_outside(roots: list[Any], own: set[int], born: int) -> bool:
         seen.add(id(node))
         if not isinstance(node, Node) or node.seq < born:
             return True
-        stack += [edge.node if type(edge) is Slot else edge for edge in node.edges if edge is not None]
+        stack += [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
     return False
 
 

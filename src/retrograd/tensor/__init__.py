@@ -1,6 +1,7 @@
 """Tensors: the class, its storage and views, and its operations."""
 
-from ._tensor import AccumulateGrad, Parameter, Tensor
+from ._accumulate import AccumulateGrad
+from ._tensor import Parameter, Tensor
 from .._core import primitive as _core
 from ._record import record as record_call
 from ._table import functions, install_methods

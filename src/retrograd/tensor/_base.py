@@ -68,32 +68,28 @@ class View:
 class Extra:
     """What few tensors have: a gradient, hooks, a view record."""
 
-    __slots__ = (
-        "accumulator",
-        "accumulator_hooks",
-        "accumulator_pre_hooks",
-        "grad",
-        "hooks",
-        "name",
-        "post_hooks",
-        "retains_grad",
-        "view",
-    )
+    # Defaults of the class, not slots: an instance is made for every leaf and view, and sets one or two of these.
+    grad: Any = None
+    hooks: dict[int, Any] | None = None
+    post_hooks: dict[int, Any] | None = None
+    accumulator_hooks: dict[int, Any] | None = None
+    accumulator_pre_hooks: dict[int, Any] | None = None
+    accumulator: Any = None
+    retains_grad = False
+    hooked = False  # whether any hook was ever registered on this leaf
+    view: View | None = None
 
-    def __init__(self) -> None:
-        self.grad: Any = None
-        self.hooks: dict[int, Any] | None = None
-        self.post_hooks: dict[int, Any] | None = None
-        self.accumulator_hooks: dict[int, Any] | None = None
-        self.accumulator_pre_hooks: dict[int, Any] | None = None
-        self.accumulator: Any = None
-        self.retains_grad = False
-        self.view: View | None = None
-        self.name: str | None = None
+
+# Every Tensor class: `type(x) in leaf_types` is quicker than isinstance, which asks the metaclass first.
+leaf_types: set[type] = set()
 
 
 class TensorMeta(type):
     """Makes `Tensor(...)` torch's legacy constructor while blank Tensors are still made at C speed."""
+
+    def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
+        super().__init__(name, bases, namespace)
+        leaf_types.add(cls)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._construct(*args, **kwargs)  # type: ignore[attr-defined]
@@ -109,6 +105,7 @@ class TensorBase(metaclass=TensorMeta):
     _edge: Any
     _extra: Extra | None
     _storage: Storage | None
+    _edges = ()  # a leaf ends the engine's walk over the graph
 
     def _need_extra(self) -> Extra:
         if self._extra is None:
@@ -119,6 +116,7 @@ class TensorBase(metaclass=TensorMeta):
 Tensor: Any = None  # the classes themselves, set by `_tensor.py`
 Parameter: Any = None
 new_tensor: Any = None
+backward_from: Any = None  # the engine's entry, set by `autograd`
 
 
 def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -148,10 +146,10 @@ def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
     from .._graph.node import node_class
 
     node = node_class(_alias())()
-    node.edges = (leaf,)
+    node._edges = (leaf,)
     node.seq = creation_numbers()
     node.code, node.lasti = None, 0
-    node.meta = node.guard = node.extra = None
+    node.meta = node.guard = node.extra = node._storage = None
     return wrap(array, node, None)
 
 
@@ -173,10 +171,8 @@ def storage_of(tensor: Any) -> Storage:
     if storage is None:
         storage = tensor._storage = Storage()
         edge = tensor._edge
-        if isinstance(edge, Node):
-            edge.need_extra().storage = storage
-        elif type(edge) is Slot:
-            edge.storage = storage
+        if edge is not None and edge is not LEAF:
+            edge._storage = storage
     return storage
 
 

@@ -125,7 +125,7 @@ def tolist(self: Any) -> Any:
 
 def numpy(self: Any, *, force: bool = False) -> Any:
     """Return the tensor's memory as a NumPy array."""
-    if self._edge is not None:
+    if self.requires_grad:
         if not force:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."

@@ -12,7 +12,8 @@ from .._ops import shape as s
 from . import _base
 from ._base import LEAF, storage_of, wrap
 from ._record import plain_scalar, record
-from ._views import adopt, check_inplace, finish_write, write_array
+from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._views import adopt, check_inplace, finish_write, sync_views, write_array, wrote
 
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -52,7 +53,7 @@ def arithmetic(name: str, function: Any) -> Any:
                 ufunc(array, value, out=array)
             except ValueError:
                 _refuse_shape(array.shape, np.shape(value))
-            storage_of(self).written(2)
+            wrote(self, 3)
             return self
         others = (other,) if isinstance(other, _base.Tensor) else ()
         check_inplace(self, others)
@@ -181,6 +182,10 @@ def detach_(self: Any) -> Any:
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference."
         )
     self._edge = None
+    if self._extra is not None:
+        self._extra.retains_grad = False
+    if self._storage is not None and self._storage.views is not None:
+        sync_views(self._storage)
     return self
 
 
@@ -199,7 +204,7 @@ def reshaping(name: str, function: Any) -> Any:
         view = None if self._extra is None else self._extra.view
         if view is not None:
             view.steps = (*view.steps, *result._extra.view.steps)
-        storage_of(self).written(2)
+        wrote(self, 3)
         return self
 
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -209,7 +214,10 @@ def reshaping(name: str, function: Any) -> Any:
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     """Change whether autograd follows this leaf."""
-    self.requires_grad = requires_grad
+    if is_leaf(self):
+        set_requires_grad(self, bool(requires_grad))
+    elif not requires_grad:
+        raise RuntimeError(NOT_A_LEAF + DETACH_INSTEAD)
     return self
 
 

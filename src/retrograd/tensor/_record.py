@@ -92,9 +92,9 @@ def build_node(
     """Make the node of a call: its edges, what its rules read, and the facts its edges need."""
     cls = node_class(primitive, name)
     node = cls()
-    node.edges = edges
+    node._edges = edges
     node.seq = creation_numbers()
-    node.guard = node.extra = None
+    node.guard = node.extra = node._storage = None
     node.meta = make_meta(primitive, arrays, out, edges, params.get("level"))
     values = primitive.named(arrays)
     if primitive.variadic:
@@ -318,7 +318,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                         result._edge = None
                         return result
                     node = result._edge = cls()
-                    node.edges = (input if edge is LEAF else edge,)
+                    node._edges = (input if edge is LEAF else edge,)
                     if saves_x:
                         node.x = x
                         node.guard = None if input._storage is None else guarded("x", input._storage)
@@ -326,7 +326,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                         node.guard = None
                         if saves_out:
                             node.out = out
-                    node.meta = node.extra = None
+                    node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
                     node.code = frame.f_code
                     node.lasti = frame.f_lasti
@@ -383,13 +383,15 @@ def binary(
 ) -> Any:
     """Make the function (and operator method) of an elementwise operation of two tensors or a tensor and a number."""
     rules = Elementwise(primitive, name, node_name, integers_to_float)
-    function = rules.function or getattr(np, primitive.name)
+    ufunc = getattr(np, primitive.name)
+    function = rules.function or ufunc
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     readers = cls.readers if cls is not None else {}
     x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
     y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
     saves_out = "out" in readers
     saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
+    keeps_shapes = cls is not None and cls.keeps_shapes
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
     slow = rules.slow
 
@@ -404,12 +406,12 @@ def binary(
                 if second is tensor_type or second is parameter_type:
                     y = other._array
                     if kind is type(y) and (
-                        ((d := x.dtype) is y.dtype and (d is F32 or d is F64))
-                        if kind is NDARRAY
-                        else (kind is f32 or kind is f64)
+                        (kind is f32 or kind is f64)
+                        if kind is not NDARRAY
+                        else ((d := x.dtype) is y.dtype and (d is F32 or d is F64))
                     ):
                         try:
-                            out = function(x, y)
+                            out = ufunc(x, y) if kind is NDARRAY else function(x, y)
                         except ValueError:
                             raise _errors.broadcast_error(x.shape, y.shape) from None
                         result = new_tensor()
@@ -421,12 +423,14 @@ def binary(
                             result._edge = None
                             return result
                         node = result._edge = cls()
-                        node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
-                        if kind is NDARRAY and x.shape != y.shape:
+                        node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
+                        if kind is not NDARRAY or (keeps_shapes and ex is not None and ey is not None):
+                            node.meta = None  # uniform, or to be seen in backward on the saved operands
+                        elif x.shape != y.shape:
                             node.meta = broadcast_meta(x, y, ex, ey)
                         else:
                             node.meta = None
-                        node.extra = None
+                        node.extra = node._storage = None
                         if saves_inputs:
                             node.x = x if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
                             node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
@@ -455,7 +459,7 @@ def binary(
                         result._edge = None
                         return result
                     node = result._edge = cls()
-                    node.edges = (input if ex is LEAF else ex, None)
+                    node._edges = (input if ex is LEAF else ex, None)
                     node.guard = None
                     if saves_inputs:
                         node.y = other
@@ -467,7 +471,7 @@ def binary(
                             node.x = None
                     if saves_out:
                         node.out = out
-                    node.meta = node.extra = None
+                    node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
                     node.code = frame.f_code
                     node.lasti = frame.f_lasti

@@ -259,7 +259,7 @@ def ravel(input: Any) -> Any:  # noqa: A002
     return reshape(input, -1) if input._array.ndim != 1 else input
 
 
-def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, multiple: str | None = None) -> Any:  # noqa: A002
+def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, multiple: bool = False) -> Any:  # noqa: A002
     """View at a basic index under a node name."""
     return view_op(input, i.getitem, {"index": index}, name, depth + 1, multiple)
 
@@ -317,11 +317,11 @@ def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, function:
     node: Any = None
     if mode.grad and input._edge is not None:
         node = _split_node_class(name)()
-        node.edges = (_base.edge_of(input),)
+        node._edges = (_base.edge_of(input),)
         node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
         node.num_outputs = len(indices)
         node.seq = creation_numbers()
-        node.guard = node.extra = node.meta = None
+        node.guard = node.extra = node.meta = node._storage = None
         node.record_place(depth)
         if isinstance(array, LevelArray):
             from .._core.arrays import levels_of
@@ -332,7 +332,7 @@ def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, function:
     results = []
     for k, index in enumerate(indices):
         part = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
-        register_view(input, part, ((i.getitem, {"index": index}),), mode, function)
+        register_view(input, part, ((i.getitem, {"index": index}),), mode, True)
         results.append(part)
     return tuple(results)
 

@@ -11,11 +11,12 @@ import numpy as np
 from .. import _dtypes, _size
 from .._core.arrays import Dual, LevelArray, raw_leaf
 from .._device import strided
-from .._graph import node as _node
-from .._graph.node import Node, Slot
-from .._modes import current_mode
+from .._graph.node import Slot
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
+from ._layout import strides
+from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._views import NOWHERE
 
 
 class Tensor(TensorBase):
@@ -175,12 +176,8 @@ class Tensor(TensorBase):
     resolve_neg = resolve_conj
 
     def stride(self, dim: int | None = None) -> Any:
-        array = raw_leaf(self._array)
-        if isinstance(self._array, LevelArray) or isinstance(array, np.generic):
-            strides = _dense_strides(self._array.shape)
-        else:
-            strides = _torch_strides(array)
-        return strides if dim is None else strides[dim]
+        found = strides(self._array)
+        return found if dim is None else found[dim]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         array = raw_leaf(self._array)
@@ -223,35 +220,19 @@ class Tensor(TensorBase):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        value = bool(value)
-        if self._edge is not None and self._edge is not LEAF:
-            if not value:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
-            return
-        if value and self._array.dtype.kind not in "fcV":
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if value and self._storage is not None and self._storage.inference and not current_mode().inference:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        if value and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms) and self._edge is None:
-            raise RuntimeError(
-                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-                "inside of a function being transformed by a functorch transform. This is unsupported, please attempt "
-                "to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
-                "outside of a function being transformed instead."
-            )
-        self._edge = LEAF if value else None
+        if not is_leaf(self):
+            raise RuntimeError(NOT_A_LEAF + ("" if value else DETACH_INSTEAD))
+        set_requires_grad(self, bool(value))
 
     @property
     def is_leaf(self) -> bool:
-        return self._edge is None or self._edge is LEAF
+        edge = self._edge
+        return edge is None or edge is LEAF or edge is NOWHERE
 
     @property
     def grad_fn(self) -> Any:
         edge = self._edge
-        if edge is None or edge is LEAF:
+        if edge is None or edge is LEAF or edge is NOWHERE:
             return None
         return edge.node if type(edge) is Slot else edge
 
@@ -264,8 +245,7 @@ class Tensor(TensorBase):
         extra = self._extra
         if extra is not None and extra.grad is not None:
             return extra.grad
-        edge = self._edge
-        if edge is not None and edge is not LEAF and (extra is None or not extra.retains_grad):
+        if not is_leaf(self) and (extra is None or not extra.retains_grad):
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
@@ -309,9 +289,7 @@ class Tensor(TensorBase):
 
     def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> None:
         """Compute the gradients of this tensor with respect to the graph's leaves."""
-        from ..autograd import backward_from
-
-        backward_from((self,), (gradient,), retain_graph, create_graph, inputs, 3)
+        _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs, 2)
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
@@ -335,9 +313,10 @@ class Tensor(TensorBase):
 
         if self._edge is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self._edge is LEAF:
+        if self._edge is LEAF or self._edge is NOWHERE:
             extra = self._need_extra()
             extra.hooks = {} if extra.hooks is None else extra.hooks
+            extra.hooked = True
             return RemovableHandle.add(extra.hooks, hook)
         node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
         extra = node.need_extra()
@@ -350,17 +329,18 @@ class Tensor(TensorBase):
 
         if self._edge is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self._edge is not LEAF:
+        if self._edge is not LEAF and self._edge is not NOWHERE:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         extra = self._need_extra()
         extra.post_hooks = {} if extra.post_hooks is None else extra.post_hooks
+        extra.hooked = True
         return RemovableHandle.add(extra.post_hooks, hook)
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor."""
         if self._edge is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if self._edge is LEAF:
+        if self._edge is LEAF or self._edge is NOWHERE:
             return
         extra = self._need_extra()
         if extra.retains_grad:
@@ -457,19 +437,6 @@ def _c(tensor: Any) -> str:
     return _base.dtype_of(tensor)._scalar_name
 
 
-def _dense_strides(shape: Any) -> tuple[int, ...]:
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
-
-
-def _torch_strides(array: Any) -> tuple[int, ...]:
-    """Return strides in elements; NumPy is free about dimensions of size 0 and 1, torch is not."""
-    return tuple(n // array.itemsize for n in array.strides)
-
-
 def _as_class(result: Any, cls: Any) -> Any:
     if isinstance(result, Tensor) and not isinstance(result, cls):
         return result.as_subclass(cls)
@@ -506,8 +473,13 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
     if not isinstance(array, (np.ndarray, np.generic)):
         array = array.get()
     device = tensor.device
-    grad_fn = tensor.grad_fn
     kind = type(tensor)
+    name: str | None
+    try:
+        grad_fn = tensor.grad_fn
+        name = None if grad_fn is None else grad_fn.name()
+    except RuntimeError:  # a ForbiddenView
+        name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)
     return tensor_repr(
         np.asarray(array),
@@ -516,7 +488,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
         default_float_text=str(_dtypes.get_default_dtype()),
         device_text=None if device.type == "cpu" else str(device),
         requires_grad=tensor.requires_grad,
-        grad_fn_name=None if grad_fn is None else grad_fn.name(),
+        grad_fn_name=name,
         extra_suffixes=tuple(extra),
         is_parameter=parameter,
     )
@@ -554,52 +526,4 @@ class Parameter(Tensor, metaclass=ParameterMeta):
 _base.install(Tensor, Parameter)
 
 
-# ---- AccumulateGrad, torch's face of a leaf's edge ----
-class AccumulateGrad(Node):
-    """The node through which a leaf receives its gradient. See Note [Edges]."""
-
-    __slots__ = ("variable",)
-
-    def __init__(self, variable: Any) -> None:
-        self.variable = variable
-        self.edges = ()
-        self.seq = (1 << 63) - 1
-        self.code, self.lasti = None, 0
-        self.meta = self.guard = self.extra = None
-
-    def name(self) -> str:
-        return "struct torch::autograd::AccumulateGrad"
-
-    def register_hook(self, hook: Any) -> Any:
-        from ..autograd.graph import RemovableHandle
-
-        extra = self.variable._need_extra()
-        extra.accumulator_hooks = {} if extra.accumulator_hooks is None else extra.accumulator_hooks
-        return RemovableHandle.add(extra.accumulator_hooks, hook)
-
-    def register_prehook(self, hook: Any) -> Any:
-        from ..autograd.graph import RemovableHandle
-
-        extra = self.variable._need_extra()
-        extra.accumulator_pre_hooks = {} if extra.accumulator_pre_hooks is None else extra.accumulator_pre_hooks
-        return RemovableHandle.add(extra.accumulator_pre_hooks, hook)
-
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        from ..autograd.engine import accumulate_grad
-
-        accumulate_grad(self.variable, g, False, graph)
-        return ()
-
-
-def accumulator_of(leaf: Any) -> AccumulateGrad:
-    """Return the AccumulateGrad of a leaf: the same object as long as somebody holds it."""
-    extra = leaf._need_extra()
-    found = None if extra.accumulator is None else extra.accumulator()
-    if found is None:
-        found = AccumulateGrad(leaf)
-        extra.accumulator = ref(found)
-    return found  # type: ignore[no-any-return]
-
-
-_node.install(accumulator_of=accumulator_of)
-__all__ = ["AccumulateGrad", "Parameter", "Tensor", "accumulator_of", "tensor_text"]
+__all__ = ["Parameter", "Tensor", "tensor_text"]

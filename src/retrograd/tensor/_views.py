@@ -5,8 +5,11 @@ Rule 1. A view knows its root base and the steps that make it from the base; the
 Rule 2. An in-place operation computes its result as an ordinary operation, writes it into memory, moves the version and
         gives the tensor the new node ("rebase"). On a view, the base gets a CopySlices node instead, which applies the
         operation's node to the view's part of the gradient.
-Rule 3. After a rebase every live view is given a fresh node that replays its steps from the base's new node, so a
-        tensor's `_edge` is always current and the hot path may read it without asking.
+Rule 3. After every write each live view is given a fresh node that replays its steps from the base's node, so a tensor's
+        `_edge` is always current and the hot path may read it without asking. (torch does this when `grad_fn` is read.)
+Rule 4. A view that has no node, but whose base requires grad, requires grad and leads NOWHERE. A view that autograd does
+        not follow (made under no_grad, or one of several) and whose base was written becomes a `ForbiddenView`: its
+        `_edge` raises, so every operation that would record it does.
 """
 
 from __future__ import annotations
@@ -24,9 +27,41 @@ from .._modes import Mode, current_mode
 from .._ops.levels import remove_level
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from . import _base, _record
-from ._base import LEAF, View, add_view, edge_of, materialise, storage_of, wrap
+from ._base import LEAF, TensorBase, add_view, edge_of, materialise, storage_of, wrap
 
 Step = tuple[Primitive, dict[str, Any]]
+GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
+_edge_slot: Any = TensorBase.__dict__["_edge"]  # reads and writes the edge of a ForbiddenView too
+
+
+class View:
+    """How a tensor is made from its base: the base itself and the steps to replay."""
+
+    __slots__ = ("base", "made_in", "steps", "version")
+
+    def __init__(self, base: Any, steps: tuple[Step, ...], made_in: str, version: int) -> None:
+        self.base = base
+        self.steps = steps
+        self.made_in = made_in  # torch's creation_meta; only GRAD lets autograd follow writes
+        self.version = version  # of the base when the view's edge was made
+
+
+class Nowhere(Node):
+    """The edge of a tensor that requires grad only because its base does: gradients end here."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._edges = ()
+        self.seq = 0
+        self.code, self.lasti = None, 0
+        self.meta = self.guard = self.extra = self._storage = None
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        return ()
+
+
+NOWHERE = Nowhere()
 
 
 def view_op(
@@ -35,7 +70,7 @@ def view_op(
     params: dict[str, Any],
     name: str,
     depth: int = 2,
-    multiple: str | None = None,
+    multiple: bool = False,
 ) -> Any:
     """Make a view by a primitive whose result shares memory with its input."""
     materialise(tensor)
@@ -44,22 +79,23 @@ def view_op(
     return result
 
 
-def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode, multiple: str | None = None) -> None:
+def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode, multiple: bool = False) -> None:
     """Note that `result` is made from `source` by `steps` and shares its memory."""
-    if mode.inference:
-        storage = storage_of(source)
+    storage = storage_of(source)
+    if storage.inference:
         result._storage = storage
         return
     of = None if source._extra is None else source._extra.view
     base = source if of is None else of.base
     all_steps = steps if of is None else (*of.steps, *steps)
-    made_in = "grad" if mode.grad else "no_grad"
-    if of is not None and made_in == "grad" and of.made_in != "grad":
+    made_in = INFERENCE if mode.inference else NO_GRAD if not mode.grad else MULTIPLE if multiple else GRAD
+    if of is not None and made_in == GRAD:
         made_in = of.made_in
-    result._storage = storage_of(base)
-    multiple = multiple or (of.multiple if of is not None and made_in == "grad" else None)
-    result._need_extra().view = View(base, all_steps, made_in, multiple)
+    storage = result._storage = storage_of(base)
+    result._need_extra().view = View(base, all_steps, made_in, storage.version)
     add_view(base, result)
+    if result._edge is None and base._edge is not None:
+        result._edge = NOWHERE
 
 
 def replay(array: Any, steps: tuple[Step, ...]) -> Any:
@@ -86,7 +122,7 @@ def scatter_back(value: Any, steps: tuple[Step, ...], base_shape: tuple[int, ...
 class AsStridedBackward0(Node):
     """The node of a view whose base was written: replays the view's steps."""
 
-    __slots__ = ("facts", "steps")
+    __slots__ = ("_saved_size", "_saved_storage_offset", "_saved_stride", "facts", "steps")
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         shape, dtype = self.facts
@@ -98,13 +134,16 @@ class CopySlices(Node):
 
     __slots__ = ("facts", "fn", "steps")
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
     def pull_back(self, g: Any, graph: bool) -> Any:
         shape, dtype = self.facts
         part = replay(g, self.steps)
         if not graph and isinstance(part, np.ndarray):
             part = part.copy()
         grads = list(self.fn.pull_back(part, graph))
-        if self.edges[0] is not None:
+        if self._edges[0] is not None:
             grads[0] = self._replace(g, self._fitted(grads[0], part), graph, shape, dtype)
         return grads
 
@@ -124,8 +163,12 @@ class CopySlices(Node):
         mask = scatter_back(np.ones(value.shape, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
-    def release(self, place: Any) -> None:
-        self.fn.release(place)
+    @property
+    def saves(self) -> bool:  # type: ignore[override]
+        return self.fn.saves  # type: ignore[no-any-return]
+
+    def release(self, freed: Any) -> None:
+        self.fn.release(freed)
 
 
 def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[Any]) -> Any:
@@ -153,12 +196,12 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
-    if not mode.grad or not (tensor._edge is not None or any(o._edge is not None for o in others)):
+    if not mode.grad or not (tensor.requires_grad or any(o.requires_grad for o in others)):
         return
     view = None if tensor._extra is None else tensor._extra.view
     if view is not None:
         check_view_rebase(view, tensor)
-        if tensor._edge is not None and view.base._edge is LEAF:
+        if tensor._edge is not None and view.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if tensor._edge is LEAF:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -166,43 +209,42 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
 
 def check_view_rebase(view: View, tensor: Any) -> None:
     """Refuse to rebase views that autograd does not follow."""
-    if view.made_in == "grad" and view.multiple is None:
-        return
-    name = _grad_fn_name(tensor)
-    output = tensor._edge.index if type(tensor._edge) is Slot else 0
-    if view.made_in == "no_grad":
-        start = "A view was created in no_grad mode"
-        middle = (
-            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-            "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace "
-            "to be tracked) or both outside (if you want the inplace to be tracked)."
+    if view.made_in != GRAD:
+        raise RuntimeError(refusal(tensor, "is being"))
+
+
+def refusal(tensor: Any, what: str) -> str:
+    """Write torch's sentences about a write that autograd cannot follow into a view; `what` says who was written."""
+    made_in = tensor._extra.view.made_in
+    edge = _edge_slot.__get__(tensor)
+    node, output = (edge.node, edge.index) if type(edge) is Slot else (edge, 0)
+    name = _errors.short_name(node.name()) if isinstance(node, Node) and node is not NOWHERE else ""
+    if made_in in (INFERENCE, NO_GRAD) or not name:
+        start = f"Output {output} of {name} is a view of a view which was created in" if name else "A view was created in"
+        if made_in == INFERENCE:
+            start += f" inference mode and {what} modified inplace in normal mode."
+        else:
+            start += f" no_grad mode and {what} modified inplace with grad mode enabled."
+    else:
+        start = f"Output {output} of {name} is a view and {what} modified inplace."
+    if made_in == MULTIPLE:
+        return (
+            f"{start} This view is the output of a function that returns multiple views. Such functions do not allow "
+            "the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         )
-        raise RuntimeError(f"{start} and is being modified inplace with grad mode enabled.{middle}")
-    if view.made_in == "inference":
-        raise RuntimeError(
-            "A view was created in inference mode and is being modified inplace with grad mode enabled. Given that "
-            "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
-            "view and the inplace either both inside the inference_mode block (if you don't want the inplace to be "
-            "tracked) or both outside (if you want the inplace to be tracked)."
-        )
-    start = f"Output {output} of {name} is a view and is being modified inplace." if name else "A view"
-    if view.made_in == "function":
-        raise RuntimeError(
+    if made_in == FUNCTION:
+        return (
             f"{start} This view was created inside a custom Function (or because an input was returned as-is) and the "
             "autograd logic to handle view+inplace would override the custom backward associated with the custom "
             "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
             "output of the custom Function."
         )
-    raise RuntimeError(
-        f"{start} This view is the output of a function that returns multiple views. Such functions do not allow the "
-        "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+    block = "inference_mode" if made_in == INFERENCE else "no_grad"
+    return (
+        f"{start} Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+        f"moving both the view and the inplace either both inside the {block} block (if you don't want the inplace to "
+        "be tracked) or both outside (if you want the inplace to be tracked)."
     )
-
-
-def _grad_fn_name(tensor: Any) -> str:
-    edge = tensor._edge
-    node = edge.node if type(edge) is Slot else edge
-    return node.name() if isinstance(node, Node) else ""
 
 
 def write_array(tensor: Any, value: Any) -> None:
@@ -360,6 +402,16 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
                 node.out = tensor._array
             node.guard.versions["out"] = (storage, storage.version)
         rebase(tensor, node)
+    elif storage.views is not None:
+        sync_views(storage)
+
+
+def wrote(tensor: Any, depth: int) -> None:
+    """Note a write that has no node of its own."""
+    storage = storage_of(tensor)
+    storage.written(depth)
+    if storage.views is not None:
+        sync_views(storage)
 
 
 def _castable(result: Any, tensor: Any) -> bool:
@@ -383,41 +435,84 @@ def rebase(tensor: Any, node: Node) -> None:
         base = view.base
         shape, dtype = tuple(base._array.shape), base._array.dtype
         slices = CopySlices()
-        slices.edges = (edge_of(base), *node.edges[1:])
+        slices._edges = (edge_of(base), *node._edges[1:])
         slices.steps, slices.fn, slices.facts = view.steps, node, (shape, dtype)
         slices.seq = creation_numbers()
         slices.code, slices.lasti = node.code, node.lasti
-        slices.guard = slices.extra = None
-        rest = (None,) * (len(node.edges) - 1) if node.meta is None else node.meta.inputs[1:]
+        slices.guard = slices.extra = slices._storage = None
+        rest = (None,) * (len(node._edges) - 1) if node.meta is None else node.meta.inputs[1:]
         leveled = isinstance(base._array, LevelArray)
         slices.meta = None
         if leveled or node.meta is not None:
-            first = InputFacts(shape, dtype, levels_of(base._array)) if slices.edges[0] is not None else None
+            first = InputFacts(shape, dtype, levels_of(base._array)) if slices._edges[0] is not None else None
             slices.meta = Meta((first, *rest), levels_of(base._array), False)
+        if base._extra is not None and base._extra.retains_grad:
+            _move_retained(base, slices)
         base._edge = slices
-        if tensor._extra.retains_grad:
-            _move_retained(tensor, node)
     storage = base._storage
     if storage is not None and storage.views is not None:
         for one in storage.views:
             other = one()
-            if other is not None:
-                _refresh(other)
+            if other is not None and other._extra.view.base is base:
+                other._extra.view.version = -1
+        sync_views(storage)
+
+
+def sync_views(storage: Any) -> None:
+    """Bring the edges of all views of a storage up to date. See Note [Views and in-place]."""
+    for one in storage.views:
+        tensor = one()
+        if tensor is not None and tensor._extra.view is not None:
+            sync(tensor, storage.version)
+
+
+def sync(tensor: Any, version: int) -> None:
+    """Bring the edge of one view up to date, as torch does when `grad_fn` is read."""
+    view = tensor._extra.view
+    held = _edge_slot.__get__(tensor)
+    has_node = held is not None and held is not LEAF and held is not NOWHERE
+    if not has_node and view.base._edge is None:
+        allow(tensor)
+        if held is NOWHERE:
+            tensor._edge = None
+    elif view.version == version:
+        if held is None:
+            tensor._edge = NOWHERE
+    elif view.made_in != GRAD:
+        forbid(tensor)
+    else:
+        _refresh(tensor)
+        view.version = version
+
+
+def forbid(tensor: Any) -> None:
+    """Let every use of this view in the graph raise."""
+    from ._forbidden import ForbiddenView
+
+    if type(tensor) is _base.Tensor:
+        tensor.__class__ = ForbiddenView
+
+
+def allow(tensor: Any) -> None:
+    """Undo `forbid`."""
+    from ._forbidden import ForbiddenView
+
+    if type(tensor) is ForbiddenView:
+        tensor.__class__ = _base.Tensor
 
 
 def _refresh(view_tensor: Any) -> None:
     view = view_tensor._extra.view
     base = view.base
-    if base._edge is None:
-        view_tensor._edge = None
-        return
     node = AsStridedBackward0()
-    node.edges = (edge_of(base),)
+    node._edges = (edge_of(base),)
     node.steps = view.steps
     node.facts = (tuple(base._array.shape), base._array.dtype)
+    node._saved_size, node._saved_stride = tuple(view_tensor.shape), view_tensor.stride()
+    node._saved_storage_offset = view_tensor.storage_offset()
     node.seq = creation_numbers()
     node.code, node.lasti = None, 0
-    node.guard = node.extra = node.meta = None
+    node.guard = node.extra = node.meta = node._storage = None
     if isinstance(base._array, LevelArray):
         levels = levels_of(base._array)
         node.meta = Meta((InputFacts(node.facts[0], node.facts[1], levels),), levels, False)

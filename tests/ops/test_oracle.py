@@ -1,0 +1,142 @@
+"""Every operation of the table against torch: values, dtypes, shapes, gradients, second order, forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import retrograd  # noqa: E402 - torch may be missing
+from tests.ops.comparing import (  # noqa: E402
+    TOLERANCE,
+    Refused,
+    attempt,
+    compare,
+    first_order,
+    forward_mode,
+    inputs_of,
+    name_of,
+    parts,
+    second_order,
+)
+from tests.ops.infos import DIFFERENTIABLE, OPS  # noqa: E402
+from tests.ops.opinfo import Op, Sample  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+
+FLOATS = ("float64", "complex128", "float32", "bfloat16", "float16")
+ALL = (*FLOATS, "int64", "bool")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def each(ops: list[Op]) -> Any:
+    kept = [op for op in ops if op.oracle_dtypes != ()]
+    return pytest.mark.parametrize("op", kept, ids=[op.name for op in kept])
+
+
+def on_samples(op: Op, dtypes: tuple[str, ...], check: Callable[[Sample, str], None]) -> None:
+    """Run a check on every sample and dtype, and say in one message which of them fail."""
+    failures, count = [], 0
+    for dtype in dtypes:
+        if op.oracle_dtypes is not None and dtype not in op.oracle_dtypes:
+            continue
+        for sample in op.samples:
+            count += 1
+            try:
+                check(sample, dtype)
+            except Exception as error:  # everything that goes wrong is collected
+                failures.append(f"{op.name}{sample} {dtype}: {type(error).__name__}: {str(error).strip()}")
+    if failures:
+        pytest.fail(f"{len(failures)} of {count} calls differ\n\n" + "\n\n".join(failures), pytrace=False)
+
+
+def same_refusal(ours: Any, theirs: Refused) -> None:
+    wanted = f"{theirs.kind.__name__}: {theirs.sentence}"
+    assert isinstance(ours, Refused), f"no error; torch: {wanted}"
+    got = f"{ours.kind.__name__}: {ours.sentence}"
+    assert got == wanted, f"{got}; torch: {wanted}"
+
+
+def same_tensors(ours: Any, theirs: Any, what: str, dtype: str) -> None:
+    if isinstance(ours, Refused):
+        raise AssertionError(f"{what}: {ours.kind.__name__}: {ours.message}")
+    assert len(ours) == len(theirs), f"{what}: {len(ours)}, torch {len(theirs)}"
+    for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if a is None or b is None:
+            # a zero gradient and none at all are the same number
+            present = b if a is None else a
+            size = 0 if present is None else present.detach().abs().sum().item()
+            assert size <= TOLERANCE[dtype], f"{what} {k}: {a}, torch {b}"
+        else:
+            compare(a, b, f"{what} {k}", TOLERANCE.get(dtype, 1e-6))
+
+
+def run(library: Any, op: Op, sample: Sample, dtype: str) -> Any:
+    return parts(op.function(library, sample, inputs_of(library, op, sample, dtype, grad=False)))
+
+
+@each(OPS)
+def test_values(op: Op) -> None:
+    def check(sample: Sample, dtype: str) -> None:
+        theirs = attempt(run, torch, op, sample, dtype)
+        if isinstance(theirs, Refused) or any(name_of(t.dtype) == "complex32" for t in theirs):
+            return  # the next test compares refusals; retrograd has no complex32
+        same_tensors(attempt(run, retrograd, op, sample, dtype), theirs, "output", dtype)
+
+    on_samples(op, ALL, check)
+
+
+@each(OPS)
+def test_refused_dtypes(op: Op) -> None:
+    def check(sample: Sample, dtype: str) -> None:
+        theirs = attempt(run, torch, op, sample, dtype)
+        if isinstance(theirs, Refused):
+            same_refusal(attempt(run, retrograd, op, sample, dtype), theirs)
+
+    on_samples(op, ALL, check)
+
+
+@each(DIFFERENTIABLE)
+def test_gradients(op: Op) -> None:
+    def check(sample: Sample, dtype: str) -> None:
+        theirs = attempt(first_order, torch, op, sample, dtype)
+        if isinstance(theirs, Refused):
+            return  # test_values compares refusals
+        ours = attempt(first_order, retrograd, op, sample, dtype)
+        if isinstance(ours, Refused):
+            raise AssertionError(f"{ours.kind.__name__}: {ours.message}")
+        followed = [[o.requires_grad for o in result[0]] for result in (ours, theirs)]
+        assert followed[0] == followed[1], f"requires_grad of outputs {followed[0]}, torch {followed[1]}"
+        same_tensors(ours[3], theirs[3], "gradient", dtype)
+
+    on_samples(op, FLOATS, check)
+
+
+@each(DIFFERENTIABLE)
+def test_second_order(op: Op) -> None:
+    def check(sample: Sample, dtype: str) -> None:
+        theirs = attempt(second_order, torch, op, sample, dtype)
+        if not isinstance(theirs, Refused):
+            same_tensors(attempt(second_order, retrograd, op, sample, dtype), theirs, "second derivative", dtype)
+
+    on_samples(op, ("float64", "complex128"), check)
+
+
+@each(DIFFERENTIABLE)
+def test_forward_mode(op: Op) -> None:
+    def check(sample: Sample, dtype: str) -> None:
+        theirs = attempt(forward_mode, torch, op, sample, dtype)
+        if not isinstance(theirs, Refused):
+            same_tensors(attempt(forward_mode, retrograd, op, sample, dtype), theirs, "tangent", dtype)
+
+    on_samples(op, ("float64", "complex128", "float32"), check)
