@@ -273,7 +273,9 @@ class Node:
     def _stored(self, name: str) -> Any:
         if self.guard is not None and name in self.guard.versions:
             entry = self.guard.versions[name]
-            return entry[0] if isinstance(entry, tuple) else None
+            if not isinstance(entry, tuple):
+                return None
+            return new_storage() if entry[0] is None else entry[0]  # none: a copy that an in-place operation kept
         return self.storage_now(name)
 
     def _unpack(self, packed: Packed, name: str) -> Any:
@@ -328,7 +330,7 @@ class Node:
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward has not."""
         x, y = self.x, self.y  # type: ignore[attr-defined]
-        if x is None or y is None or x.shape == getattr(y, "shape", x.shape):
+        if not hasattr(x, "shape") or not hasattr(y, "shape") or x.shape == y.shape:
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
         return Meta(facts, NO_LEVELS, False)
@@ -538,6 +540,7 @@ def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
 # ---- installed by the tensor layer ----
 wrap: Any = None
 wrap_leaf_alias: Any = None
+new_storage: Any = None
 accumulator_of: Any = None
 
 

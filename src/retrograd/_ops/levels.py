@@ -17,9 +17,10 @@ from .._core.primitive import LINEAR, Primitive, front, vocabulary
 class LevelPrimitive(Primitive):
     """An operation on one level: other array types are looked through, and the rules settle levels themselves."""
 
-    def __init__(self, name, inputs, statics, on_array):
+    def __init__(self, name, inputs, statics, on_array, *, enters=False):
         super().__init__(name, LINEAR, inputs, statics)
         self.on_array = on_array
+        self.enters = enters
 
     def bind(self, args, params):
         level = params["level"]
@@ -77,14 +78,16 @@ def _eps(x, *, level):
     return vocabulary.zeros_like(x)
 
 
-enter_batch = LevelPrimitive("enter_batch", ("x",), ("level", "axis"), _enter)
+enter_batch = LevelPrimitive("enter_batch", ("x",), ("level", "axis"), _enter, enters=True)
 leave_batch = LevelPrimitive("leave_batch", ("x",), ("level", "axis"), _leave)
 sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total)
-enter_dual = LevelPrimitive("enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y))
+enter_dual = LevelPrimitive(
+    "enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y), enters=True
+)
 dual_plain = LevelPrimitive("dual_plain", ("x",), ("level",), _plain)
 dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps)
 times_eps = LevelPrimitive(
-    "times_eps", ("x",), ("level",), lambda x, *, level: Dual(level, vocabulary.zeros_like(x), x)
+    "times_eps", ("x",), ("level",), lambda x, *, level: Dual(level, vocabulary.zeros_like(x), x), enters=True
 )
 
 enter_batch.vjp("x")(lambda xp, g, level, axis: vocabulary.leave_batch(g, level=level, axis=axis))

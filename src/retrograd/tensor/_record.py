@@ -18,6 +18,7 @@ from .. import _dtypes, _errors
 from .._core import primitive as core
 from .._core.arrays import LevelArray, levels_of
 from .._core.levels import creation_numbers
+from .._core.numpy_namespace import is_half
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._graph import node as _node
@@ -189,8 +190,8 @@ def make_meta(
     first = out[0] if primitive.outputs != 1 else out
     dtype, shape = first.dtype, first.shape
     elementwise = primitive.kind == ELEMENTWISE
-    plain = dtype.kind != "c"
-    leveled = False
+    plain = dtype.kind != "c" and not is_half(dtype)  # a rule's Python numbers turn bfloat16 into float32
+    leveled = own_level is not None
     for array, edge in zip(arrays, edges, strict=True):
         if isinstance(array, LevelArray):
             leveled = True
@@ -202,7 +203,8 @@ def make_meta(
         return None
     out_levels = levels_of(first) if leveled else frozenset()
     if own_level is not None:
-        out_levels -= {own_level}  # the rules of a LevelPrimitive enter and leave that one themselves
+        # the rule of an operation that enters a level leaves it; that of one that leaves hands back a gradient inside
+        out_levels = out_levels - {own_level} if primitive.enters else out_levels | {own_level}  # type: ignore[attr-defined]
     inputs = tuple(
         None if edge is None else InputFacts(tuple(array.shape), array.dtype, levels_of(array))
         for array, edge in zip(arrays, edges, strict=True)
@@ -256,7 +258,7 @@ class Elementwise:
         mode = current_mode()
         tensor_type = _base.Tensor
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
-        cast_arrays, _ = promoted(arrays, self.integers_to_float)
+        cast_arrays, dtype = promoted(arrays, self.integers_to_float)
         params = params or {}
         try:
             out = self.primitive.bind(cast_arrays, params)
@@ -265,6 +267,8 @@ class Elementwise:
             if len(shapes) < 2 or "broadcast" not in str(error):
                 raise
             raise _errors.broadcast_error(*shapes[:2]) from None
+        if is_half(dtype) and out.dtype.itemsize == 4:
+            out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
         if mode.grad and self.primitive.differentiable:
             edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
             for edge in edges:
@@ -536,4 +540,4 @@ def dispatch_override(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return handle_torch_function(function, args, *args, **kwargs)
 
 
-_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias)
+_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage)
