@@ -74,11 +74,12 @@ class InputFacts:
 class Meta:
     """Facts about inputs and outputs, for nodes whose gradients need more than the rule gives."""
 
-    __slots__ = ("complex", "inputs", "out_levels", "outputs", "special")
+    __slots__ = ("complex", "inputs", "out_levels", "outputs", "rule_levels", "special")
 
     def __init__(self, inputs: tuple[InputFacts | None, ...], out_levels: frozenset[Any], is_complex: bool) -> None:
         self.inputs = inputs
         self.out_levels = out_levels
+        self.rule_levels = out_levels  # of the gradients that the rules return, before the edge removes some
         self.complex = is_complex
         self.special = bool(is_complex or out_levels)  # more than shapes and dtypes to settle
         self.outputs: tuple[InputFacts, ...] = ()

@@ -1,10 +1,158 @@
-"""What torch calls the values a node saved, where it differs from the general rule.
+"""What torch shows of a node: the values it saved, under torch's names, and which of its edges.
 
-node name -> {torch's name: our attribute, or a function of the node}
+A node's rules read names of our own (`x`, `out`, `axis`, `x_shape`). `SAVED_NAMES` gives torch's names for them:
+node name -> {torch's name: our attribute, or a function of the node}. What no rule reads, such as the dim as the caller
+gave it, is put into the node's `shown` by the operation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-SAVED_NAMES: dict[str, dict[str, Any]] = {}
+
+def unsigned(value: Any) -> Any:
+    """Show a number as torch's nodes do: a negative int64 as uint64."""
+    if isinstance(value, (tuple, list)):
+        return tuple(unsigned(one) for one in value)
+    return value + (1 << 64) if isinstance(value, int) and not isinstance(value, bool) and value < 0 else value
+
+
+def shown(name: str) -> Callable[[Any], Any]:
+    """Read what the operation left in the node's `shown`; nodes that a rule recorded have none."""
+
+    def read(node: Any) -> Any:
+        values = getattr(node, "shown", None)
+        return None if values is None else unsigned(values[name])
+
+    return read
+
+
+def index_tensors(node: Any) -> Any:
+    """Read the index tensors as they were given, masks included, None for dimensions not indexed."""
+    node.check_freed()
+    values = getattr(node, "shown", None)
+    return None if values is None else values["indices"]
+
+
+def alpha(node: Any) -> Any:
+    """Read the factor of the second operand of add and sub."""
+    return getattr(node, "alpha", 1)
+
+
+def indices(node: Any) -> Any:
+    """Read the second output of max, min and sort."""
+    node.check_freed()
+    return node.saved_tensor("out")[1]
+
+
+def numel(node: Any) -> int:
+    """Count the elements of the input."""
+    count = 1
+    for n in node.x_shape:
+        count *= n
+    return count
+
+
+SIZES = {"self_sym_sizes": "x_shape"}
+DIM = {"dim": shown("dim")}
+EXTREME = {**DIM, "keepdim": "keepdims", "result": "out", "self": "x"}
+EXTREME_AT = {**DIM, "indices": indices, "keepdim": "keepdims", **SIZES}
+OPERANDS = {"other": "y", "self": "x"}
+
+SAVED_NAMES: dict[str, dict[str, Any]] = {
+    "AddBackward0": {"alpha": alpha},
+    "SubBackward0": {"alpha": alpha},
+    "RsubBackward1": {"alpha": alpha},
+    "MulBackward0": OPERANDS,
+    "DivBackward0": OPERANDS,
+    "WhereBackward0": {"condition": "x"},
+    "PowBackward0": {"exponent": "exponent", "self": "x"},
+    "PowBackward1": {"exponent": "y", "result": "out", "self": "x"},
+    "PowBackward2": {"exponent": "y", "result": "out", "self": lambda node: node.x},
+    "ClampBackward1": {"max": "high", "min": "low", "self": "x"},
+    "SumBackward0": SIZES,
+    "SumBackward1": {**DIM, "keepdim": "keepdims", **SIZES},
+    "MeanBackward0": {"self_sym_numel": numel, **SIZES},
+    "MeanBackward1": {**DIM, "keepdim": "keepdims", "self_sym_numel": numel, **SIZES},
+    "AmaxBackward0": EXTREME,
+    "AminBackward0": EXTREME,
+    "MaxBackward1": {"result": "out", "self": "x"},
+    "MinBackward1": {"result": "out", "self": "x"},
+    "MaxBackward0": EXTREME_AT,
+    "MinBackward0": EXTREME_AT,
+    "ProdBackward0": {"self": "x"},
+    "ProdBackward1": {**DIM, "keepdim": "keepdims", "self": "x"},
+    "LogsumexpBackward0": EXTREME,
+    "SoftmaxBackward0": {**DIM, "result": "out"},
+    "LogSoftmaxBackward0": {**DIM, "result": "out"},
+    "CumsumBackward0": DIM,
+    "SortBackward0": {**DIM, "indices": indices, **SIZES},
+    "MmBackward0": {
+        "mat2": "y",
+        "mat2_sym_sizes": "y_shape",
+        "mat2_sym_strides": shown("mat2_sym_strides"),
+        "self": "x",
+        "self_sym_sizes": "x_shape",
+        "self_sym_strides": shown("self_sym_strides"),
+    },
+    "MvBackward0": {"self": "x", "vec": "y"},
+    "DotBackward0": {"self": "x", "tensor": "y"},
+    "BmmBackward0": {"mat2": "y", "self": "x"},
+    "CatBackward0": DIM,
+    "StackBackward0": DIM,
+    "ViewBackward0": SIZES,
+    "UnsafeViewBackward0": SIZES,
+    "ExpandBackward0": SIZES,
+    "PermuteBackward0": {"dims": shown("dims")},
+    "TransposeBackward0": {"dim0": shown("dim0"), "dim1": shown("dim1")},
+    "TransposeBackward1": {"dim0": shown("dim0"), "dim1": shown("dim1")},
+    "TBackward0": {},
+    "TBackward1": {},
+    "SqueezeBackward0": SIZES,
+    "SqueezeBackward1": {**DIM, **SIZES},
+    "SqueezeBackward2": {**DIM, **SIZES},
+    "SqueezeBackward3": SIZES,
+    "SqueezeBackward4": {**DIM, **SIZES},
+    "UnsqueezeBackward0": DIM,
+    "UnsqueezeBackward1": DIM,
+    "SelectBackward0": {**DIM, "index": shown("index"), **SIZES},
+    "SliceBackward0": {
+        **DIM,
+        "end": shown("end"),
+        **SIZES,
+        "start": shown("start"),
+        "step": shown("step"),
+    },
+    "DiagonalBackward0": {"dim1": shown("dim1"), "dim2": shown("dim2"), "offset": shown("offset"), **SIZES},
+    "UnbindBackward0": DIM,
+    "SplitBackward0": {**DIM, "self_sym_sizes": lambda node: node.facts[0], "split_size": shown("split_size")},
+    "SplitWithSizesBackward0": {
+        **DIM,
+        "self_sym_sizes": lambda node: node.facts[0],
+        "split_sizes": shown("split_sizes"),
+    },
+    "IndexBackward0": {"indices": index_tensors, **SIZES},
+    "IndexSelectBackward0": {**DIM, "index": lambda node: (index_tensors(node) or (None,))[0], **SIZES},
+    "GatherBackward0": {**DIM, "index": "indices", "self": "x", "sparse_grad": lambda node: False},
+    "ScatterBackward0": {**DIM, "index": "indices"},
+    "IndexPutBackward0": {"accumulate": lambda node: node.primitive_params("accumulate"), "indices": index_tensors},
+    "MaskedFillBackward0": {"mask": "y"},
+    "MaskedFillBackward1": {"mask": "y"},
+    "FlipBackward0": {"dims": shown("dims")},
+    "TrilBackward0": {"diagonal": "k"},
+    "TriuBackward0": {"diagonal": "k"},
+    "CloneBackward0": {},
+    "ToCopyBackward0": {},
+}
+
+# Positions of the inputs that torch counts as differentiable, where our primitive has rules for more.
+VISIBLE: dict[str, tuple[int, ...]] = {
+    "PowBackward2": (1,),
+    "RsubBackward1": (1,),
+    "MaskedFillBackward0": (0,),
+    "RemainderBackward0": (0,),
+    "FmodBackward0": (0,),
+}
+# torch's own names for the classes that are written by hand in C++.
+QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 from .._core.primitive import elementwise
@@ -31,7 +32,16 @@ def _power_dx(xp, g, x, y):
     return xp.where(xp.equal(y, 0), xp.zeros_like(g), g * (y * x ** (y - 1)))
 
 
+def _number_log(x):
+    if isinstance(x, complex):
+        return cmath.log(x) if x else -math.inf
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
 def _power_dy(xp, g, x, y, out):
+    if isinstance(x, (int, float, complex)):  # the logarithm stays a number, which leaves the dtype alone
+        slope = g * (out * _number_log(x))
+        return slope if x else xp.where(xp.greater_equal(xp.real(y), 0), 0, slope)
     # x == 0 with y >= 0: the limit is zero, where log(x) is infinite
     flat = xp.logical_and(xp.equal(x, 0), xp.greater_equal(xp.real(y), 0))
     return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(xp.where(flat, xp.ones_like(x), x))))

@@ -324,7 +324,7 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     if meta is None:
         return list(grads)
     return [
-        g if g is None or facts is None else fit(g, facts, meta.out_levels, keep_levels)
+        g if g is None or facts is None else fit(g, facts, meta.rule_levels, keep_levels)
         for g, facts in zip(grads, meta.inputs, strict=False)
     ]
 

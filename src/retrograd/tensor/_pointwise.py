@@ -14,7 +14,7 @@ from .. import _dtypes
 from .._modes import current_mode
 from ..overrides import overridable
 from . import _base
-from ._record import Elementwise, binary, is_operand, plain_scalar, unary
+from ._record import Elementwise, binary, is_operand, plain_scalar, promoted, record, unary
 
 # ---- unary ----
 neg = negative = unary(e.negative, "neg")
@@ -194,12 +194,12 @@ def power(base: Any, exponent: Any, depth: int) -> Any:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
         if dtype.kind in "iub" or (isinstance(exponent, builtins.complex) and dtype.kind != "c"):
-            from ._record import promoted
-
             _, dtype = promoted([base._array, exponent])
             base = base.to(_dtypes.from_numpy(dtype))
         return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
     if not isinstance(base, _base.Tensor):
+        dtype = promoted([exponent._array, base])[1]
+        base = np.asarray(base).astype(dtype)[()]  # the rules need an array of the result's dtype
         return _RPOW.slow((base, exponent), depth + 1)
     return _POW_TENSOR.slow((base, exponent), depth + 1)
 
@@ -224,7 +224,7 @@ def reversed_subtract(tensor: Any, number: Any, depth: int) -> Any:
 @overridable
 def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001, A002
     """Round half to even."""
-    return _ROUND.slow((input,), 4, {"decimals": decimals})
+    return _ROUND.slow((input,), 3, {"decimals": decimals})
 
 
 @overridable
@@ -238,7 +238,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     else:
         if min is not None and max is not None and min > max and not math.isnan(max):
             min = max
-        result = _CLAMP.slow((input,), 4, {"low": min, "high": max})
+        result = _CLAMP.slow((input,), 3, {"low": min, "high": max})
     return write_out("clamp", result, out, (input, min, max))
 
 
@@ -259,8 +259,6 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 
 def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
-    from ._record import promoted, record
-
     x, y = plain_scalar(x), plain_scalar(y)
     arrays = [v._array if isinstance(v, _base.Tensor) else v for v in (x, y)]
     _, dtype = promoted(arrays)
@@ -273,8 +271,6 @@ def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
 
 def real_view(tensor: Any, part: str) -> Any:
     """Return the real or imaginary part as torch's view_as_real + select."""
-    from ._record import record
-
     if tensor._array.dtype.kind != "c":
         if part == "imag":
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -287,7 +283,7 @@ def conj(input: Any) -> Any:  # noqa: A002
     """Conjugate; a real tensor is returned as it is."""
     if input._array.dtype.kind != "c":
         return input
-    return _CONJ.slow((input,), 4)
+    return _CONJ.slow((input,), 3)
 
 
 @overridable
@@ -298,7 +294,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
             f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
             f"{_base.dtype_of(imag)._scalar_name} for second argument"
         )
-    return write_out("complex", _COMPLEX.slow((real, imag), 4), out, (real, imag))
+    return write_out("complex", _COMPLEX.slow((real, imag), 3), out, (real, imag))
 
 
 @overridable

@@ -202,15 +202,17 @@ def make_meta(
     if plain and not leveled:
         return None
     out_levels = levels_of(first) if leveled else frozenset()
-    if own_level is not None:
-        # the rule of an operation that enters a level leaves it; that of one that leaves hands back a gradient inside
-        out_levels = out_levels - {own_level} if primitive.enters else out_levels | {own_level}  # type: ignore[attr-defined]
     inputs = tuple(
         None if edge is None else InputFacts(tuple(array.shape), array.dtype, levels_of(array))
         for array, edge in zip(arrays, edges, strict=True)
     )
     complex_ = dtype.kind == "c" or any(hasattr(a, "dtype") and a.dtype.kind == "c" for a in arrays)
-    return Meta(inputs, out_levels, complex_)
+    meta = Meta(inputs, out_levels, complex_)
+    if own_level is not None:
+        # the rule of an operation that enters a level leaves it; that of one that leaves hands back a gradient inside
+        enters = primitive.enters  # type: ignore[attr-defined]
+        meta.rule_levels = out_levels - {own_level} if enters else out_levels | {own_level}
+    return meta
 
 
 # ---- dtypes of elementwise calls ----
@@ -254,7 +256,7 @@ class Elementwise:
         self.function = _OPERATORS.get(primitive.name)
 
     def slow(self, args: Sequence[Any], depth: int, params: dict[str, Any] | None = None) -> Any:
-        """Run with every check on: subclasses, promotion, devices, modes."""
+        """Run with every check on: promotion, devices, modes. `depth` is the user's frame, counted from here."""
         mode = current_mode()
         tensor_type = _base.Tensor
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
@@ -340,7 +342,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
             raise TypeError(not_a_tensor(name, 1, input, "input"))
         if overridden(input):
             return dispatch_override(call, (input,), {})
-        return slow((input,), 3)
+        return slow((input,), 2)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of each element."
@@ -485,7 +487,7 @@ def binary(
             return NotImplemented
         if overridden(input) or overridden(other):
             return dispatch_override(call, (input, other), {})
-        return slow((plain_scalar(input), plain_scalar(other)), 3)
+        return slow((plain_scalar(input), plain_scalar(other)), 2)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."

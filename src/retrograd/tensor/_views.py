@@ -151,7 +151,7 @@ class CopySlices(Node):
         if grad is None:
             return vocabulary.zeros_like(part)
         facts = None if self.fn.meta is None else self.fn.meta.inputs[0]
-        return grad if facts is None else fit(grad, facts, self.fn.meta.out_levels, frozenset())
+        return grad if facts is None else fit(grad, facts, self.fn.meta.rule_levels, frozenset())
 
     def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
         if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
