@@ -37,6 +37,7 @@ NO_GRAD = Mode(grad=False)
 
 _variable: ContextVar[Mode | None] = ContextVar("retrograd_mode", default=None)
 read_mode = _variable.get
+_write = _variable.set
 
 
 def current_mode() -> Mode:
@@ -64,7 +65,7 @@ def set_grad(grad: bool) -> Mode:
     """Switch gradients on or off, returning the previous record; quick for the two common modes."""
     mode = read_mode()
     if mode is PLAIN or mode is NO_GRAD:
-        _variable.set(PLAIN if grad else NO_GRAD)
+        _write(PLAIN if grad else NO_GRAD)
         return mode
     return change_mode(grad=grad)
 

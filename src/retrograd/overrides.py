@@ -87,19 +87,19 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     from ._modes import NO_GRAD, PLAIN, read_mode
     from .tensor import _base
 
+    known = {int, float, bool, str, tuple, list, slice, type(None)}  # besides Tensor and Parameter: they take nothing over
+
     def call(*args: Any, **kwargs: Any) -> Any:
         mode = read_mode()
-        if mode is PLAIN or mode is NO_GRAD or (mode is not None and not mode.function_modes):
-            plain = True
-            for arg in args:
-                kind = type(arg)
-                if kind is not _base.Tensor and kind is not _base.Parameter and isinstance(arg, (_base.Tensor, list, tuple)):
-                    plain = not has_torch_function(arg if isinstance(arg, (list, tuple)) else (arg,))
-                    if not plain:
-                        break
-            if plain:
-                return function(*args, **kwargs)
-        if mode is None or not (current_mode().torch_function and has_torch_function(_flat(args, kwargs))):
+        if (mode is PLAIN or mode is NO_GRAD) and not _base.overriding_subclasses and args:
+            kind = type(args[0])
+            if kind is _base.Tensor or kind is _base.Parameter or kind in known:
+                if len(args) == 1:
+                    return function(*args, **kwargs)
+                kind = type(args[1])
+                if kind is _base.Tensor or kind is _base.Parameter or kind in known:
+                    return function(*args, **kwargs)
+        if not has_torch_function(_flat(args, kwargs)):
             return function(*args, **kwargs)
         return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
 

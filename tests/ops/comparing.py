@@ -52,6 +52,7 @@ def name_of(dtype: Any) -> str:
 
 def make(library: Any, array: np.ndarray, dtype: str | None, requires_grad: bool) -> Any:
     """Make a tensor of a library with an array's values and strides."""
+    array = np.asarray(array)
     tensor = library.from_numpy(array if array.flags.writeable else array.copy())
     if dtype is not None and name_of(tensor.dtype) != dtype:
         tensor = tensor.to(getattr(library, dtype))

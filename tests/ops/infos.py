@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ops import infos_index, infos_matrix, infos_pointwise, infos_reduce, infos_shape
+from tests.ops import infos_index, infos_inner, infos_matrix, infos_pointwise, infos_reduce, infos_shape
 from tests.ops.opinfo import Op
 
 OPS: list[Op] = [
@@ -11,6 +11,7 @@ OPS: list[Op] = [
     *infos_shape.OPS,
     *infos_matrix.OPS,
     *infos_index.OPS,
+    *infos_inner.OPS,
 ]
 DIFFERENTIABLE = [op for op in OPS if op.differentiable]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import retrograd  # noqa: E402 - torch may be missing
+from tests.ops.bad_inputs import BAD  # noqa: E402
 from tests.ops.comparing import (  # noqa: E402
     TOLERANCE,
     Refused,
@@ -18,11 +20,15 @@ from tests.ops.comparing import (  # noqa: E402
     first_order,
     forward_mode,
     inputs_of,
+    make,
     name_of,
     parts,
     second_order,
+    values,
+    weight,
 )
 from tests.ops.infos import DIFFERENTIABLE, OPS  # noqa: E402
+from tests.ops.kinks import KINKS, Kink  # noqa: E402
 from tests.ops.opinfo import Op, Sample  # noqa: E402
 
 pytestmark = pytest.mark.oracle
@@ -140,3 +146,48 @@ def test_forward_mode(op: Op) -> None:
             same_tensors(attempt(forward_mode, retrograd, op, sample, dtype), theirs, "tangent", dtype)
 
     on_samples(op, ("float64", "complex128", "float32"), check)
+
+
+# ---- kinks and limits ----
+@pytest.mark.parametrize("case", KINKS, ids=[f"{k}-{case.name}" for k, case in enumerate(KINKS)])
+def test_kinks(case: Kink) -> None:
+    def derivatives(library: Any) -> Any:
+        inputs = [make(library, np.array(one), None, np.array(one).dtype.kind in "fc") for one in case.inputs]
+        outs = [o for o in parts(case.call(library, *inputs)) if o.requires_grad]
+        others = [o for o in parts(case.call(library, *inputs)) if not o.requires_grad]
+        seeds = [make(library, weight(values(library, o), 5) + 0.0625, name_of(o.dtype), False) for o in outs]
+        if not outs:
+            return others, [], []
+        grads = library.autograd.grad(outs, inputs, seeds, allow_unused=True)
+        return [*outs, *others], list(grads), tangents(library)
+
+    def tangents(library: Any) -> Any:
+        forward_ad = library.autograd.forward_ad
+        with forward_ad.dual_level():
+            arrays = [np.array(one) for one in case.inputs]
+            duals = [
+                forward_ad.make_dual(make(library, a, None, False), make(library, weight(a, 7) + 0.0625, None, False))
+                for a in arrays
+            ]
+            outs = parts(case.call(library, *duals))
+            return [forward_ad.unpack_dual(o).tangent for o in outs]
+
+    theirs, ours = attempt(derivatives, torch), attempt(derivatives, retrograd)
+    if isinstance(theirs, Refused):
+        same_refusal(ours, theirs)
+        return
+    if isinstance(ours, Refused):
+        pytest.fail(f"{ours.kind.__name__}: {ours.message}", pytrace=False)
+    for what, a, b in zip(("value", "gradient", "tangent"), ours, theirs, strict=True):
+        same_tensors(a, b, what, "float64")
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_inputs(name: str) -> None:
+    def call(library: Any) -> Any:
+        x = library.arange(6, dtype=library.float32).reshape(2, 3)
+        return BAD[name](library, x, library.tensor([0, 1, 1]))
+
+    theirs, ours = attempt(call, torch), attempt(call, retrograd)
+    assert isinstance(theirs, Refused), f"torch accepts this and gives {theirs}"
+    same_refusal(ours, theirs)

@@ -28,6 +28,7 @@ from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._places import Place, describe
+from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
@@ -126,8 +127,10 @@ class Node:
     static_names: tuple[str, ...] = ()
     input_of: dict[str, int] = {}  # noqa: RUF012 - replaced by every subclass
     num_outputs = 1
+    visible: tuple[int, ...] | None = None  # positions of the edges torch shows; None: all
     saves = False  # whether there is anything to release
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
+    hidden = False  # stands for "no edge" in `next_functions`
     runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
 
     _edges: tuple[Any, ...]
@@ -141,14 +144,19 @@ class Node:
 
     # ---- torch's face ----
     def name(self) -> str:
-        return type(self).__name__
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in QUALIFIED else name
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        return tuple(face_of(edge) for edge in self._edges)
+        return tuple(face_of(edge) for edge in self.shown_of(self._edges))
+
+    def shown_of(self, values: Any) -> Any:
+        """Choose, of one value for each edge, those of the edges that torch has too."""
+        return values if self.visible is None else [values[i] for i in self.visible]
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -205,6 +213,11 @@ class Node:
         edge = self if name == "out" else self._edges[self.input_of[name]]
         return None if edge is None else edge._storage
 
+    def check_freed(self) -> None:
+        """Raise torch's error if saved values were freed."""
+        if type(self.guard) is Freed:
+            raise _errors.freed(self.guard.place)
+
     def check_saved(self) -> None:
         """Raise torch's errors if saved values were freed or overwritten."""
         guard = self.guard
@@ -227,6 +240,7 @@ class Node:
     def _raise_overwritten(self, name: str, storage: Any, version: int) -> None:
         value = getattr(self, name)
         producer: Any = self if name == "out" else self._edges[self.input_of[name]]
+        producer = storage.edge_now(value, producer)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
     def values(self, graph: bool) -> Any:
@@ -241,8 +255,10 @@ class Node:
             setattr(values, name, getattr(self, name))
         for name in self.array_names:
             value = self.saved_tensor(name)
+            if name == "indices" and isinstance(value, tuple):
+                value = tuple(part for one in value for part in _positions(one))
             if not graph and value is not None:
-                value = tuple(v._array for v in value) if isinstance(value, tuple) else value._array
+                value = tuple(v if v is None else v._array for v in value) if isinstance(value, tuple) else value._array
             setattr(values, name, value)
         return values
 
@@ -261,7 +277,7 @@ class Node:
             return value
         if name == "out":
             if isinstance(value, tuple):
-                return tuple(wrap(v, Slot(self, i), None) for i, v in enumerate(value))
+                return tuple(v if v is None else wrap(v, None, None) for v in value)  # only indices are saved
             storage = self._stored(name)
             return wrap(value, self, storage)
         if isinstance(value, tuple):
@@ -337,6 +353,13 @@ class Node:
         return Meta(facts, NO_LEVELS, False)
 
 
+def _positions(index: Any) -> tuple[Any, ...]:
+    """Turn a mask that hooks gave back into index arrays."""
+    if isinstance(index._array, np.ndarray) and index._array.dtype.kind == "b":
+        return tuple(wrap(part) for part in np.nonzero(index._array))
+    return (index,)
+
+
 def _with_needed(node: Node, values: Any) -> Any:
     read = SimpleNamespace(needed=tuple(edge is not None for edge in node._edges))
     for name in node.primitive.group_rule.names:  # type: ignore[union-attr]
@@ -361,7 +384,7 @@ def face_of(edge: Any) -> tuple[Any, int]:
     if edge is None:
         return (None, 0)
     if isinstance(edge, Node):
-        return (edge, 0)
+        return (None, 0) if edge.hidden else (edge, 0)
     if type(edge) is Slot:
         return (edge.node, edge.index)
     return (accumulator_of(edge), 0)
@@ -395,6 +418,12 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     slots = {"x", "y", "z", "out"} | set(names) if primitive.kind == ELEMENTWISE else set(names)
     if primitive.outputs != 1 or primitive.variadic:
         slots |= {"num_outputs"}
+    if primitive.kind != ELEMENTWISE:
+        slots |= {"shown"}
+    known = SAVED_NAMES.get(name)
+    if known is not None:  # the order in which torch saves, which hooks see
+        order = [ours for _, ours in sorted(known.items()) if ours in arrays and ours != "out"]
+        arrays = (*order, *(n for n in arrays if n not in order))
     body: dict[str, Any] = {
         "__slots__": tuple(sorted(slots)),
         "primitive": primitive,
@@ -410,9 +439,8 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     body["keeps_shapes"] = "x" in arrays and "y" in arrays and len(rules) == 2
     if primitive.kind == ELEMENTWISE and None not in rules and len(rules) <= 2:
         body |= _hot_methods(rules, arrays)
-    from .saved_names import SAVED_NAMES
-
-    shown = SAVED_NAMES.get(name)
+    body["visible"] = _visible(primitive, name, rules)
+    shown = known
     if shown is None:
         shown = {primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")}
     for torch_name, ours in shown.items():
@@ -420,6 +448,15 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         if ours in arrays:
             body[f"_raw_saved_{torch_name}"] = _raw_saved_property(ours)
     return type(name, (Node,), body)
+
+
+def _visible(primitive: Primitive, name: str, rules: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """Return the positions of the inputs that torch counts as differentiable, or None for all."""
+    if name in VISIBLE:
+        return VISIBLE[name]
+    if primitive.variadic or primitive.group_rule is not None or (None not in rules and primitive.rest is None):
+        return None
+    return tuple(i for i, rule in enumerate(rules) if rule is not None)
 
 
 # ---- the hot backward: elementwise nodes on raw NumPy arrays, shapes and dtypes uniform ----
@@ -493,7 +530,8 @@ def _saved_property(name: Any) -> property:
                 raise _errors.freed(self.guard.place)
             if getattr(self, name, None) is not None:
                 self.check_saved()
-            return self.saved_tensor(name)
+            value = self.saved_tensor(name)
+            return wrap(np.asarray(value)) if type(value) in PYTHON_SCALARS else value  # torch wraps numbers
         return getattr(self, name)
 
     return property(read)

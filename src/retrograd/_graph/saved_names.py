@@ -32,7 +32,13 @@ def index_tensors(node: Any) -> Any:
     """Read the index tensors as they were given, masks included, None for dimensions not indexed."""
     node.check_freed()
     values = getattr(node, "shown", None)
-    return None if values is None else values["indices"]
+    if values is None:
+        return None
+    node.check_saved()
+    if node.guard is None or "indices" not in node.guard.packed:
+        return values["indices"]
+    unpacked = iter(node.saved_tensor("indices"))
+    return tuple(one if one is None else next(unpacked) for one in values["indices"])
 
 
 def alpha(node: Any) -> Any:
@@ -136,7 +142,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "IndexSelectBackward0": {**DIM, "index": lambda node: (index_tensors(node) or (None,))[0], **SIZES},
     "GatherBackward0": {**DIM, "index": "indices", "self": "x", "sparse_grad": lambda node: False},
     "ScatterBackward0": {**DIM, "index": "indices"},
-    "IndexPutBackward0": {"accumulate": lambda node: node.primitive_params("accumulate"), "indices": index_tensors},
+    "IndexPutBackward0": {"accumulate": shown("accumulate"), "indices": index_tensors},
     "MaskedFillBackward0": {"mask": "y"},
     "MaskedFillBackward1": {"mask": "y"},
     "FlipBackward0": {"dims": shown("dims")},

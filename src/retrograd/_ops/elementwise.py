@@ -10,6 +10,22 @@ from .._core.primitive import elementwise
 # ---- arithmetic ----
 add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
 subtract = elementwise("subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g)
+add_scaled = elementwise(
+    "add_scaled",
+    torch="add",
+    statics=("alpha",),
+    implementation=lambda xp, x, y, *, alpha: x + y * alpha,
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, alpha: g * alpha,
+)
+subtract_scaled = elementwise(
+    "subtract_scaled",
+    torch="sub",
+    statics=("alpha",),
+    implementation=lambda xp, x, y, *, alpha: x - y * alpha,
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, alpha: -g * alpha,
+)
 multiply = elementwise("multiply", torch="mul", dx=lambda xp, g, y: g * y, dy=lambda xp, g, x: g * x)
 divide = elementwise(
     "divide",

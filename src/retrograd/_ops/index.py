@@ -144,8 +144,8 @@ def take_along(xp, x, indices, *, axis):
 
 
 @take_along.vjp("x")
-def take_along_dx(xp, g, x_shape, indices, axis):
-    return xp.scatter_add_zeros(g, indices, axis=axis, shape=x_shape)
+def take_along_dx(xp, g, x, indices, axis):
+    return xp.scatter_add_zeros(g, indices, axis=axis, shape=tuple(x.shape))  # torch saves x, for its shape
 
 
 def _rows(array, batched, size):

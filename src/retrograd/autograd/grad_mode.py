@@ -7,7 +7,7 @@ import inspect
 import warnings
 from typing import Any
 
-from .._modes import change_mode, current_mode
+from .._modes import change_mode, current_mode, set_grad
 
 
 class _ModeContext:
@@ -89,15 +89,21 @@ class _NoArguments(_ModeContext):
 class no_grad(_NoArguments):  # noqa: N801 - torch's name
     """Switch gradients off."""
 
-    def _changes(self) -> dict[str, Any]:
-        return {"grad": False}
+    def __enter__(self) -> None:
+        self._before = set_grad(False).grad
+
+    def __exit__(self, *exc: object) -> None:
+        set_grad(self._before)
 
 
 class enable_grad(_NoArguments):  # noqa: N801
     """Switch gradients on."""
 
-    def _changes(self) -> dict[str, Any]:
-        return {"grad": True}
+    def __enter__(self) -> None:
+        self._before = set_grad(True).grad
+
+    def __exit__(self, *exc: object) -> None:
+        set_grad(self._before)
 
 
 class set_grad_enabled(_ModeContext):  # noqa: N801

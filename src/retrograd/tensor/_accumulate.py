@@ -21,9 +21,6 @@ class AccumulateGrad(Node):
         self.code, self.lasti = None, 0
         self.meta = self.guard = self.extra = self._storage = None
 
-    def name(self) -> str:
-        return "torch::autograd::AccumulateGrad"
-
     def register_hook(self, hook: Any) -> Any:
         from ..autograd.graph import RemovableHandle
 

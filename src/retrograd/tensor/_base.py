@@ -29,7 +29,7 @@ LEAF = _Leaf()
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
-    __slots__ = ("born", "code", "inference", "lasti", "version", "views")
+    __slots__ = ("born", "code", "inference", "lasti", "owner", "version", "views")
 
     def __init__(self) -> None:
         self.version = 0
@@ -37,6 +37,7 @@ class Storage:
         self.lasti = 0
         self.views: list[Any] | None = None  # weak references to the tensors that view the base
         self.inference = False
+        self.owner: Any = None  # weak reference to the base, once a write has changed its history
         self.born = creation_numbers()
 
     @property
@@ -45,24 +46,20 @@ class Storage:
 
         return None if self.code is None else describe(self.code, self.lasti)
 
+    def edge_now(self, array: Any, edge: Any) -> Any:
+        """Return the edge that the tensor of a saved array has now; `edge` is the one it had."""
+        for one in (self.owner, *(self.views or ())):
+            tensor = None if one is None else one()
+            if tensor is not None and tensor._array is array:
+                return _edge_slot.__get__(tensor)
+        return edge
+
     def written(self, depth: int) -> None:
         """Move the version and note who wrote."""
         self.version += 1
         frame = sys._getframe(depth)
         self.code = frame.f_code
         self.lasti = frame.f_lasti
-
-
-class View:
-    """How a tensor is made from its base: the base itself and the steps to replay."""
-
-    __slots__ = ("base", "made_in", "multiple", "steps")
-
-    def __init__(self, base: Any, steps: tuple[Any, ...], made_in: str, multiple: Any = None) -> None:
-        self.base = base
-        self.steps = steps
-        self.made_in = made_in  # "grad", "no_grad", "inference" or "function"
-        self.multiple = multiple  # name of the function that returned several views, or None
 
 
 class Extra:
@@ -77,11 +74,12 @@ class Extra:
     accumulator: Any = None
     retains_grad = False
     hooked = False  # whether any hook was ever registered on this leaf
-    view: View | None = None
+    view: Any = None  # a `_views.View`
 
 
 # Every Tensor class: `type(x) in leaf_types` is quicker than isinstance, which asks the metaclass first.
 leaf_types: set[type] = set()
+overriding_subclasses = False  # whether any class was ever made that may take calls over
 
 
 class TensorMeta(type):
@@ -90,6 +88,9 @@ class TensorMeta(type):
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
         leaf_types.add(cls)
+        if name not in ("TensorBase", "Tensor", "Parameter", "Buffer"):
+            global overriding_subclasses
+            overriding_subclasses = True
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._construct(*args, **kwargs)  # type: ignore[attr-defined]
@@ -113,6 +114,7 @@ class TensorBase(metaclass=TensorMeta):
         return self._extra
 
 
+_edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
 Tensor: Any = None  # the classes themselves, set by `_tensor.py`
 Parameter: Any = None
 new_tensor: Any = None

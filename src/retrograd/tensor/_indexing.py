@@ -20,12 +20,13 @@ from ._shaping import alias, basic_view, unsqueeze
 class _Parts:
     """An index expression, taken apart: basic steps first, then index arrays (`layout` says where they stand)."""
 
-    __slots__ = ("arrays", "layout", "view")
+    __slots__ = ("arrays", "given", "layout", "view")
 
-    def __init__(self, view: Any, arrays: list[Any], layout: list[Any]) -> None:
+    def __init__(self, view: Any, arrays: list[Any], layout: list[Any], given: list[Any]) -> None:
         self.view = view
         self.arrays = arrays
         self.layout = layout
+        self.given = given  # the index tensors as the node shows them, None for dimensions not indexed
 
 
 def _is_advanced(part: Any) -> bool:
@@ -60,86 +61,107 @@ def _take_apart(tensor: Any, index: Any, depth: int) -> _Parts:
     used = sum(_dims_used(part) for part in parts)
     ndim = tensor._array.ndim
     if used > ndim:
-        if ndim == 0:
-            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")  # fmt: skip
-        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+        _refuse_dims(index, ndim)
     result = tensor
     dim = 0
     arrays: list[Any] = []
     layout: list[Any] = []
+    given: list[Any] = []
+    whole = isinstance(index, slice)  # x[:] is a view, in x[:, 0] the full slice is nothing
 
-    for part in parts:
-        if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)) or _zero_dim_integer(part):
-            result = _select(result, dim, int(part), depth + 1, len(layout))
-        elif isinstance(part, slice):
-            result = _slice(result, dim, part, depth + 1)
-            layout.append(slice(None))
-            dim += 1
-        elif part is Ellipsis:
+    for place, part in enumerate(parts):
+        if (isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))) or _zero_dim_integer(part):
+            result = _select(result, dim, int(part), depth + 1, place)
+            continue
+        if part is Ellipsis:
             skip = ndim - used
             layout += [slice(None)] * skip
+            given += [None] * skip
             dim += skip
+            continue
+        if isinstance(part, slice):
+            result = _slice(result, dim, part, depth + 1, whole)
+            found: list[Any] = []
         elif part is None:
             result = unsqueeze(result, dim)
-            layout.append(slice(None))
-            dim += 1
+            found = []
         elif isinstance(part, (bool, np.bool_)):
             result = unsqueeze(result, dim)
-            arrays.append(np.arange(1 if part else 0))
-            layout.append(ARRAY)
-            dim += 1
+            found = [np.arange(1 if part else 0)]
+            part = wrap(found[0])
         elif _is_advanced(part):
-            for array in _index_arrays(part, result, dim):
-                arrays.append(array)
-                layout.append(ARRAY)
-                dim += 1
+            part = _as_index(part)
+            found = _index_arrays(part, result, dim)
         else:
             raise TypeError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                 f"{type(part).__name__})"
             )
-    return _Parts(result, arrays, layout)
+        given.append(part if found else None)
+        arrays += found
+        layout += [ARRAY] * len(found) or [slice(None)]
+        dim += len(found) or 1
+    return _Parts(result, arrays, layout, given)
+
+
+def _refuse_dims(index: Any, ndim: int) -> None:
+    if ndim == 0 and isinstance(index, slice):
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if ndim == 0 and not isinstance(index, tuple):
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+    raise IndexError(f"too many indices for tensor of dimension {ndim}")
 
 
 def _zero_dim_integer(part: Any) -> bool:
     return isinstance(part, _base.Tensor) and not _is_advanced(part)
 
 
-def _select(tensor: Any, dim: int, position: int, depth: int, _: int) -> Any:
+def _select(tensor: Any, dim: int, position: int, depth: int, place: int) -> Any:
+    """View one position; messages count dimensions by their place in the index."""
     size = tensor._array.shape[dim]
     if not -size <= position < size:
-        raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {position} is out of bounds for dimension {place} with size {size}")
     at = position + size if position < 0 else position
-    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", depth + 1)
+    shown = {"dim": dim, "index": position}
+    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", depth + 1, shown)
 
 
-def _slice(tensor: Any, dim: int, part: slice, depth: int) -> Any:
-    bounds = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
-    step = bounds[2]
-    if step is not None and step <= 0:
-        raise ValueError("step must be greater than zero" if step == 0 else "step must be greater than zero")
+LAST = (1 << 63) - 1  # torch's end of an open slice
+
+
+def _slice(tensor: Any, dim: int, part: slice, depth: int, always: bool) -> Any:
+    start, stop, step = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
+    step = 1 if step is None else step
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start, stop = 0 if start is None else start, LAST if stop is None else stop
     size = tensor._array.shape[dim]
-    start, stop, step = slice(*bounds).indices(size)
-    if part == slice(None):
+    if not always and start == 0 and stop >= size and step == 1:
         return tensor
-    return basic_view(
-        tensor, (slice(None),) * dim + (slice(start, max(stop, start), step),), "SliceBackward0", depth + 1
-    )
+    first, last, _ = slice(start, stop, step).indices(size)
+    shown = {"dim": dim, "start": start, "end": stop, "step": step}
+    index = (slice(None),) * dim + (slice(first, max(last, first), step),)
+    return basic_view(tensor, index, "SliceBackward0", depth + 1, shown)
+
+
+def _as_index(part: Any) -> Any:
+    """Make the tensor that torch makes of an index: a list becomes int64, or a mask if it holds bools."""
+    if isinstance(part, _base.Tensor):
+        return part
+    if isinstance(part, np.ndarray):
+        return wrap(part)
+    from ._creation import tensor as make
+
+    array = make(list(part))._array if len(part) else np.zeros(0, np.int64)
+    return wrap(array.astype(np.int64) if array.dtype.kind == "f" and array.size == 0 else array)
 
 
 def _index_arrays(part: Any, target: Any, dim: int) -> list[Any]:
-    """Turn an index into integer arrays: a mask gives one for each dimension it covers."""
-    if not isinstance(part, _base.Tensor):
-        from ._creation import tensor as make
-
-        if isinstance(part, np.ndarray):
-            array: Any = part
-        else:
-            array = make(list(part))._array if len(part) else np.zeros(0, np.int64)
-            if array.dtype.kind == "f" and array.size == 0:
-                array = array.astype(np.int64)
-    else:
-        array = part._array
+    """Turn an index tensor into integer arrays: a mask gives one for each dimension it covers."""
+    array = part._array
     if array.dtype.kind == "b" or array.dtype == np.uint8:
         if isinstance(array, LevelArray):
             raise RuntimeError(
@@ -175,25 +197,22 @@ def getitem(self: Any, index: Any) -> Any:
     """Read at an index: a view for ints, slices, None and Ellipsis, a copy for index arrays."""
     parts = _take_apart(self, index, 2)
     if not parts.arrays:
-        return alias(self) if parts.view is self and not _only_slices(index) else _fresh_slice(self, parts.view, index)
+        return alias(self) if parts.view is self else parts.view
     return _advanced_read(parts, 3)
-
-
-def _only_slices(index: Any) -> bool:
-    return all(isinstance(p, slice) for p in _normalise(index)) and _normalise(index) != ()
-
-
-def _fresh_slice(tensor: Any, view: Any, index: Any) -> Any:
-    """x[:] is a new view, not x itself."""
-    if view is not tensor:
-        return view
-    return basic_view(tensor, (slice(None),) * max(1, len(_normalise(index))), "SliceBackward0", 4)
 
 
 def _advanced_read(parts: _Parts, depth: int) -> Any:
     layout = _trimmed(parts.layout)
     _check_broadcast(parts.arrays)
-    return record(ops.index, (parts.view, *parts.arrays), {"layout": layout}, "IndexBackward0", depth + 1)
+    shown = {"indices": _shown_indices(parts.given)}
+    args = (parts.view, *parts.arrays)
+    return record(ops.index, args, {"layout": layout}, "IndexBackward0", depth + 1, shown)
+
+
+def _shown_indices(given: list[Any]) -> tuple[Any, ...]:
+    while given and given[-1] is None:
+        given.pop()
+    return tuple(given)
 
 
 def _check_broadcast(arrays: list[Any]) -> None:
@@ -222,7 +241,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
                     "Index put requires the source and destination dtypes match, got "
                     f"{_scalar(parts.view)} for the destination and {_scalar(value)} for the source."
                 )
-        put_in_place(parts.view, parts.arrays, _trimmed(parts.layout), value, False, 3)
+        put_in_place(parts.view, parts.arrays, _trimmed(parts.layout), value, False, 3, parts.given)
         return
     target = parts.view if parts.view is not self else alias(self)
     if not isinstance(value, _base.Tensor):
@@ -240,16 +259,20 @@ def _scalar(tensor: Any) -> str:
     return _base.dtype_of(tensor)._scalar_name
 
 
-def put_in_place(tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int) -> Any:
+def put_in_place(
+    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int, given: list[Any]
+) -> Any:
     """Write `value` at index arrays into `tensor`."""
     from ._views import adopt, check_inplace
 
     check_inplace(tensor, (value,))
-    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1)
+    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1, given)
     return adopt(tensor, result, depth)
 
 
-def index_put_record(tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int) -> Any:
+def index_put_record(
+    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int, given: list[Any]
+) -> Any:
     """Return `tensor` with `value` written at index arrays."""
     _check_broadcast(arrays)
     wanted = _result_shape(tensor, arrays, layout)
@@ -264,7 +287,8 @@ def index_put_record(tensor: Any, arrays: list[Any], layout: tuple[Any, ...], va
             f"shape {_errors.sizes(wanted)}"
         )
     params = {"layout": layout, "accumulate": accumulate}
-    return record(ops.index_put, (tensor, value, *arrays), params, "IndexPutBackward0", depth + 1)
+    shown = {"accumulate": accumulate, "indices": _shown_indices(given)}
+    return record(ops.index_put, (tensor, value, *arrays), params, "IndexPutBackward0", depth + 1, shown)
 
 
 def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tuple[int, ...]:
@@ -275,33 +299,30 @@ def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tu
     return tuple(probe[fill_layout(layout, tuple(plain))].shape)
 
 
-def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...]]:
+def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...], list[Any]]:
     arrays: list[Any] = []
     layout: list[Any] = []
+    given = [part if part is None else _as_index(part) for part in indices]
     dim = 0
-    for part in indices:
-        if part is None:
-            layout.append(slice(None))
-            dim += 1
-            continue
-        for array in _index_arrays(part, tensor, dim):
-            arrays.append(array)
-            layout.append(ARRAY)
-            dim += 1
-    return arrays, tuple(layout)
+    for part in given:
+        found = [] if part is None else _index_arrays(part, tensor, dim)
+        arrays += found
+        layout += [ARRAY] * len(found) or [slice(None)]
+        dim += len(found) or 1
+    return arrays, tuple(layout), given
 
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write values at index tensors in place."""
-    arrays, layout = _index_tuple(self, indices)
-    return put_in_place(self, arrays, layout, values, accumulate, 3)
+    arrays, layout, given = _index_tuple(self, indices)
+    return put_in_place(self, arrays, layout, values, accumulate, 3, given)
 
 
 @overridable
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: A002
     """Return a copy with values written at index tensors."""
-    arrays, layout = _index_tuple(input, indices)
-    return index_put_record(input, arrays, layout, values, accumulate, 3)
+    arrays, layout, given = _index_tuple(input, indices)
+    return index_put_record(input, arrays, layout, values, accumulate, 3, given)
 
 
 def _check_index(index: Any, size: int, name: str) -> None:
@@ -332,7 +353,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
             )
     if input._array.ndim:
         _check_bounds(index, input._array.shape[axis], axis)
-    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", 3)
+    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", 3, {"dim": dim})
 
 
 def _check_bounds(index: Any, size: int, axis: int) -> None:
@@ -360,7 +381,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
             raise IndexError("index out of range in self")
     array = np.atleast_1d(index._array) if not isinstance(index._array, LevelArray) else index._array
     layout = (slice(None),) * axis + (ARRAY,)
-    return record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3)
+    shown = {"dim": dim, "indices": (index,)}
+    return record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3, shown)
 
 
 def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:  # noqa: A002
@@ -380,7 +402,7 @@ def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, A
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:  # noqa: A002
     """Return a copy with `src` written at indices along a dimension."""
     axis, src = _scatter_sources(input, dim, index, value if src is None else src)
-    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, "ScatterBackward0", 3)
+    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, "ScatterBackward0", 3, {"dim": dim})
 
 
 @overridable

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from .. import _errors
+from .._core.arrays import LevelArray
 from .._ops import linalg as la
+from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
 from ._pointwise import _mul, write_out
+from ._layout import strides
 from ._record import record
+from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
 
 
 def _check_dtypes(a: Any, b: Any, name: str = "") -> None:
@@ -40,7 +47,8 @@ def _c_name(tensor: Any) -> str:
 
 
 def _product(a: Any, b: Any, name: str, depth: int) -> Any:
-    return record(la.matmul, (a, b), {}, name, depth + 1)
+    shown = {"self_sym_strides": strides(a._array), "mat2_sym_strides": strides(b._array)}
+    return record(la.matmul, (a, b), {}, name, depth + 1, shown)
 
 
 @overridable
@@ -155,7 +163,68 @@ def product(a: Any, b: Any, depth: int) -> Any:
         _check_mm(a, b)
         return _product(a, b, "MmBackward0", depth)
     _check_batched(a, b)
-    return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0", depth)
+    if isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray):
+        return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0", depth)
+    if rank_a == 1 and rank_b == 2:
+        return _product(unsqueeze(a, 0), b, "MmBackward0", depth).squeeze_(0)
+    return _folded(a, b, depth + 1) if _should_fold(a, b) else _batched(a, b, depth + 1)
+
+
+# ---- products of batches, by the steps torch takes: they are visible in the graph ----
+def _should_fold(a: Any, b: Any) -> bool:
+    """Tell whether the batch of the larger tensor is folded into its rows, to multiply by one matrix."""
+    larger_first = a._array.ndim >= b._array.ndim
+    large, small = (a, b) if larger_first else (b, a)
+    if large._array.ndim < 3 or small._array.ndim > 2:
+        return False
+    if small.requires_grad:
+        return True
+    if a._array.ndim == 2:
+        return False
+    shape, steps = list(large._array.shape), list(strides(large._array))
+    if not larger_first:
+        shape[-2:], steps[-2:] = reversed(shape[-2:]), reversed(steps[-2:])
+    return 0 in shape or all(steps[k] == steps[k + 1] * shape[k + 1] for k in range(len(shape) - 2))
+
+
+def _unsafe_view(tensor: Any, shape: tuple[int, ...], depth: int) -> Any:
+    return record(s.reshape, (tensor,), {"shape": shape}, "UnsafeViewBackward0", depth + 1)
+
+
+def _folded(a: Any, b: Any, depth: int) -> Any:
+    turned = b._array.ndim > a._array.ndim
+    large = swap(b, -2, -1, "TransposeBackward0", depth + 1) if turned else a
+    small = b if not turned else t(a) if a._array.ndim == 2 else a
+    *lead, inner = large._array.shape
+    rows = math.prod(lead)
+    flat = reshape(large, rows, inner)
+    if small._array.ndim == 1:
+        return _unsafe_view(_product(flat, small, "MvBackward0", depth + 1), tuple(lead), depth)
+    shape = (*lead, small._array.shape[1])
+    result = _unsafe_view(_product(flat, small, "MmBackward0", depth + 1), shape, depth)
+    return contiguous(swap(result, -2, -1, "TransposeBackward0", depth + 1)) if turned else result
+
+
+def _batched(a: Any, b: Any, depth: int) -> Any:
+    shape_a, shape_b = tuple(a._array.shape), tuple(b._array.shape)
+    vector = len(shape_b) == 1
+    if len(shape_a) == 3 and len(shape_b) == 3 and shape_a[0] != shape_b[0]:
+        if shape_a[0] == 1 and a.requires_grad:
+            return product(squeeze(a, 0), b, depth + 1)
+        if shape_b[0] == 1 and b.requires_grad:
+            return product(a, squeeze(b, 0), depth + 1)
+    lead = tuple(np.broadcast_shapes(shape_a[:-2], shape_b[:-2]))
+    count = math.prod(lead)
+    rows, inner = (shape_a[-2] if len(shape_a) > 1 else 1), shape_a[-1]
+    columns = 1 if vector else shape_b[-1]
+    left = reshape(expand(a, *lead, rows, inner), count, rows, inner)
+    if vector:
+        right = unsqueeze(reshape(expand(b, *lead, inner), count, inner), 2)
+    else:
+        right = reshape(expand(b, *lead, inner, columns), count, inner, columns)
+    result = _product(left, right, "BmmBackward0", depth + 1)
+    shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
+    return _unsafe_view(squeeze(result, -1) if vector else result, shape, depth)
 
 
 def _check_batched(a: Any, b: Any) -> None:

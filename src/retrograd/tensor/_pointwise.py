@@ -79,6 +79,8 @@ _POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
 _POW_TENSOR = Elementwise(e.power, "pow", "PowBackward1", False)
 _RPOW = Elementwise(e.power, "pow", "PowBackward2", False)
 _RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
+_ADD_SCALED = Elementwise(e.add_scaled, "add", "AddBackward0", False)
+_SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
 _ROUND = Elementwise(e.round_, "round", None, False)
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _WHERE = Elementwise(e.where, "where", None, False)
@@ -126,9 +128,12 @@ subtract = sub
 
 
 def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:  # noqa: A002
-    if alpha != 1:
-        other = _mul(other, alpha) if isinstance(other, _base.Tensor) else other * alpha
-    return write_out(name, _checked(name, operation(input, other), (input, other)), out, (input, other))
+    if alpha != 1 and is_operand(input) and is_operand(other):
+        scaled = _ADD_SCALED if name == "add" else _SUB_SCALED
+        result = scaled.slow((plain_scalar(input), plain_scalar(other)), 6, {"alpha": alpha})
+    else:
+        result = operation(input, other)
+    return write_out(name, _checked(name, result, (input, other)), out, (input, other))
 
 
 @overridable

@@ -25,6 +25,7 @@ from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
+from ._record_one import record_one
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -38,13 +39,17 @@ def record(
     params: dict[str, Any],
     name: str | None = None,
     depth: int = 2,
-    saved: dict[str, Any] | None = None,
+    shown: dict[str, Any] | None = None,
 ) -> Any:
     """Run a primitive on Tensors and record it. `depth` is the user's frame, counted from here.
 
-    `saved` adds static attributes to the node (for torch's `_saved_*` names).
+    `shown` is what the node's `_saved_*` names show that no rule reads.
     """
     mode = current_mode()
+    if len(args) == 1 and (mode is PLAIN or mode is NO_GRAD):
+        result = record_one(primitive, args[0], params, name, depth + 1, mode is PLAIN, shown)
+        if result is not None:
+            return result
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
     out = primitive.bind(arrays, params)
@@ -52,7 +57,7 @@ def record(
         edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
         for edge in edges:
             if edge is not None:
-                node = build_node(primitive, name, args, arrays, out, params, edges, mode)
+                node = build_node(primitive, name, args, arrays, out, params, edges, mode, shown)
                 frame = get_frame(depth)
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
@@ -89,6 +94,7 @@ def build_node(
     params: dict[str, Any],
     edges: tuple[Any, ...],
     mode: Mode,
+    shown: dict[str, Any] | None = None,
 ) -> Node:
     """Make the node of a call: its edges, what its rules read, and the facts its edges need."""
     cls = node_class(primitive, name)
@@ -113,6 +119,11 @@ def build_node(
                 setattr(node, attribute, values[base].dtype)
     if primitive.outputs != 1:
         node.num_outputs = primitive.outputs  # type: ignore[misc]
+    if shown is not None:
+        node.shown = shown  # type: ignore[attr-defined]
+        if "indices" in shown:  # torch saves index tensors as they were given: a mask, not the arrays made of it
+            given = [t for t in shown["indices"] if t is not None]
+            args = (*args[: primitive.inputs.index("indices")], *given)
     save_arrays(node, cls, args, values, out, edges, mode)
     if mode.anomaly:
         node.need_extra().traceback = traceback.extract_stack(get_frame(2))
@@ -128,6 +139,8 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
             setattr(node, attribute, None)
             continue
         value = out if attribute == "out" else values[attribute]
+        if attribute == "out" and isinstance(value, tuple):
+            value = tuple(None if part.dtype.kind in "fcV" else part for part in value)  # rules read the indices only
         setattr(node, attribute, value)
         if attribute == "out":
             if mode.saved_hooks and value is not None:
@@ -179,7 +192,7 @@ def pack(tensor: Any, mode: Mode) -> Any:
 
 def _pack_output(value: Any, mode: Mode) -> Any:
     if isinstance(value, tuple):
-        return tuple(pack(wrap(v), mode) for v in value)
+        return tuple(v if v is None else pack(wrap(v), mode) for v in value)
     return pack(wrap(value), mode)
 
 

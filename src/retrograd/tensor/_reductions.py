@@ -27,6 +27,11 @@ def _axes(dim: Any, ndim: int, name: str = "") -> tuple[int, ...]:
     return axes if ndim else ()
 
 
+def _given(dim: Any) -> tuple[int, ...]:
+    """Return the dim argument as torch's node shows it."""
+    return () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+
+
 def _float_or_given(tensor: Any, dtype: Any, name: str) -> Any:
     if dtype is not None:
         return tensor.to(dtype)
@@ -51,7 +56,8 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "SumBackward0" if dim is None else "SumBackward1"
-    return write_out("sum", record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3), out, (input,))
+    result = record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": _given(dim)})
+    return write_out("sum", result, out, (input,))
 
 
 @overridable
@@ -60,7 +66,8 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     tensor = _float_or_given(input, dtype, "mean")
     axes = _axes(dim, tensor._array.ndim)
     name = "MeanBackward0" if dim is None else "MeanBackward1"
-    return write_out("mean", record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3), out, (input,))
+    result = record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": _given(dim)})
+    return write_out("mean", result, out, (input,))
 
 
 @overridable
@@ -69,7 +76,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "ProdBackward0" if dim is None else "ProdBackward1"
-    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3)
+    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": dim})
 
 
 def _not_empty(tensor: Any, axes: tuple[int, ...], name: str) -> None:
@@ -85,7 +92,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the largest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, axes, "amax")
-    return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3)
+    return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
 
 
 @overridable
@@ -93,7 +100,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the smallest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, axes, "amin")
-    return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3)
+    return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
 
 
 class ValuesAndIndices(NamedTuple):
@@ -130,7 +137,7 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A
     _not_empty(input, (axis,) if input._array.ndim else (), which)
     primitive = i.max_at if which == "max" else i.min_at
     name = "MaxBackward0" if which == "max" else "MinBackward0"
-    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4)
+    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4, {"dim": dim})
     return (return_max if which == "max" else return_min)(*values)
 
 
@@ -188,7 +195,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
     """Compute log(sum(exp(x))) without overflow."""
     tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
     axes = _axes(dim, tensor._array.ndim)
-    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, 3)
+    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, 3, {"dim": _given(dim)})
 
 
 @overridable
@@ -198,7 +205,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
     if not tensor._array.ndim:
         return tensor * 0 + 1
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
-    return record(r.softmax, (tensor,), {"axis": axis}, None, 3)
+    return record(r.softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 @overridable
@@ -208,7 +215,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
     if not tensor._array.ndim:
         return tensor * 0
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
-    return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3)
+    return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 def _float_for(tensor: Any, dtype: Any, name: str) -> Any:
@@ -226,7 +233,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
     """Sum up along a dimension."""
     tensor = _widened(input, dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
-    return record(r.cumsum, (tensor,), {"axis": axis}, None, 3)
+    return record(r.cumsum, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 @overridable
@@ -234,7 +241,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     """Sort along a dimension; returns values and indices."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
     params = {"axis": axis, "descending": bool(descending), "stable": True}
-    return return_sort(*record(i.sort, (input,), params, "SortBackward0", 3))
+    return return_sort(*record(i.sort, (input,), params, "SortBackward0", 3, {"dim": dim}))
 
 
 @overridable

@@ -121,7 +121,7 @@ def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
     axes = tuple(_errors.wrap_dim(d, ndim) for d in order)
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3)
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3, {"dims": order})
 
 
 @overridable
@@ -140,7 +140,7 @@ def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:  # noq
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = order[b], order[a]
-    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, depth)
+    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, depth, {"dim0": dim0, "dim1": dim1})
 
 
 @overridable
@@ -163,7 +163,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:  # noqa: A002
         order[b] = a
     rest = iter(d for d in range(ndim) if d not in sources)
     axes = tuple(next(rest) if d is None else d for d in order)
-    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3)
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3, {"dims": axes})
 
 
 moveaxis = movedim
@@ -173,7 +173,7 @@ moveaxis = movedim
 def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
     """Insert a dimension of size one."""
     at = _errors.wrap_dim(dim, input._array.ndim + 1)
-    return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", 3)
+    return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", 3, {"dim": dim})
 
 
 @overridable
@@ -186,7 +186,8 @@ def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
     single = not isinstance(dim, (tuple, list))
     dims = (dim,) if single else tuple(dim)
     axes = tuple(d for d in (_errors.wrap_dim(d, len(shape)) for d in dims) if len(shape) and shape[d] == 1)
-    return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward1" if single else "SqueezeBackward2", 3)
+    name = "SqueezeBackward1" if single else "SqueezeBackward2"
+    return view_op(input, s.squeeze, {"axis": axes}, name, 3, {"dim": dim})
 
 
 def expand(input: Any, *shape: Any) -> Any:  # noqa: A002
@@ -259,9 +260,9 @@ def ravel(input: Any) -> Any:  # noqa: A002
     return reshape(input, -1) if input._array.ndim != 1 else input
 
 
-def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, multiple: bool = False) -> Any:  # noqa: A002
+def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:  # noqa: A002
     """View at a basic index under a node name."""
-    return view_op(input, i.getitem, {"index": index}, name, depth + 1, multiple)
+    return view_op(input, i.getitem, {"index": index}, name, depth + 1, shown)
 
 
 @overridable
@@ -278,7 +279,7 @@ def select(input: Any, dim: int, index: int) -> Any:  # noqa: A002
             f"dimension {d}"
         )
     at = int(index) + size if index < 0 else int(index)
-    return basic_view(input, (slice(None),) * d + (at,), "SelectBackward0", 3)
+    return basic_view(input, (slice(None),) * d + (at,), "SelectBackward0", 3, {"dim": dim, "index": int(index)})
 
 
 @overridable
@@ -295,20 +296,21 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
     start = start + size if start < 0 else int(start)
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", 3)
+    shown = {"dim": dim, "start": start, "end": start + length, "step": 1}
+    return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", 3, shown)
 
 
-def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, function: str, depth: int) -> tuple[Any, ...]:  # noqa: A002
+def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any], depth: int) -> Any:  # noqa: A002
     """Make the views of a splitting function; they come from one node, as torch's."""
     parts, start = [], 0
     for length in lengths:
         index = (slice(None),) * dim + (slice(start, start + length),)
         parts.append(index)
         start += length
-    return _many_views(input, parts, name, function, depth + 1)
+    return _many_views(input, parts, name, shown, depth + 1)
 
 
-def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, function: str, depth: int) -> tuple[Any, ...]:  # noqa: A002
+def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any], depth: int) -> Any:  # noqa: A002
     from .._core.levels import creation_numbers
     from .._graph.node import Slot
 
@@ -319,7 +321,7 @@ def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, function:
         node = _split_node_class(name)()
         node._edges = (_base.edge_of(input),)
         node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
-        node.num_outputs = len(indices)
+        node.num_outputs, node.shown = len(indices), shown
         node.seq = creation_numbers()
         node.guard = node.extra = node.meta = node._storage = None
         node.record_place(depth)
@@ -342,6 +344,7 @@ _split_classes: dict[str, Any] = {}
 
 def _split_node_class(name: str) -> Any:
     from .._graph.node import Node
+    from .._graph.saved_names import SAVED_NAMES
 
     if name not in _split_classes:
 
@@ -355,7 +358,8 @@ def _split_node_class(name: str) -> Any:
                     total = placed if total is None else total + placed
             return (total,)
 
-        body = {"__slots__": ("facts", "indices", "num_outputs"), "pull_back": pull_back}
+        body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": pull_back}
+        body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES[name].items()}
         _split_classes[name] = type(name, (Node,), body)
     return _split_classes[name]
 
@@ -379,14 +383,15 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
             lengths = [0]
         else:
             lengths = [min(step, size - at) for at in range(0, size, step)] or [0]
-        return _split_views(tensor, d, lengths, "SplitBackward0", "split", 3)
+        return _split_views(tensor, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
     lengths = [int(n) for n in split_size_or_sections]
     if sum(lengths) != size:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
             f"but got split_sizes={_errors.sizes(lengths)}"
         )
-    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", "split_with_sizes", 3)
+    shown = {"dim": dim, "split_sizes": tuple(lengths)}
+    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", shown, 3)
 
 
 @overridable
@@ -400,9 +405,10 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:  # noqa: A002
     size = input._array.shape[d]
     step = -(-size // chunks)
     if step == 0:
-        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", "split_with_sizes", 3)
+        shown: dict[str, Any] = {"dim": dim, "split_sizes": (0,) * chunks}
+        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", shown, 3)
     lengths = [min(step, size - at) for at in range(0, size, step)]
-    return _split_views(input, d, lengths, "SplitBackward0", "split", 3)
+    return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
 
 
 @overridable
@@ -412,7 +418,7 @@ def unbind(input: Any, dim: int = 0) -> Any:  # noqa: A002
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = _errors.wrap_dim(dim, input._array.ndim)
     indices = [(slice(None),) * d + (k,) for k in range(input._array.shape[d])]
-    return _many_views(input, indices, "UnbindBackward0", "unbind", 2)
+    return _many_views(input, indices, "UnbindBackward0", {"dim": dim}, 2)
 
 
 @overridable
@@ -423,7 +429,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any: 
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     params = {"offset": offset, "axis1": a, "axis2": b}
-    return view_op(input, s.diagonal, params, "DiagonalBackward0", 3)
+    shown = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return view_op(input, s.diagonal, params, "DiagonalBackward0", 3, shown)
 
 
 @overridable
@@ -432,7 +439,7 @@ def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
     axes = tuple(_errors.wrap_dim(d, input._array.ndim) for d in sizes_from(dims))
     if len(set(axes)) != len(axes):
         raise RuntimeError("dim " + str(axes[-1]) + " appears multiple times in the list of dims")
-    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", 3)
+    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", 3, {"dims": sizes_from(dims)})
 
 
 @overridable
@@ -484,7 +491,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                     f"Sizes of tensors must match except in dimension {d}. Expected size {first[axis]} but got size "
                     f"{shape[axis]} for tensor number {k} in the list."
                 )
-    return write_out("cat", record(s.concat, shaped, {"axis": d}, "CatBackward0", 3), out, tuple(tensors))
+    result = record(s.concat, shaped, {"axis": d}, "CatBackward0", 3, {"dim": dim})
+    return write_out("cat", result, out, tuple(tensors))
 
 
 concat = concatenate = cat
@@ -507,7 +515,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"{_errors.sizes(tensor._array.shape)} at entry {k}"
             )
     tensors = _common_dtype(tensors)
-    return write_out("stack", record(s.stack, tensors, {"axis": d}, "StackBackward0", 3), out, tuple(tensors))
+    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", 3, {"dim": dim})
+    return write_out("stack", result, out, tuple(tensors))
 
 
 @overridable
@@ -563,7 +572,8 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:  # noqa: A002
                 "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
                 stacklevel=depth + 1,
             )
-        result = view_op(input, s.permute_dims, {"axes": tuple(reversed(range(ndim)))}, "PermuteBackward0", depth + 1)
+        axes = tuple(reversed(range(ndim)))
+        result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", depth + 1, {"dims": axes})
     else:
         if ndim < 2:
             raise RuntimeError(

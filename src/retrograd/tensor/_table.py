@@ -132,6 +132,7 @@ def install_methods() -> None:
     Tensor.clamp_max = lambda self, max: _pointwise.clamp(self, None, max)  # noqa: A002
     for name in ("T", "mT", "H", "mH"):
         setattr(Tensor, name, property(lambda self, kind=name: _shaping.transposed_property(self, kind, 2)))
+    Tensor.where = lambda self, condition, other: _pointwise.where(condition, self, other)
     Tensor.real = property(lambda self: _pointwise.real_view(self, "real"))
     Tensor.imag = property(lambda self: _pointwise.real_view(self, "imag"))
     for name, operator in _operators().items():

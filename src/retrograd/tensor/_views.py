@@ -15,6 +15,7 @@ Rule 4. A view that has no node, but whose base requires grad, requires grad and
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -27,11 +28,10 @@ from .._modes import Mode, current_mode
 from .._ops.levels import remove_level
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from . import _base, _record
-from ._base import LEAF, TensorBase, add_view, edge_of, materialise, storage_of, wrap
+from ._base import LEAF, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
 
 Step = tuple[Primitive, dict[str, Any]]
 GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
-_edge_slot: Any = TensorBase.__dict__["_edge"]  # reads and writes the edge of a ForbiddenView too
 
 
 class View:
@@ -50,6 +50,7 @@ class Nowhere(Node):
     """The edge of a tensor that requires grad only because its base does: gradients end here."""
 
     __slots__ = ()
+    hidden = True
 
     def __init__(self) -> None:
         self._edges = ()
@@ -70,12 +71,12 @@ def view_op(
     params: dict[str, Any],
     name: str,
     depth: int = 2,
-    multiple: bool = False,
+    shown: dict[str, Any] | None = None,
 ) -> Any:
-    """Make a view by a primitive whose result shares memory with its input."""
+    """Make a view by a primitive whose result shares memory with its input; `shown` is for `_saved_*` names."""
     materialise(tensor)
-    result = _record.record(primitive, (tensor,), params, name, depth + 1)
-    register_view(tensor, result, ((primitive, params),), current_mode(), multiple)
+    result = _record.record(primitive, (tensor,), params, name, depth + 1, shown)
+    register_view(tensor, result, ((primitive, params),), current_mode())
     return result
 
 
@@ -134,8 +135,9 @@ class CopySlices(Node):
 
     __slots__ = ("facts", "fn", "steps")
 
-    def name(self) -> str:
-        return "torch::autograd::CopySlices"
+    @property
+    def visible(self) -> Any:  # type: ignore[override]
+        return self.fn.visible
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         shape, dtype = self.facts
@@ -450,6 +452,8 @@ def rebase(tensor: Any, node: Node) -> None:
             _move_retained(base, slices)
         base._edge = slices
     storage = base._storage
+    if storage is not None:
+        storage.owner = ref(base)
     if storage is not None and storage.views is not None:
         for one in storage.views:
             other = one()
@@ -528,8 +532,6 @@ def _move_retained(tensor: Any, node: Node) -> None:
         old.extra.retained.pop(0, None)
     elif type(old) is Slot and old.node.extra is not None and old.node.extra.retained is not None:
         old.node.extra.retained.pop(old.index, None)
-    from weakref import ref
-
     extra = node.need_extra()
     extra.retained = {0: ref(tensor)}
 

@@ -1,0 +1,124 @@
+"""Small programs that run in torch and in retrograd: what they show must be what was recorded from torch.
+
+A program takes the library and returns what a user sees. The recording (`recorded/*.json`) was made by
+
+    python -m tests.autograd.recording
+
+with torch 2.13.0, so the tests of retrograd need no torch; the tests marked `oracle` run the same programs in torch and
+compare them with the recording too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.ops.comparing import first_sentence
+
+FOLDER = Path(__file__).parent / "recorded"
+MODULES = ("errors", "hooks", "function", "function_transforms", "grad_modes", "forward_ad", "graph")
+TOLERANCE = 1e-6
+
+
+def plain(value: Any) -> Any:
+    """Turn what a program shows into what JSON can hold."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, complex):
+        return ["complex", value.real, value.imag]
+    if isinstance(value, BaseException):
+        return ["raised", type(value).__name__, first_sentence(str(value))]
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if hasattr(value, "requires_grad") and hasattr(value, "tolist"):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return ["tensor", dtype, list(value.shape), plain(value.detach().tolist())]
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, type):
+        return value.__name__
+    if hasattr(value, "next_functions"):
+        return ["node", value.name()]
+    return str(value)
+
+
+def same(ours: Any, recorded: Any) -> bool:
+    """Compare two plain values; numbers up to rounding."""
+    if isinstance(ours, float) or isinstance(recorded, float):
+        if isinstance(ours, (str, list, dict)) or isinstance(recorded, (str, list, dict)) or None in (ours, recorded):
+            return False
+        return math.isclose(ours, recorded, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(ours, list) and isinstance(recorded, list):
+        return len(ours) == len(recorded) and all(same(a, b) for a, b in zip(ours, recorded, strict=True))
+    if isinstance(ours, dict) and isinstance(recorded, dict):
+        return ours.keys() == recorded.keys() and all(same(ours[k], recorded[k]) for k in ours)
+    return type(ours) is type(recorded) and ours == recorded
+
+
+def caught(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the error a call raises, or what it returns."""
+    try:
+        return call(*args, **kwargs)
+    except Exception as error:
+        return error
+
+
+def warned(call: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+    """Return the warnings of a call."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call(*args, **kwargs)
+    return [[w.category.__name__, first_sentence(str(w.message))] for w in seen]
+
+
+class Programs:
+    """The programs of one test module, and what torch showed."""
+
+    def __init__(self, module: str) -> None:
+        self.path = FOLDER / f"{module}.json"
+        self.all: dict[str, Callable[..., Any]] = {}
+
+    def __call__(self, program: Callable[..., Any]) -> Callable[..., Any]:
+        assert program.__name__ not in self.all, f"two programs are called {program.__name__}"
+        self.all[program.__name__] = program
+        return program
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.all)
+
+    def run(self, library: Any, name: str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return plain(caught(self.all[name], library))
+
+    def check(self, library: Any, name: str) -> None:
+        recorded = json.loads(self.path.read_text())
+        shown = json.loads(json.dumps(self.run(library, name)))
+        assert same(shown, recorded[name]), f"\n{library.__name__} {shown}\ntorch recorded {recorded[name]}"
+
+    def record(self, library: Any) -> None:
+        values = {name: self.run(library, name) for name in self.all}
+        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items()))
+        self.path.write_text(f"{{\n{rows}\n}}\n")
+
+
+def main() -> None:
+    """Record every program from torch."""
+    import torch
+
+    assert torch.__version__.startswith("2.13.0"), "the reference is torch 2.13.0"
+    torch.set_num_threads(1)
+    for name in MODULES:
+        importlib.import_module(f"tests.autograd.test_{name}").program.record(torch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Operations that have no torch name of their own: rules call them, mostly as transposes of public ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd._core.numpy_namespace import ARRAY
+from retrograd._core.primitive import vocabulary as xp
+from tests.ops.opinfo import UNARY, F, K, Op, S, Sample
+
+OPS: list[Op] = []
+EVERY = slice(None)
+
+
+def op(name: str, call: Any, *samples: Sample, complex: bool = True) -> None:
+    """Add an operation that torch does not have."""
+    OPS.append(Op(name, call, samples, complex=complex, oracle_dtypes=()))
+
+
+op("xp_sum_to", lambda _, x, shape: xp.sum_to(x, shape=shape),
+   S(F(2, 3), (3,)), S(F(2, 3), (2, 1)), S(F(2, 3), ()), S(F(3), (1,)), S(F(2, 3), (2, 3)), S(F(2, 3, 2), (1, 2)), S(F(0, 3), (1, 3)))  # fmt: skip
+op("xp_put_zeros", lambda _, g, shape, index: xp.put_zeros(g, shape=shape, index=index),
+   S(F(2), (2, 3), (EVERY, 1)), S(F(), (3,), (0,)), S(F(2, 2), (2, 4), (EVERY, slice(0, 4, 2))), S(F(0), (2, 0), (0,)))  # fmt: skip
+op("xp_put_diagonal", lambda _, g, **kw: xp.put_diagonal(g, **kw),
+   S(F(3), shape=(3, 3), offset=0, axis1=0, axis2=1), S(F(2), shape=(2, 3), offset=1, axis1=0, axis2=1),
+   S(F(2, 1), shape=(2, 3, 2), offset=-2, axis1=1, axis2=2), S(F(2, 3), shape=(3, 2, 3), offset=0, axis1=2, axis2=0))  # fmt: skip
+op("xp_index_add_zeros", lambda _, g, *i, shape, layout: xp.index_add_zeros(g, *i, shape=shape, layout=layout),
+   S(F(3), K([0, 2, 2]), shape=(3,), layout=(ARRAY,)), S(F(2, 3), K([0, 2, 2]), shape=(2, 3), layout=(EVERY, ARRAY)),
+   S(F(2, 3), K([1, 1]), shape=(3, 3), layout=(ARRAY,)), S(F(3), K([0, 2, 2]), K([1, 0, 0]), shape=(3, 3), layout=(ARRAY, ARRAY)),
+   S(F(2, 3), K([1, 1]), K([0, 2]), shape=(3, 3, 3), layout=(ARRAY, EVERY, ARRAY)),
+   S(F(2, 3, 2), K([[1], [1]]), K([0, 2, 0]), shape=(3, 2, 3), layout=(ARRAY, EVERY, ARRAY)))  # fmt: skip
+op("xp_scatter_add_zeros", lambda _, g, i, axis, shape: xp.scatter_add_zeros(g, i, axis=axis, shape=shape),
+   S(F(3), K([0, 2, 2]), 0, (3,)), S(F(2, 2), K([[0, 2], [1, 1]]), 1, (2, 3)), S(F(), K(0), 0, ()), S(F(2, 2), K([[2]]), 1, (2, 3)))  # fmt: skip
+op("xp_softplus", lambda _, x: xp.softplus(x), *UNARY, complex=False)
+op("xp_log_sigmoid", lambda _, x: xp.log_sigmoid(x), *UNARY, complex=False)
+op("xp_square", lambda _, x: xp.square(x), *UNARY)
+op("xp_alias", lambda _, x: xp.alias(x), *UNARY)
