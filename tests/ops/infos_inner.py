@@ -6,15 +6,15 @@ from typing import Any
 
 from retrograd._core.numpy_namespace import ARRAY
 from retrograd._core.primitive import vocabulary as xp
-from tests.ops.opinfo import UNARY, F, K, Op, S, Sample
+from tests.ops.opinfo import BINARY, EVERYWHERE, NOT_ZERO, UNARY, Domain, F, K, Op, S, Sample
 
 OPS: list[Op] = []
 EVERY = slice(None)
 
 
-def op(name: str, call: Any, *samples: Sample, complex: bool = True) -> None:
+def op(name: str, call: Any, *samples: Sample, complex: bool = True, domain: Domain = EVERYWHERE) -> None:
     """Add an operation that torch does not have."""
-    OPS.append(Op(name, call, samples, complex=complex, oracle_dtypes=()))
+    OPS.append(Op(name, call, samples, complex=complex, domain=domain, oracle_dtypes=()))
 
 
 op("xp_sum_to", lambda _, x, shape: xp.sum_to(x, shape=shape),
@@ -31,6 +31,24 @@ op("xp_index_add_zeros", lambda _, g, *i, shape, layout: xp.index_add_zeros(g, *
    S(F(2, 3, 2), K([[1], [1]]), K([0, 2, 0]), shape=(3, 2, 3), layout=(ARRAY, EVERY, ARRAY)))  # fmt: skip
 op("xp_scatter_add_zeros", lambda _, g, i, axis, shape: xp.scatter_add_zeros(g, i, axis=axis, shape=shape),
    S(F(3), K([0, 2, 2]), 0, (3,)), S(F(2, 2), K([[0, 2], [1, 1]]), 1, (2, 3)), S(F(), K(0), 0, ()), S(F(2, 2), K([[2]]), 1, (2, 3)))  # fmt: skip
+op("xp_clip_low", lambda _, x, y: xp.clip_low(x, y), *BINARY, complex=False)
+op("xp_clip_high", lambda _, x, y: xp.clip_high(x, y), *BINARY, complex=False)
+op("xp_clip_both", lambda _, x, y, z: xp.clip_both(x, y, z), S(F(2, 3), F(3), F(2, 1)), S(F(), F(), F()), complex=False)
+op("xp_divide_floor", lambda _, x, y: xp.divide_floor(x, y), *BINARY, complex=False, domain=NOT_ZERO)
+op("xp_divide_trunc", lambda _, x, y: xp.divide_trunc(x, y), *BINARY, complex=False, domain=NOT_ZERO)
+THREE = (S(F(2, 3), F(3), F(2, 1)), S(F(), F(), F()), S(F(3), F(3), F(3)), S(F(0), F(0), F(1)))
+op("xp_lerp", lambda _, x, y, z: xp.lerp(x, y, z), *THREE)
+op("xp_addcmul", lambda _, x, y, z: xp.addcmul(x, y, z, value=0.7), *THREE)
+op("xp_addcdiv", lambda _, x, y, z: xp.addcdiv(x, y, z, value=0.7), *THREE, domain=NOT_ZERO)
+AXES = tuple(
+    S(F(*shape), axis=axis, keepdims=keep)
+    for shape, axis, keep in (((3,), (0,), False), ((2, 3), (1,), True), ((2, 3), (0, 1), False), ((2, 3, 2), (0, 2), False))
+)
+for p in (3, 2.5, 1.5, 0.5, -1):
+    op(f"xp_norm_{p}", lambda _, x, p=p, **kw: xp.norm_p(x, p=p, **kw), *AXES, domain=NOT_ZERO)
+for correction in (0, 1, 0.5):
+    for name in ("var", "std"):
+        op(f"xp_{name}_{correction}", lambda _, x, n=name, c=correction, **kw: getattr(xp, n)(x, correction=c, **kw), *AXES)
 op("xp_softplus", lambda _, x: xp.softplus(x), *UNARY, complex=False)
 op("xp_log_sigmoid", lambda _, x: xp.log_sigmoid(x), *UNARY, complex=False)
 op("xp_square", lambda _, x: xp.square(x), *UNARY)

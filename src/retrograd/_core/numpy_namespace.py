@@ -19,7 +19,7 @@ HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 # Names that NumPy has under the same name and signature.
 DIRECT = """
 add subtract multiply divide power negative exp log sqrt sin cos tan tanh sinh cosh square
-maximum minimum floor ceil trunc sign expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where
+maximum minimum floor ceil trunc expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where
 equal not_equal less less_equal greater greater_equal logical_not logical_and logical_or logical_xor
 bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite floor_divide remainder fmod
 reshape broadcast_to expand_dims squeeze flip
@@ -90,8 +90,11 @@ class ArrayNamespace:
         return out
 
     def sgn(self, x: Any) -> Any:
+        if x.dtype.kind == "b":
+            return x.copy()
         if x.dtype.kind != "c":
-            return self.module.sign(x)
+            # NaN has sign 0, as torch; NumPy gives NaN
+            return (self.module.greater(x, 0).astype(x.dtype) - self.module.less(x, 0).astype(x.dtype)).astype(x.dtype)
         size = self.module.abs(x)
         return self.module.where(size == 0, x, x / self.module.where(size == 0, 1, size)).astype(x.dtype, copy=False)
 

@@ -1,5 +1,5 @@
 """The operations, declared: importing this package fills the table of primitives."""
 
-from . import elementwise, index, levels, linalg, reduce, shape
+from . import elementwise, index, levels, linalg, reduce, shape, spread
 
-__all__ = ["elementwise", "index", "levels", "linalg", "reduce", "shape"]
+__all__ = ["elementwise", "index", "levels", "linalg", "reduce", "shape", "spread"]

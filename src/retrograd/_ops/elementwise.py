@@ -97,13 +97,21 @@ arctan = elementwise("arctan", torch="atan", dx=lambda xp, g, x: g / (x * x + 1)
 arctan2 = elementwise(
     "arctan2",
     torch="atan2",
-    dx=lambda xp, g, x, y: g * (y / (x * x + y * y)),
-    dy=lambda xp, g, x, y: g * (-x / (x * x + y * y)),
+    dx=lambda xp, g, x, y: g * _over_square(xp, y, x * x + y * y),
+    dy=lambda xp, g, x, y: g * _over_square(xp, -x, x * x + y * y),
 )
+
+
+def _over_square(xp, x, square):
+    """Divide, giving 0 at the origin, as torch."""
+    zero = xp.equal(square, 0)
+    return xp.where(zero, 0, x / xp.where(zero, 1, square))
+
+
 
 # ---- activations ----
 sigmoid = elementwise("sigmoid", dx=lambda xp, g, out: g * ((1 - out) * out))
-relu = elementwise("relu", dx=lambda xp, g, out: xp.where(xp.greater(out, 0), g, 0))  # 0 at 0, as torch
+relu = elementwise("relu", dx=lambda xp, g, out: xp.where(xp.less_equal(out, 0), 0, g))  # 0 at 0; NaN passes
 erf = elementwise("erf", dx=lambda xp, g, x: (2 / math.sqrt(math.pi)) * xp.exp(-(x * x)) * g)
 log_sigmoid = elementwise("log_sigmoid", torch="log_sigmoid", dx=lambda xp, g, x: g * xp.sigmoid(-x))
 softplus = elementwise("softplus", dx=lambda xp, g, x: g * xp.sigmoid(x))
@@ -122,7 +130,7 @@ def _sgn_dx(xp, g, x):
 
 
 sgn = elementwise("sgn", dx=_sgn_dx, self_adjoint=True)
-sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g))
+sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g), implementation=lambda xp, x: xp.sgn(x))
 floor = elementwise("floor", dx=lambda xp, g: xp.zeros_like(g))
 ceil = elementwise("ceil", dx=lambda xp, g: xp.zeros_like(g))
 trunc = elementwise("trunc", dx=lambda xp, g: xp.zeros_like(g))
@@ -167,15 +175,90 @@ def _clip(xp, x, low, high):
 
 
 def _inside(xp, x, low, high):
-    # the bounds themselves pass the gradient; NaN passes nothing below but torch keeps it, so compare by "not outside"
-    inside = True
-    if low is not None:
-        inside = xp.greater_equal(x, low)
-    if high is not None:
-        below = xp.less_equal(x, high)
-        inside = below if inside is True else xp.logical_and(inside, below)
-    return xp.logical_or(inside, xp.isnan(x)) if inside is not True else xp.isfinite(x) | True
+    # the bounds themselves pass the gradient, NaN does not
+    if low is None:
+        return xp.less_equal(x, high)
+    inside = xp.greater_equal(x, low)
+    return inside if high is None else xp.logical_and(inside, xp.less_equal(x, high))
 
+
+# Bounds that are tensors: unlike maximum and minimum, a tie gives everything to x.
+clip_low = elementwise(
+    "clip_low",
+    torch="clamp",
+    implementation=lambda xp, x, y: xp.maximum(x, y),
+    dx=lambda xp, g, x, y: xp.where(xp.greater_equal(x, y), g, 0),
+    dy=lambda xp, g, x, y: xp.where(xp.less(x, y), g, 0),
+)
+clip_high = elementwise(
+    "clip_high",
+    torch="clamp",
+    implementation=lambda xp, x, y: xp.minimum(x, y),
+    dx=lambda xp, g, x, y: xp.where(xp.less_equal(x, y), g, 0),
+    dy=lambda xp, g, x, y: xp.where(xp.greater(x, y), g, 0),
+)
+clip_both = elementwise(
+    "clip_both",
+    torch="clamp",
+    implementation=lambda xp, x, y, z: xp.minimum(xp.maximum(x, y), z),
+    dx=lambda xp, g, x, y, z: xp.where(xp.logical_and(xp.greater_equal(x, y), xp.less_equal(x, z)), g, 0),
+    dy=lambda xp, g, x, y, z: xp.where(xp.logical_and(xp.less(y, z), xp.less(x, y)), g, 0),
+    dz=lambda xp, g, x, y, z: xp.where(xp.logical_or(xp.greater(x, z), xp.less(z, y)), g, 0),
+)
+
+# ---- division that rounds: flat, but it requires grad, as torch ----
+divide_floor = elementwise(
+    "divide_floor",
+    torch="div",
+    implementation=lambda xp, x, y: xp.floor_divide(x, y),
+    dx=lambda xp, g: xp.zeros_like(g),
+    dy=lambda xp, g: xp.zeros_like(g),
+)
+divide_trunc = elementwise(
+    "divide_trunc",
+    torch="div",
+    implementation=lambda xp, x, y: xp.trunc(xp.divide(x, y)),
+    dx=lambda xp, g: xp.zeros_like(g),
+    dy=lambda xp, g: xp.zeros_like(g),
+)
+
+# ---- three operands ----
+lerp = elementwise(
+    "lerp",
+    inputs=("x", "y", "z"),
+    implementation=lambda xp, x, y, z: _lerp(xp, x, y, z),
+    dx=lambda xp, g, z: g * (1 - z),
+    dy=lambda xp, g, z: g * z,
+    dz=lambda xp, g, x, y: g * (y - x),
+    saved_as={"y": "end", "z": "weight"},
+)
+
+
+def _lerp(xp, x, y, weight):
+    # from the nearer end, so that both ends are reached exactly
+    step = y - x
+    near = xp.less(xp.abs(weight), 0.5)
+    return xp.where(near, x + weight * step, y - step * (1 - weight))
+
+
+addcmul = elementwise(
+    "addcmul",
+    statics=("value",),
+    implementation=lambda xp, x, y, z, *, value: x + (y * z if value == 1 else value * y * z),
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, z, value: g * (z * value),
+    dz=lambda xp, g, y, value: g * (y * value),
+    saved_as={"y": "tensor1", "z": "tensor2"},
+)
+addcdiv = elementwise(
+    "addcdiv",
+    statics=("value",),
+    implementation=lambda xp, x, y, z, *, value: x + value * (y / z),
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, z, value: g * (value / z),
+    dz=lambda xp, g, y, z, value: -g * (value * y / (z * z)),
+    saved_as={"y": "tensor1", "z": "tensor2"},
+)
 
 # ---- no derivative ----
 for _name in """equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor

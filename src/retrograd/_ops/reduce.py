@@ -64,15 +64,19 @@ def _extreme(name, torch):
     run.__name__ = name
     primitive = general(run, torch=torch)
 
+    def chosen_by(xp, x, out, axis, keepdims):
+        out = _restore(xp, out, axis, keepdims)
+        return xp.logical_or(xp.equal(x, out), xp.logical_and(xp.isnan(x), xp.isnan(out)))  # NaN wins, and equals none
+
     @primitive.vjp("x")
     def dx(xp, g, x, out, axis, keepdims):
-        chosen = xp.equal(x, _restore(xp, out, axis, keepdims))
+        chosen = chosen_by(xp, x, out, axis, keepdims)
         count = xp.sum(xp.astype(chosen, dtype=g.dtype), axis=axis, keepdims=True)
         return xp.where(chosen, _restore(xp, g, axis, keepdims) / count, 0)
 
     @primitive.jvp
     def jvp(xp, t, x, out, axis, keepdims):
-        chosen = xp.equal(x, _restore(xp, out, axis, keepdims))
+        chosen = chosen_by(xp, x, out, axis, keepdims)
         count = xp.sum(xp.astype(chosen, dtype=t.dtype), axis=axis, keepdims=keepdims)
         return xp.sum(xp.where(chosen, t, 0), axis=axis, keepdims=keepdims) / count
 
@@ -91,14 +95,22 @@ def prod(xp, x, *, axis, keepdims):
     return xp.prod(x, axis=axis, keepdims=keepdims)
 
 
-def _products_of_the_others(xp, x, axis):
-    """Return, for each element, the product of the others along one axis: right for any number of zeros."""
-    zero = xp.equal(x, 0)
-    safe = xp.where(zero, xp.ones_like(x), x)
-    count = xp.sum(xp.astype(zero, dtype=x.dtype), axis=(axis,), keepdims=True)
-    total = xp.prod(safe, axis=(axis,), keepdims=True)
-    one_zero = xp.where(zero, total / safe, 0)
-    return xp.where(xp.equal(count, 0), total / safe, xp.where(xp.equal(count, 1), one_zero, 0))
+def _products_of_the_others(xp, x):
+    """Return, for each element of the last axis, the product of the others, by a tree of pairs.
+
+    No division: right for any number of zeros, and differentiable there.
+    """
+    *lead, n = x.shape
+    if n < 2:
+        return xp.ones_like(x)
+    every = (slice(None),) * len(lead)
+    if n % 2:
+        x = xp.concat(x, xp.ones_like(xp.getitem(x, index=(*every, slice(0, 1)))), axis=len(lead))
+    left, right = (xp.getitem(x, index=(*every, slice(k, None, 2))) for k in (0, 1))
+    others = _products_of_the_others(xp, left * right)
+    paired = xp.stack(others * right, others * left, axis=len(lead) + 1)
+    flat = xp.reshape(paired, shape=(*lead, n + n % 2))
+    return xp.getitem(flat, index=(*every, slice(0, n))) if n % 2 else flat
 
 
 @prod.vjp("x")
@@ -107,14 +119,14 @@ def prod_dx(xp, g, x, axis, keepdims):
 
 
 def _prod_factors(xp, x, axis):
-    if len(axis) == 1:
-        return _products_of_the_others(xp, x, axis[0])
     shape = tuple(x.shape)
     rest = tuple(a for a in range(len(shape)) if a not in axis)
     order = (*rest, *axis)
-    moved = xp.permute_dims(x, axes=order)
-    flat = xp.reshape(moved, shape=(*[shape[a] for a in rest], -1 if x.size else 0))
-    factors = xp.reshape(_products_of_the_others(xp, flat, len(rest)), shape=tuple(shape[a] for a in order))
+    count = 1
+    for a in axis:
+        count *= shape[a]
+    flat = xp.reshape(xp.permute_dims(x, axes=order), shape=(*[shape[a] for a in rest], count))
+    factors = xp.reshape(_products_of_the_others(xp, flat), shape=tuple(shape[a] for a in order))
     back = [0] * len(order)
     for i, a in enumerate(order):
         back[a] = i

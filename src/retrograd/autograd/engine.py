@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._modes import current_mode, restore_mode, set_grad
@@ -39,10 +40,11 @@ REENTRANT_LIMIT = 60  # nested backward calls on one Python stack; deeper ones m
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "counts")
+    __slots__ = ("__weakref__", "callbacks", "counts", "reached")
 
-    def __init__(self, counts: dict[Any, int]) -> None:
+    def __init__(self, counts: dict[Any, int], reached: set[int] | None) -> None:
         self.counts = counts
+        self.reached = reached  # ids of nodes and leaves that run; None: all that are counted
         self.callbacks: list[Any] = []
 
 
@@ -133,7 +135,7 @@ def _run(
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, sums, ready, graph)
     freed = Freed(place)
-    task, outer = Task(counts), _state.task
+    task, outer = Task(counts, None if capture is None else needed | capture.wanted), _state.task  # type: ignore[operator]
     _state.task = task
     watched = current_mode().anomaly
     leaf_types = _base.leaf_types
@@ -157,7 +159,10 @@ def _run(
             if type(g) is list:
                 g = tuple(g) if any(part is not None for part in g) else None
             if g is None:
-                grads: Any = (None,) * len(node._edges)
+                if extra is None and not node.runs_without_gradient:
+                    grads: Any = (None,) * len(node._edges)
+                else:
+                    g, grads = _without_gradient(node, extra, graph)
             else:
                 if extra is not None:
                     g = _before(node, extra, g, graph)
@@ -193,7 +198,10 @@ def _run(
                     if type(edge) not in leaf_types or edge in pending:
                         grad = pending.pop(edge, None)
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
-                    if grad is not None:
+                    if grad is None:
+                        if (extra := edge._extra) is not None and extra.hooked:
+                            _finish_leaf(edge, None, graph, capture)
+                    else:
                         if capture is None and not graph and ((extra := edge._extra) is None or not extra.hooked):
                             accumulate_raw(edge, grad)
                         else:
@@ -341,12 +349,12 @@ def _as_given(value: Any, graph: bool) -> Any:
 
 
 def call_tensor_hooks(hooks: dict[int, Any], tensor: Any) -> Any:
-    """Run tensor hooks in the order of registration; each may replace the gradient."""
+    """Run tensor hooks in the order of registration; each may replace the gradient, but not make one of None."""
     for hook in list(hooks.values()):
         result = hook(tensor)
         if result is not None:
             if not isinstance(result, _base.Tensor):
-                raise TypeError(f"hook {_name(hook)} has returned a value of type {type(result).__name__}, expected Tensor")
+                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             _check_hook_result(hook, tensor, result)
             tensor = result
     return tensor
@@ -357,10 +365,13 @@ def _name(hook: Any) -> str:
 
 
 def _check_hook_result(hook: Any, before: Any, after: Any) -> None:
+    if before is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if tuple(before._array.shape) != tuple(after._array.shape):
         raise RuntimeError(f"hook {_name(hook)} has changed the size of value")
     if before._array.dtype != after._array.dtype:
-        raise RuntimeError(f"hook {_name(hook)} has changed the type of value")
+        was, got = (_errors._TYPE_NAMES[t._array.dtype.name] for t in (before, after))
+        raise RuntimeError(f"hook {_name(hook)} has changed the type of value (was {was} got {got})")
 
 
 def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
@@ -369,8 +380,7 @@ def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
     tensors = [_as_tensor(part, graph) for part in (g if many else (g,))]
     if extra.tensor_hooks:
         for slot, hooks in extra.tensor_hooks.items():
-            if tensors[slot] is not None:
-                tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
+            tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
     if extra.pre_hooks:
         for hook in list(extra.pre_hooks.values()):
             result = hook(tuple(tensors))
@@ -386,6 +396,16 @@ def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
                 _retain(owner, tensors[slot])
     values = tuple(_as_given(t, graph) for t in tensors)
     return values if many else values[0]
+
+
+def _without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
+    """Run a node to which no gradient came: hooks see None, and so does a custom Function (or zeros)."""
+    g: Any = None if node.num_outputs == 1 else (None,) * node.num_outputs
+    if extra is not None:
+        g = _before(node, extra, g, graph)
+    if node.runs_without_gradient or (any(part is not None for part in g) if type(g) is tuple else g is not None):
+        return g, node.pull_back(g, graph)
+    return g, (None,) * len(node._edges)
 
 
 def _retain(owner: Any, grad: Any) -> None:
@@ -455,7 +475,8 @@ def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> Non
         if id(leaf) not in capture.wanted:
             return
         if not capture.accumulate:
-            capture.found[(id(leaf), 0)] = _as_tensor(g, graph)
+            if g is not None:
+                capture.found[(id(leaf), 0)] = _as_tensor(g, graph)
             return
     if leaf._edge is not LEAF:
         return
@@ -465,7 +486,8 @@ def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> Non
             if result is not None:
                 result = result if isinstance(result, _base.Tensor) else result[0]
                 g = _as_given(result, graph)
-    accumulate_grad(leaf, g, graph)
+    if g is not None:
+        accumulate_grad(leaf, g, graph)
     extra = leaf._extra
     if extra.post_hooks:
         for hook in list(extra.post_hooks.values()):
@@ -539,7 +561,8 @@ def current_task() -> Task:
 
 def will_reach(edge: Any) -> bool:
     """Tell whether the running backward passes a node or leaf."""
-    return (edge.node if type(edge) is Slot else edge) in current_task().counts
+    task, node = current_task(), edge.node if type(edge) is Slot else edge
+    return node in task.counts if task.reached is None else id(node) in task.reached
 
 
 def queue_callback(callback: Any) -> None:

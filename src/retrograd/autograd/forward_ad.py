@@ -33,7 +33,9 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
     current = getattr(_state, "level", None)
-    if current is None or (level is not None and level != 0):
+    if current is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level is not None and level != 0:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")  # fmt: skip
     current.alive = False
     _state.level = None
@@ -78,7 +80,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             f"got {tangent.dtype} and {tensor.dtype}."
         )
     if now in levels_of(tensor._array):
-        raise RuntimeError("Trying to set a forward gradient on a Tensor that already has one at this level")
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
     return dual_of(tensor, tangent, now)
 
 

@@ -20,7 +20,7 @@ from .._graph.node import Freed, InputFacts, Meta, Node, Slot, pack_value
 from .._modes import current_mode, using
 from .._places import user_place
 from ..tensor import _base
-from ..tensor._base import LEAF, edge_of, storage_of, wrap
+from ..tensor._base import LEAF, edge_of, storage_of, wrap, wrap_leaf_alias
 from ..tensor._tensor import Tensor
 from ..tensor._views import rebase, register_view
 
@@ -53,6 +53,8 @@ class _Saved:
         hooks = current_mode().saved_hooks
         if hooks:
             self.packed = pack_value(wrap(tensor._array, None, self.storage), *hooks[-1])
+            if self.tensor is not None:
+                self.edge = tensor  # a leaf: what the hooks give back stands where it stands, see Note [Edges]
             self.array = self.tensor = None
 
     def unpack(self, node: Any) -> Any:
@@ -66,6 +68,8 @@ class _Saved:
                     "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                     f"{type(tensor).__name__}"
                 )
+            if isinstance(edge, Tensor):
+                return wrap_leaf_alias(edge, tensor._array)
             return wrap(tensor._array, edge, tensor._storage)
         if self.storage.version != self.version:
             raise _errors.overwritten(self.array, edge, self.storage, self.version, node.place())
@@ -107,9 +111,7 @@ class BackwardCFunction(Node, FunctionCtx):
     _forward_cls: Any = None
     array_names = ("to_save",)
 
-    @property
-    def runs_without_gradient(self) -> bool:  # type: ignore[override]
-        return False
+    runs_without_gradient = True  # on zeros, or None if they are not materialized
 
     def __init__(self) -> None:
         self._edges = ()

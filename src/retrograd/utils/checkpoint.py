@@ -1,0 +1,504 @@
+"""torch.utils.checkpoint: trade memory for a second run of the forward.
+
+Note [Checkpointing without reentrance]
+Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` instead of each tensor it would save. The
+        `_Frame` of the call keeps the arguments, and of the holders only weak references and the tensors' metadata.
+Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same tensors in the
+        same order and hands the n-th to the n-th holder. When the last one is in, an exception ends the run (early
+        stop).
+Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it is gone
+        when it was unpacked, when the graph let go of the holder, or when the backward is over. No cycles arise.
+Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer checkpoint
+        recomputes the arguments of an inner one, and an argument changed in place is an error.
+Rule 5. The function runs again under the transforms it ran under before, on the same random numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from .._core.primitive import engine_state
+from .._modes import current_mode, using
+from .._places import Place, user_place
+from ..autograd.function import Function, _Saved
+from ..tensor._sampling import get_rng_state, set_rng_state
+from ..tensor._tensor import Tensor
+from ._checkpoint_debug import debug_contexts
+from ._checkpoint_policy import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+
+__all__ = [
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
+
+_DEBUG_TIP = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+enable checkpoint\u2011debug mode globally.
+
+If this error occurs under torch.compile with automatic_dynamic_shapes enabled,
+it may be because the recomputation selected a different compiled graph than the
+forward pass (e.g., a dynamic graph instead of the original static graph).
+To fix this, either:
+  - Use torch._dynamo.mark_dynamic() to explicitly mark varying dimensions as
+    dynamic upfront, avoiding the static-to-dynamic transition.
+  - Call torch._C._dynamo.eval_frame._set_lru_cache(False) to disable LRU cache
+    reordering, which can change which graph is checked first between forward
+    and recompute.
+See https://github.com/pytorch/pytorch/issues/166926 for more details and
+workaround examples.
+"""
+_PASS_EXPLICITLY = (
+    "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+    "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
+)
+
+
+class CheckpointError(RuntimeError):
+    """What the function saved when it ran again is not what it saved the first time."""
+
+
+class _StopRecomputationError(Exception):
+    """Ends a recomputation that has all it needs."""
+
+
+# ---- settings for a block: None leaves the choice to the argument of `checkpoint` ----
+_forced_early_stop: bool | None = None
+_forced_debug: bool | None = None
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Choose for a block whether recomputation ends as soon as it has all tensors, whatever `checkpoint` is told."""
+    global _forced_early_stop
+    previous = _forced_early_stop
+    _forced_early_stop = enable
+    try:
+        yield
+    finally:
+        _forced_early_stop = previous
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Choose for a block whether errors come with the operations that ran; None leaves it to `checkpoint`'s argument."""
+    global _forced_debug
+    previous = _forced_debug
+    _forced_debug = enabled
+    try:
+        yield
+    finally:
+        _forced_debug = previous
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Return two contexts that do nothing."""
+    return nullcontext(), nullcontext()
+
+
+# ---- the public functions ----
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: ContextFn = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Run `function(*args)` without keeping its intermediate values; backward runs it again to get them.
+
+    `preserve_rng_state=False` among the keyword arguments lets the second run draw other random numbers.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
+            f"calling checkpoint without use_reentrant will raise an exception. {_PASS_EXPLICITLY}",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    return _checkpoint_frames(
+        function, args, kwargs, preserve, context_fn, determinism_check, debug, early_stop, user_place(2)
+    )
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any  # noqa: A002
+) -> Any:
+    """Run functions one after another in segments, all but the last of which are checkpointed."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In "
+            f"version 2.9 we will raise an exception if use_reentrant is not passed. {_PASS_EXPLICITLY}",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children() if hasattr(functions, "children") else functions)
+
+    def segment(chosen: list[Any]) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for step in chosen:
+                value = step(value)
+            return value
+
+        return run
+
+    size = len(steps) // segments
+    last = 0
+    for start in range(0, size * (segments - 1), size):
+        last = start + size
+        input = checkpoint(  # noqa: A001
+            segment(steps[start:last]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
+    return segment(steps[last:])(input)
+
+
+# ---- random numbers ----
+class DefaultDeviceType:
+    """The kind of device whose random numbers are kept besides the CPU's."""
+
+    _kind = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._kind = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._kind
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return the devices of the arguments and their random states: none, for all draws are the CPU's."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Put back what `get_device_states` returned."""
+
+
+@contextmanager
+def _random_state(state: Any) -> Iterator[None]:
+    """Draw from a recorded state in a block, and go on where the stream was; None: draw as usual."""
+    if state is None:
+        yield
+        return
+    now = get_rng_state()
+    set_rng_state(state)
+    try:
+        yield
+    finally:
+        set_rng_state(now)
+
+
+# ---- the reentrant variant ----
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Make leaves of tensors: same memory, same `requires_grad`, outside the graph."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
+    detached = []
+    for one in inputs:
+        if isinstance(one, Tensor):
+            required, one = one.requires_grad, one.detach()
+            one.requires_grad = required
+        detached.append(one)
+    return tuple(detached)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if no input requires grad: the reentrant variant then cuts the graph."""
+    if not any(one.requires_grad for one in inputs if isinstance(one, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class CheckpointFunction(Function):
+    """The reentrant variant: forward keeps the arguments alone, backward runs forward and backward on copies of them."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random = get_rng_state() if preserve_rng_state else None
+        ctx.others = [None if isinstance(one, Tensor) else one for one in args]
+        ctx.positions = [i for i, one in enumerate(args) if isinstance(one, Tensor)]
+        ctx.save_for_backward(*[args[i] for i in ctx.positions])
+        return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if getattr(engine_state.task, "partial", False):
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
+            )
+        args = list(ctx.others)
+        for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=True):
+            args[i] = tensor
+        inputs = detach_variable(tuple(args))
+        with _random_state(ctx.random), using(grad=True):
+            outputs = ctx.run_function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [
+            (out, grad)
+            for out, grad in zip(outputs, grads, strict=False)
+            if isinstance(out, Tensor) and out.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        from ..autograd import backward
+
+        backward([out for out, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(one.grad if isinstance(one, Tensor) else None for one in inputs))
+
+
+# ---- the variant without reentrance. See Note [Checkpointing without reentrance] ----
+class _Holder:
+    """What the graph keeps in place of a saved tensor."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class _Run:
+    """One recomputation: how many tensors it has seen, and those that a holder still waits for."""
+
+    __slots__ = ("count", "values")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.values: weakref.WeakKeyDictionary[_Holder, Any] = weakref.WeakKeyDictionary()
+
+
+class _Arguments:
+    """The arguments of a checkpointed call: tensors as the graph saves them, others as they are."""
+
+    __slots__ = ("kept", "kwargs", "where")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], where: Place | None) -> None:
+        self.kept = [_Saved(one, None) if isinstance(one, Tensor) else one for one in args]
+        self.kwargs = kwargs
+        self.where = where
+
+    def place(self) -> str | None:
+        return None if self.where is None else str(self.where)
+
+    def get(self) -> list[Any]:
+        return [one.unpack(self) if isinstance(one, _Saved) else one for one in self.kept]
+
+
+def _metadata(tensor: Any) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+_determinism_checks: dict[str, Callable[[Any], Any]] = {"default": _metadata, "none": lambda tensor: None}
+
+
+class _Frame:
+    """One checkpointed call."""
+
+    __slots__ = (
+        "arguments", "complete", "context", "early_stop", "extract", "function", "holders", "ignore_mismatch", "metadata",
+        "random", "runs", "transforms",
+    )  # fmt: skip
+
+    def __init__(
+        self, function: Any, arguments: _Arguments, random: Any, context: Any, extract: Any, early_stop: bool
+    ) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.random = random
+        self.context = context
+        self.extract = extract
+        self.early_stop = early_stop
+        self.transforms = current_mode().transforms
+        self.complete = False  # whether the first run has returned
+        self.ignore_mismatch = False  # a backward inside the first run: more will be saved than is now
+        self.holders: list[weakref.ref[_Holder]] = []
+        self.metadata: list[Any] = []
+        self.runs: weakref.WeakKeyDictionary[Any, _Run] = weakref.WeakKeyDictionary()
+
+    def pack(self, tensor: Any) -> _Holder:
+        """Take note of a tensor of the first run."""
+        holder = _Holder(len(self.holders))
+        self.holders.append(weakref.ref(holder))
+        self.metadata.append(self.extract(tensor))
+        return holder
+
+    def unpack(self, holder: _Holder) -> Any:
+        """Return a tensor, recomputing all of them at the first call of a backward."""
+        task = engine_state.task
+        run = None if task is None else self.runs.get(task)
+        if run is None:
+            run = _Run()
+            self._recompute(run)
+            self._compare(run)
+            if task is not None:
+                self.runs[task] = run
+        if holder not in run.values:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
+                "are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an "
+                "issue with details on your use case."
+            )
+        return run.values.pop(holder)[0]
+
+    def _recompute(self, run: _Run) -> None:
+        def pack(tensor: Any) -> Any:
+            number = run.count
+            run.count += 1
+            if number >= len(self.holders):
+                if not self.complete:
+                    self.ignore_mismatch = True
+                    return tensor
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                    f"forward pass.\n{_DEBUG_TIP}"
+                )
+            holder = self.holders[number]()
+            if holder is not None:
+                run.values[holder] = (tensor, self.extract(tensor))
+            if self.early_stop and run.count == len(self.holders):
+                raise _StopRecomputationError
+            return tensor
+
+        arguments = self.arguments.get()
+        hooks = (*current_mode().saved_hooks, (pack, _same))
+        try:
+            with (
+                _random_state(self.random),
+                using(grad=True, inference=False, transforms=self.transforms, saved_hooks=hooks),
+                self.context,
+            ):
+                self.function(*arguments, **self.arguments.kwargs)
+        except _StopRecomputationError:
+            pass
+
+    def _compare(self, run: _Run) -> None:
+        """Raise if the second run saved other tensors than the first."""
+        if self.ignore_mismatch:
+            return
+        if run.count != len(self.holders):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
+                f"during recomputation: {run.count}.\n{_DEBUG_TIP}"
+            )
+        different = ""
+        for holder in sorted(run.values, key=lambda one: one.number):
+            before, now = self.metadata[holder.number], run.values[holder][1]
+            if before != now:
+                different += (
+                    f"tensor at position {holder.number}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
+                )
+        if different:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                f"during the forward pass.\n{different}.\n{_DEBUG_TIP}"
+            )
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
+
+
+def _checkpoint_frames(
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    preserve: bool,
+    context_fn: ContextFn,
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+    where: Place | None,
+) -> Any:
+    """Run a function whose saved tensors are recomputed. See Note [Checkpointing without reentrance]."""
+    on_error: Any = None
+    if debug if _forced_debug is None else _forced_debug:
+        if context_fn is not noop_context_fn:
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+        context_fn, on_error = debug_contexts()
+    if determinism_check not in _determinism_checks:
+        raise ValueError(
+            f"determinism_check should be one of {list(_determinism_checks)}, but got {determinism_check}"
+        )
+    forward_context, recompute_context = context_fn()
+    mode = current_mode()
+    if not mode.grad:
+        return function(*args, **kwargs)
+    if mode.saved_hooks_disabled is not None:
+        raise RuntimeError(mode.saved_hooks_disabled)
+    frame = _Frame(
+        function,
+        _Arguments(args, kwargs, where),
+        get_rng_state() if preserve else None,
+        recompute_context,
+        _determinism_checks[determinism_check],
+        early_stop if _forced_early_stop is None else _forced_early_stop,
+    )
+    unpack = frame.unpack if on_error is None else _explained(frame.unpack, on_error)
+    result: Any = _same  # stands for: nothing was returned
+    with using(saved_hooks=(*mode.saved_hooks, (frame.pack, unpack))), forward_context:
+        result = function(*args, **kwargs)
+    if result is _same:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
+            "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
+            "forward."
+        )
+    frame.complete = True
+    return result
+
+
+def _explained(unpack: Callable[[Any], Any], on_error: Callable[[], str]) -> Callable[[Any], Any]:
+    """Unpack; on an error, say which operations ran."""
+
+    def explained(holder: Any) -> Any:
+        try:
+            return unpack(holder)
+        except CheckpointError as error:
+            raise CheckpointError(on_error()) from error
+
+    return explained
