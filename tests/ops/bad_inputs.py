@@ -132,7 +132,6 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "getitem negative": lambda torch, x, i: x[-3],
     "getitem too many": lambda torch, x, i: x[0, 0, 0],
     "getitem 0d": lambda torch, x, i: torch.tensor(1.0)[0],
-    "getitem two ellipses": lambda torch, x, i: x[..., ...],
     "getitem negative step": lambda torch, x, i: x[::-1],
     "getitem zero step": lambda torch, x, i: x[::0],
     "getitem string": lambda torch, x, i: x["a"],

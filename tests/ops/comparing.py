@@ -36,9 +36,10 @@ def first_sentence(message: str) -> str:
 
 
 def attempt(call: Any, *args: Any) -> Any:
-    """Run a call without its warnings; an error becomes a value."""
+    """Run a call without its warnings; an error becomes a value, and so does a warning of NumPy's about numbers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
         try:
             return call(*args)
         except Exception as error:  # whatever torch raises is part of its behaviour

@@ -28,7 +28,7 @@ ROWS = K([0, 2, 2])
 op("getitem", lambda torch, x, index: x[index],
    S(F(3), at[0]), S(F(3), at[-1]), S(F(2, 3), at[0]), S(F(2, 3), at[:, 1]), S(F(2, 3), at[1:, ::2]), S(F(2, 3), at[..., -1]),
    S(F(2, 3), at[None, :, None]), S(F(2, 3, 2), at[0, ..., 1]), S(F(), at[...]), S(F(), at[None]), S(F(2, 3), at[2:]),
-   S(F(2, 3, layout="transposed"), at[1, :2]), S(F(2, 3), at[:]), S(F(0, 3), at[:, 0]))  # fmt: skip
+   S(F(2, 3, layout="transposed"), at[1, :2]), S(F(2, 3), at[:]), S(F(0, 3), at[:, 0]), S(F(2, 3), at[..., ...]))  # fmt: skip
 
 INDEX = {
     "index_first": lambda torch, x, i: x[i],

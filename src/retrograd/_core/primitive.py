@@ -15,7 +15,6 @@ torch's convention, and where a complex input gives a real output the jvp is the
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,19 +69,35 @@ def install_tensor(type_: type, record_: Callable[..., Any]) -> None:
     tensor_type, record = type_, record_
 
 
+VARARGS = 0x04  # inspect.CO_VARARGS; importing inspect takes a fifth of our import time
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a plain function's positional parameters."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
 class CompiledRule:
     """A rule together with the names it reads from a node."""
 
-    __slots__ = ("call", "function", "names")
+    __slots__ = ("_call", "function", "names")
 
     def __init__(self, function: Rule, allowed: Sequence[str], owner: str, skip: int = 2) -> None:
         self.function = function
-        self.names = tuple(inspect.signature(function).parameters)[skip:]
+        self.names = parameters_of(function)[skip:]
         unknown = set(self.names) - set(allowed)
         if unknown:
             raise TypeError(f"{owner}: the rule reads {sorted(unknown)}, which the operation has not")
-        arguments = "".join(f", n.{name}" for name in self.names)
-        self.call = eval(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": function})
+        self._call: Any = None
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """Return `lambda xp, g, n: rule(xp, g, n.x, ...)`, made on first use."""
+        if self._call is None:
+            arguments = "".join(f", n.{name}" for name in self.names)
+            self._call = eval(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": self.function})
+        return self._call  # type: ignore[no-any-return]
 
 
 class Primitive:
@@ -151,7 +166,7 @@ class Primitive:
     def jvp(self, rule: Rule) -> Rule:
         """Declare the jvp: `rule(xp, t, ...)`, t a tuple when there are several inputs."""
         self.jvp_rule = rule
-        self.jvp_names = tuple(inspect.signature(rule).parameters)[2:]
+        self.jvp_names = parameters_of(rule)[2:]
         unknown = set(self.jvp_names) - set(self.readable)
         if unknown:
             raise TypeError(f"{self.name}: the jvp reads {sorted(unknown)}, which the operation has not")
@@ -400,12 +415,14 @@ def elementwise(
 def _from_function(kind: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     if function is None:
         return lambda f: _from_function(kind, f, options)
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    arrays = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
-    sequence = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    code = function.__code__
+    arrays = parameters_of(function)[1:]
+    statics = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    sequence = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & VARARGS else None
+    if sequence is not None:
+        arrays = (*arrays, sequence)
     variadic = sequence is not None and len(arrays) == 1
     options.setdefault("rest", None if variadic else sequence)
-    statics = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     name = options.pop("name", function.__name__)
     saved_as = options.pop("saved_as", {})
     primitive = Primitive(name, kind, arrays, statics, function, variadic=variadic, **options)

@@ -123,7 +123,7 @@ abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0,
 def _sgn_dx(xp, g, x):
     # Only the part of the tangent across x turns x / |x|; a real x has no such part. Symmetric, hence its own adjoint.
     size = xp.abs(x)
-    zero = xp.equal(size, 0)
+    zero = xp.logical_not(xp.greater(size, 0))  # or NaN
     direction = xp.sgn(x)
     across = g - direction * xp.real(xp.conj(direction) * g)
     return xp.where(zero, xp.zeros_like(across), across / xp.where(zero, xp.ones_like(size), size))

@@ -75,9 +75,11 @@ def _lined_up(x, batched, rank, size):
 def addmm(xp, bias, x, y, *, beta, alpha):
     """beta * bias + alpha * (x @ y)."""
     out = xp.matmul(x, y)
+    if out.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         out = out * alpha
-    return out + (bias if beta == 1 else bias * beta)
+    return (out + (bias if beta == 1 else bias * beta)).astype(x.dtype, copy=False)
 
 
 @addmm.vjp("bias")

@@ -9,7 +9,6 @@ mode. The node of the graph is `ctx` itself.
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any, NamedTuple
 
 from .. import _errors
@@ -265,13 +264,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function."""
-        if not isinstance(inspect.getattr_static(cls, "forward"), staticmethod):
+        if not isinstance(_declared(cls, "forward"), staticmethod):
             raise RuntimeError(
                 "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
                 "function with static forward method. (Example: "
                 "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
             )
         if kwargs:
+            import inspect
+
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
@@ -293,11 +294,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return output
 
 
+def _declared(cls: type, name: str) -> Any:
+    """Return an attribute as its class declares it, staticmethod and all."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
 def _in_transform() -> bool:
     return any(t.kind != "dual_level" for t in current_mode().transforms)
 
 
 def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    code = getattr(forward, "__code__", None)
+    if code is not None and code.co_argcount == len(args) and not code.co_kwonlyargcount:
+        return args
+    import inspect
+
     try:
         bound = inspect.signature(forward).bind(*args)
     except (TypeError, ValueError):

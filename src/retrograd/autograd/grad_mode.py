@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from typing import Any
 
 from .._modes import change_mode, current_mode, set_grad
+
+
+def _is_generator(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & 0x20)  # inspect.CO_GENERATOR
 
 
 class _ModeContext:
@@ -29,7 +33,7 @@ class _ModeContext:
         change_mode(**{name: getattr(previous, name) for name in changed})
 
     def __call__(self, function: Any) -> Any:
-        if inspect.isclass(function):
+        if isinstance(function, type):
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
@@ -39,7 +43,7 @@ class _ModeContext:
             )
             function.__init__ = self(function.__init__)
             return function
-        if inspect.isgeneratorfunction(function):
+        if _is_generator(function):
             return self._wrap_generator(function)
 
         @functools.wraps(function)

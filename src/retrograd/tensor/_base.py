@@ -92,6 +92,12 @@ class TensorMeta(type):
             global overriding_subclasses
             overriding_subclasses = True
 
+    def __repr__(cls) -> str:
+        names = {"Tensor": "torch.Tensor", "Parameter": "torch.nn.parameter.Parameter", "Buffer": "torch.nn.Buffer"}
+        if cls.__module__ == "retrograd" and cls.__name__ in names:
+            return f"<class '{names[cls.__name__]}'>"
+        return super().__repr__()
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._construct(*args, **kwargs)  # type: ignore[attr-defined]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _dtypes
-from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _reductions, _sampling, _shaping
+from . import _asking, _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _reductions, _sampling, _shaping
 from ._tensor import Tensor
 
 # module -> names that are functions of the package and methods of Tensor
@@ -24,6 +24,7 @@ BOTH = {
         take_along_dim""",
 }
 FUNCTIONS = {
+    _asking: "is_tensor is_floating_point is_complex numel result_type real imag equal allclose",
     _pointwise: "complex rsub",
     _shaping: "cat concat concatenate stack",
     _creation: """tensor as_tensor asarray from_numpy zeros ones empty full zeros_like ones_like empty_like full_like arange

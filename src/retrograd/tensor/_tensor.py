@@ -24,7 +24,7 @@ class Tensor(TensorBase):
 
     __slots__ = ()
     __array_priority__ = 1000
-    __module__ = "torch"
+    __module__ = "retrograd"  # where pickle finds it; the class prints as torch.Tensor
 
     @classmethod
     def _construct(cls, *args: Any, **kwargs: Any) -> Any:
@@ -507,7 +507,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     """A Tensor that is a module's parameter: it requires grad unless told otherwise."""
 
     __slots__ = ()
-    __module__ = "torch.nn.parameter"
+    __module__ = "retrograd"
 
     @classmethod
     def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:

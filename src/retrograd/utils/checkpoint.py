@@ -194,7 +194,7 @@ def checkpoint_sequential(
 class DefaultDeviceType:
     """The kind of device whose random numbers are kept besides the CPU's."""
 
-    _kind = "cuda"
+    _kind = "cpu"
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
