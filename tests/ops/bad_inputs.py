@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+LIST = [1.0]
+
 # name -> a call on a library, with a float32 tensor of shape (2, 3) and one of int64 of shape (3,)
 BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     # shapes that do not broadcast
@@ -142,7 +144,9 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index shapes": lambda torch, x, i: x[torch.tensor([0, 1]), torch.tensor([0, 1, 2])],
     "mask shape": lambda torch, x, i: x[torch.ones(4, dtype=torch.bool)],
     "setitem value shape": lambda torch, x, i: x.clone().__setitem__(torch.tensor([0, 1]), torch.ones(2)),
-    "setitem value dtype": lambda torch, x, i: x.clone().__setitem__(torch.tensor([0]), torch.ones(3).double()),
+    "setitem value dtype": lambda torch, x, i: x.clone().__setitem__(
+        torch.tensor([0]), torch.ones(3).double()
+    ),
     "gather dtype": lambda torch, x, i: torch.gather(x, 0, torch.ones(1, 3)),
     "gather rank": lambda torch, x, i: torch.gather(x, 0, i),
     "gather range": lambda torch, x, i: torch.gather(x, 0, torch.tensor([[0, 5, 0]])),
@@ -153,11 +157,15 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index_select range": lambda torch, x, i: torch.index_select(x, 0, torch.tensor([5])),
     "index_select dim": lambda torch, x, i: torch.index_select(x, 2, i),
     "scatter dtype": lambda torch, x, i: torch.scatter(x, 0, torch.ones(1, 3), x),
-    "scatter source dtype": lambda torch, x, i: torch.scatter(x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()),
+    "scatter source dtype": lambda torch, x, i: torch.scatter(
+        x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()
+    ),
     "scatter range": lambda torch, x, i: torch.scatter(x, 0, torch.tensor([[0, 5, 0]]), x),
     "scatter rank": lambda torch, x, i: torch.scatter(x, 0, i, x),
     "scatter size": lambda torch, x, i: torch.scatter(x, 0, torch.zeros(3, 3, dtype=torch.int64), x),
-    "scatter_add dtype": lambda torch, x, i: torch.scatter_add(x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()),
+    "scatter_add dtype": lambda torch, x, i: torch.scatter_add(
+        x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()
+    ),
     "scatter_add range": lambda torch, x, i: torch.scatter_add(x, 0, torch.tensor([[0, 5, 0]]), x),
     "index_add sizes": lambda torch, x, i: torch.index_add(x, 0, torch.tensor([0]), x),
     "index_add range": lambda torch, x, i: torch.index_add(x, 0, torch.tensor([0, 5]), x),
@@ -178,7 +186,7 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add of string": lambda torch, x, i: torch.add(x, "a"),
     "plus string": lambda torch, x, i: x + "a",
     "plus none": lambda torch, x, i: x + None,
-    "plus list": lambda torch, x, i: x + [1.0],
+    "plus list": lambda torch, x, i: x + LIST,
     "mul of string": lambda torch, x, i: torch.mul(x, "a"),
     "pow of string": lambda torch, x, i: x ** "a",
     "maximum of number": lambda torch, x, i: torch.maximum(x, 1.0),
@@ -202,5 +210,7 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "requires_grad of ints": lambda torch, x, i: i.requires_grad_(),
     "truth of many": lambda torch, x, i: bool(x),
     "item of many": lambda torch, x, i: x.item(),
-    "out of requires grad": lambda torch, x, i: torch.add(x, x.clone().requires_grad_(), out=torch.ones(2, 3)),
+    "out of requires grad": lambda torch, x, i: torch.add(
+        x, x.clone().requires_grad_(), out=torch.ones(2, 3)
+    ),
 }

@@ -1,8 +1,9 @@
 """The checks themselves: derivatives against finite differences, batches against a Python loop.
 
-Each takes a function of retrograd Tensors and NumPy arrays for its inputs, and raises AssertionError. `floats` says
-which inputs are differentiated; the others are passed as they are. With complex numbers the convention is torch's: the
-gradient of a real L is dL/dRe + i dL/dIm, and a cotangent g stands for L = Re(conj(g) * out).
+Each takes a function of retrograd Tensors and NumPy arrays for its inputs, and raises AssertionError.
+`floats` says which inputs are differentiated; the others are passed as they are. With complex numbers the
+convention is torch's: the gradient of a real L is dL/dRe + i dL/dIm, and a cotangent g stands for
+L = Re(conj(g) * out).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def close(got: Any, wanted: Any, what: str, rtol: float = RTOL, atol: float = AT
 
 # ---- finite differences ----
 def slopes(scalar: Callable[[list[np.ndarray]], float], arrays: Arrays) -> list[np.ndarray]:
-    """Differentiate a real function of arrays by central differences in every (real and imaginary) direction."""
+    """Differentiate a real function of arrays by central differences in real and imaginary directions."""
     found = []
     for k, one in enumerate(arrays):
         slope = np.zeros(one.shape, one.dtype)
@@ -120,17 +121,26 @@ def slopes(scalar: Callable[[list[np.ndarray]], float], arrays: Arrays) -> list[
 def gradients(f: Function, arrays: Arrays, floats: Sequence[bool], cotangents: Arrays) -> list[np.ndarray]:
     """Return the gradients of the differentiated inputs in reverse mode."""
     inputs = leaves_of(arrays, floats)
-    return [array(g) for g in _pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)]
+    return [
+        array(g) for g in _pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)
+    ]
 
 
-def _pulled(outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangents: list[Any], graph: bool) -> list[Any]:
+def _pulled(
+    outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangents: list[Any], graph: bool
+) -> list[Any]:
     wanted = chosen(inputs, floats)
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
     if not pairs:
         return [torch.zeros_like(w) for w in wanted]
     return list(
         torch.autograd.grad(
-            [o for o, _ in pairs], wanted, [c for _, c in pairs], create_graph=graph, allow_unused=True, materialize_grads=True
+            [o for o, _ in pairs],
+            wanted,
+            [c for _, c in pairs],
+            create_graph=graph,
+            allow_unused=True,
+            materialize_grads=True,
         )
     )
 
@@ -140,7 +150,8 @@ def check_vjp(f: Function, arrays: Arrays, floats: Sequence[bool]) -> None:
     cotangents = weights(evaluate(f, arrays), 1)
     got = gradients(f, arrays, floats, cotangents)
     wanted = slopes(
-        lambda moved: pairing(cotangents, evaluate(f, replaced(arrays, floats, moved))), chosen(arrays, floats)
+        lambda moved: pairing(cotangents, evaluate(f, replaced(arrays, floats, moved))),
+        chosen(arrays, floats),
     )
     for k, (g, w) in enumerate(zip(got, wanted, strict=True)):
         close(g, w, f"gradient of input {k}")
@@ -254,7 +265,8 @@ def check_forward_over_reverse(f: Function, arrays: Arrays, floats: Sequence[boo
     _, along = func.jvp(of_floats, tuple(chosen(inputs, floats)), tuple(tensor(t) for t in tangents))
     reverse = _pulled(list(along), inputs, floats, [tensor(c) for c in cotangents], False)
     wanted = slopes(
-        lambda values: pairing(cotangents, pushed(f, replaced(arrays, floats, values), floats, tangents)), moving
+        lambda values: pairing(cotangents, pushed(f, replaced(arrays, floats, values), floats, tangents)),
+        moving,
     )
     for k, (g, w) in enumerate(zip(reverse, wanted, strict=True)):
         close(array(g), w, f"reverse over forward, input {k}")
@@ -272,7 +284,7 @@ def in_dims_to_try(count: int, batchable: Sequence[bool]) -> list[tuple[int | No
 
 
 def stacked(rows: Sequence[Arrays], dims: Sequence[int | None]) -> list[np.ndarray]:
-    """Stack the rows of every input along its batch dimension; an input without one is that of the first row."""
+    """Stack the rows of every input along its batch dimension; one without it is that of the first row."""
     return [
         rows[0][k] if dim is None else np.moveaxis(np.stack([row[k] for row in rows]), 0, dim)
         for k, dim in enumerate(dims)
@@ -307,7 +319,9 @@ def _same_rows(got: list[np.ndarray], wanted: list[list[np.ndarray]], what: str)
         close(out, column, f"{what}: output {k}", **EXACT)
 
 
-def check_vmap_of_grad(f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]) -> None:
+def check_vmap_of_grad(
+    f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]
+) -> None:
     """The gradient inside vmap, and of vmap, against a loop of gradients."""
     cotangents = [weights(evaluate(f, row), 9) for row in rows]
     seeds = [np.stack(column) for column in zip(*cotangents, strict=True)]
@@ -338,7 +352,9 @@ def check_vmap_of_grad(f: Function, rows: Sequence[Arrays], batchable: Sequence[
             close(total, expected, f"grad of vmap, in_dims={dims}, input {k}", **EXACT)
 
 
-def check_vmap_of_jvp(f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]) -> None:
+def check_vmap_of_jvp(
+    f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]
+) -> None:
     """Forward mode inside vmap against a loop."""
     dims = tuple(0 if b else None for b in batchable)
     seen = rows_seen(rows, dims)

@@ -10,7 +10,12 @@ OPS: list[Op] = []
 
 
 def unary(
-    name: str, domain: Domain | None = None, *, complex: bool = True, also: tuple[Sample, ...] = (), **rest: Any
+    name: str,
+    domain: Domain | None = None,
+    *,
+    complex: bool = True,
+    also: tuple[Sample, ...] = (),
+    **rest: Any,
 ) -> None:
     """Add a function of one tensor, and its in-place method where it has one."""
     options: dict[str, Any] = {"complex": complex, **rest}
@@ -19,14 +24,18 @@ def unary(
     OPS.append(Op(name, lambda torch, x, **kw: getattr(torch, name)(x, **kw), UNARY + also, **options))
 
 
-def inplace(name: str, samples: tuple[Sample, ...], domain: Domain | None = None, *, complex: bool = True) -> None:
+def inplace(
+    name: str, samples: tuple[Sample, ...], domain: Domain | None = None, *, complex: bool = True
+) -> None:
     """Add an in-place method, applied to a fresh copy of the first input."""
     options: dict[str, Any] = {"complex": complex} | ({} if domain is None else {"domain": domain})
     call = lambda torch, x, *a, **kw: getattr(x.clone(), name)(*a, **kw)  # noqa: E731
     OPS.append(Op(name, call, samples, **options))
 
 
-def binary(name: str, *, complex: bool = True, domain: Domain | None = None, also: tuple[Sample, ...] = ()) -> None:
+def binary(
+    name: str, *, complex: bool = True, domain: Domain | None = None, also: tuple[Sample, ...] = ()
+) -> None:
     """Add a function of two tensors."""
     options: dict[str, Any] = {"complex": complex} | ({} if domain is None else {"domain": domain})
     OPS.append(Op(name, lambda torch, x, y, **kw: getattr(torch, name)(x, y, **kw), BINARY + also, **options))
@@ -65,12 +74,38 @@ unary("sgn", NOT_ZERO)  # with complex numbers it is not flat
 unary("round", complex=False, also=(S(F(2, 3), decimals=1), S(F(3), decimals=-1)))
 unary("conj", complex=True)
 
-INPLACE_UNARY = """neg exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan sigmoid
-    reciprocal square relu erf sign floor ceil trunc round""".split()
+INPLACE_UNARY = [
+    "neg",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asin",
+    "acos",
+    "atan",
+    "sigmoid",
+    "reciprocal",
+    "square",
+    "relu",
+    "erf",
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+]
 for _name in INPLACE_UNARY:
-    inplace(
-        f"{_name}_", (S(F()), S(F(2, 3))), UNARY_DOMAINS.get(_name), complex=_name in UNARY_DOMAINS
-    )
+    inplace(f"{_name}_", (S(F()), S(F(2, 3))), UNARY_DOMAINS.get(_name), complex=_name in UNARY_DOMAINS)
 inplace("abs_", (S(F()), S(F(2, 3))), NOT_ZERO, complex=False)
 
 # ---- arithmetic; a number on either side, alpha, rounding ----
@@ -89,7 +124,11 @@ for _mode in ("floor", "trunc"):
         )
     )
 binary("rsub", also=(*NUMBER, S(F(2, 3), F(3), alpha=2)))
-binary("pow", domain=POSITIVE, also=(S(F(2, 3), 2), S(F(3), 3.0), S(F(2, 3), -1), S(F(3), 0.5), S(F(3), 0), S(F(), 1)))
+binary(
+    "pow",
+    domain=POSITIVE,
+    also=(S(F(2, 3), 2), S(F(3), 3.0), S(F(2, 3), -1), S(F(3), 0.5), S(F(3), 0), S(F(), 1)),
+)
 OPS.append(Op("pow_of_number", lambda torch, x: torch.pow(2.5, x), UNARY, complex=True))
 binary("atan2", complex=False, domain=NOT_ZERO)
 binary("maximum", complex=False)
@@ -124,21 +163,35 @@ for _name in ("add_", "sub_", "mul_", "div_", "pow_"):
     inplace(_name, INPLACE_BINARY, POSITIVE)
 for _name in ("remainder_", "fmod_"):
     inplace(_name, INPLACE_BINARY, NOT_ZERO, complex=False)
-OPS.append(Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True))
+OPS.append(
+    Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True)
+)
 
 # ---- three operands ----
 OPS.append(
     Op(
         "lerp",
         lambda torch, x, y, w: torch.lerp(x, y, w),
-        (S(F(2, 3), F(2, 3), 0.3), S(F(2, 3), F(3), F(3)), S(F(), F(), F()), S(F(3), F(3), 0.8), S(F(0), F(0), 0.5)),
+        (
+            S(F(2, 3), F(2, 3), 0.3),
+            S(F(2, 3), F(3), F(3)),
+            S(F(), F(), F()),
+            S(F(3), F(3), 0.8),
+            S(F(0), F(0), 0.5),
+        ),
         complex=True,
     )
 )
 THREE = (S(F(2, 3), F(3), F(2, 1)), S(F(), F(), F()), S(F(3), F(3), F(3), value=0.5), S(F(0), F(0), F(1)))
 OPS.append(Op("addcmul", lambda torch, x, y, z, **kw: torch.addcmul(x, y, z, **kw), THREE, complex=True))
 OPS.append(
-    Op("addcdiv", lambda torch, x, y, z, **kw: torch.addcdiv(x, y, z, **kw), THREE, complex=True, domain=NOT_ZERO)
+    Op(
+        "addcdiv",
+        lambda torch, x, y, z, **kw: torch.addcdiv(x, y, z, **kw),
+        THREE,
+        complex=True,
+        domain=NOT_ZERO,
+    )
 )
 for _name in ("addcmul_", "addcdiv_"):
     inplace(_name, (S(F(2, 3), F(3), F(2, 1)), S(F(3), F(3), F(3), value=0.5)), NOT_ZERO)
@@ -188,9 +241,21 @@ OPS.append(Op("real", lambda torch, x: torch.real(x), UNARY, complex=True))
 OPS.append(Op("imag", lambda torch, x: torch.imag(x * 1j), UNARY, complex=True, oracle_dtypes=NO_HALF))
 OPS.append(Op("real_attribute", lambda torch, x: x.real, UNARY, complex=True))
 OPS.append(
-    Op("complex", lambda torch, x, y: torch.complex(x, y), (S(F(), F()), S(F(2, 3), F(2, 3)), S(F(0), F(0)), S(F(2, 1), F(3))))
+    Op(
+        "complex",
+        lambda torch, x, y: torch.complex(x, y),
+        (S(F(), F()), S(F(2, 3), F(2, 3)), S(F(0), F(0)), S(F(2, 1), F(3))),
+    )
 )
-OPS.append(Op("abs_of_complex", lambda torch, x, y: torch.complex(x, y).abs(), (S(F(), F()), S(F(2, 3), F(2, 3))), domain=NOT_ZERO, oracle_dtypes=NO_HALF))
+OPS.append(
+    Op(
+        "abs_of_complex",
+        lambda torch, x, y: torch.complex(x, y).abs(),
+        (S(F(), F()), S(F(2, 3), F(2, 3))),
+        domain=NOT_ZERO,
+        oracle_dtypes=NO_HALF,
+    )
+)
 OPS.append(Op("conj_product", lambda torch, x: x * x.conj(), UNARY, complex=True))
 
 # ---- casts; the gradient comes back in the input's dtype ----
@@ -208,7 +273,7 @@ FLOORED = {
 for _name, _call in FLOORED.items():
     _samples = BINARY if _name.endswith("_") else (*BINARY, *NUMBER)
     OPS.append(Op(_name, _call, _samples, domain=NOT_ZERO, differentiable=False))
-for _name in "eq ne lt le gt ge".split():
+for _name in ["eq", "ne", "lt", "le", "gt", "ge"]:
     OPS.append(
         Op(
             _name,
@@ -217,9 +282,14 @@ for _name in "eq ne lt le gt ge".split():
             differentiable=False,
         )
     )
-for _name in "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split():
+for _name in ["logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"]:
     OPS.append(
-        Op(_name, lambda torch, x, y, name=_name: getattr(torch, name)(x, y), BINARY[:6], differentiable=False)
+        Op(
+            _name,
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y),
+            BINARY[:6],
+            differentiable=False,
+        )
     )
-for _name in "isnan isinf isfinite logical_not bitwise_not".split():
+for _name in ["isnan", "isinf", "isfinite", "logical_not", "bitwise_not"]:
     OPS.append(Op(_name, lambda torch, x, name=_name: getattr(torch, name)(x), UNARY, differentiable=False))

@@ -1,4 +1,4 @@
-"""Points where an operation has no derivative, or where a formula would give NaN: torch decides what to give there."""
+"""Points where an operation has no derivative, or a formula would give NaN: torch decides what to give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Kink:
 KINKS: list[Kink] = []
 
 
-def kink(name: str, call: Callable[..., Any], *inputs: Any, skipped: str = "", second_order: bool = False) -> None:
+def kink(
+    name: str, call: Callable[..., Any], *inputs: Any, skipped: str = "", second_order: bool = False
+) -> None:
     KINKS.append(Kink(name, call, inputs, tuple(skipped.split()), second_order))
 
 
@@ -35,7 +37,9 @@ def on_each(names: str, *inputs: Any, skipped: str = "") -> None:
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-300, 1e300]
-on_each("relu abs sign sgn sqrt rsqrt reciprocal square exp expm1 log log1p log2 log10 sin tanh sigmoid", SPECIAL)
+on_each(
+    "relu abs sign sgn sqrt rsqrt reciprocal square exp expm1 log log1p log2 log10 sin tanh sigmoid", SPECIAL
+)
 on_each("floor ceil trunc round cos tan sinh cosh atan erf neg", SPECIAL)
 on_each("asin acos", [0.0, 1.0, -1.0, 0.5, 2.0, NAN])
 on_each("round", [0.5, 1.5, 2.5, -0.5, -1.5])
@@ -45,7 +49,7 @@ on_each("floor ceil trunc", [1.0, -1.0, 2.0])
 LEFT = [1.0, 2.0, 3.0, INF, -INF, 0.0]
 RIGHT = [1.0, 3.0, 2.0, INF, INF, -0.0]
 on_each("maximum minimum", LEFT, RIGHT)
-# torch's gradient passes both operands where one is NaN, its tangent the second alone: they are not adjoint there
+# torch's gradient passes both operands where one is NaN, its tangent the second alone: not adjoint there
 on_each("maximum minimum", [NAN, 1.0, NAN], [1.0, NAN, NAN], skipped="tangent")
 kink("max_of_two", lambda torch, x, y: torch.max(x, y), LEFT, RIGHT)
 on_each("atan2", [1.0, 0.0, -1.0], [0.0, 1.0, 0.0])
@@ -73,8 +77,8 @@ kink("clamp min", lambda torch, x: torch.clamp(x, min=0), [0.0, -0.0, -1.0, 1.0,
 kink("clamp max", lambda torch, x: torch.clamp(x, max=0), [0.0, 1.0, -1.0, NAN])
 kink("clamp crossed", lambda torch, x: torch.clamp(x, 1, -1), [-1.0, 0.0, 1.0, 2.0, NAN])
 kink("clamp nan bounds", lambda torch, x: torch.clamp(x, NAN, 1), [0.0, 1.0])
-TENSOR = [-1.0, 1.0, 0.0, 3.0, -3.0, 1.0, -1.0]
-LOW, HIGH = [-1.0, 0.0, 0.0, 2.0, -2.0, 2.0, 1.0], [1.0, 1.0, 0.0, 2.5, -1.0, 0.5, 1.0]
+TENSOR = [-1.0, 1.0, 0.0, 3.0, -3.0, 1.0]
+LOW, HIGH = [-1.0, 0.0, 0.0, 2.0, -2.0, 2.0], [1.0, 1.0, 0.0, 2.5, -1.0, 0.5]
 kink("clamp tensors nan", lambda torch, x, a, b: torch.clamp(x, a, b), [NAN], [0.0], [1.0], skipped="tangent")
 kink("clamp tensors", lambda torch, x, low, high: torch.clamp(x, low, high), TENSOR, LOW, HIGH)
 kink("clamp tensor min", lambda torch, x, low: torch.clamp(x, low), TENSOR, LOW)
@@ -89,7 +93,9 @@ for name in ("max", "min", "amax", "amin"):
     # the gradient of torch's amax is NaN everywhere then, that of max goes to the NaN; ours always does
     skipped = "gradient tangent" if name.startswith("a") else ""
     whole = skipped or "tangent"
-    kink(f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN], skipped=skipped)
+    kink(
+        f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN], skipped=skipped
+    )
     kink(f"{name} all nan", lambda torch, x, n=name: getattr(torch, n)(x), [1.0, NAN, 2.0], skipped=whole)
     kink(f"{name} infinite", lambda torch, x, n=name: getattr(torch, n)(x, 0), [INF, INF, -INF, -INF])
 kink("amax two dims", lambda torch, x: torch.amax(x, (0, 1)), TIES)
@@ -99,11 +105,22 @@ for name in ("argmax", "argmin"):
 kink("sort stable", lambda torch, x: torch.sort(x, stable=True), [2.0, 1.0, 2.0, 1.0])
 kink("sort descending", lambda torch, x: torch.sort(x, stable=True, descending=True), [2.0, 1.0, 2.0, 1.0])
 kink("sort nan", lambda torch, x: torch.sort(x, stable=True), [2.0, NAN, 1.0, NAN, INF])
-kink("sort nan descending", lambda torch, x: torch.sort(x, stable=True, descending=True), [2.0, NAN, 1.0, INF, NAN])
+kink(
+    "sort nan descending",
+    lambda torch, x: torch.sort(x, stable=True, descending=True),
+    [2.0, NAN, 1.0, INF, NAN],
+)
 kink("argsort nan", lambda torch, x: torch.argsort(x, stable=True), [2.0, NAN, 1.0, NAN])
 
 # ---- products ----
-for zeros in ([1.0, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [NAN, 0.0, 1.0], [INF, 0.0, 2.0]):
+for zeros in (
+    [1.0, 2.0, 3.0],
+    [0.0, 2.0, 3.0],
+    [0.0, 2.0, 0.0],
+    [0.0, 0.0, 0.0],
+    [NAN, 0.0, 1.0],
+    [INF, 0.0, 2.0],
+):
     finite = all(map(math.isfinite, zeros))
     kink(f"prod {zeros}", lambda torch, x: torch.prod(x), zeros, second_order=finite)
     kink(f"prod dim {zeros}", lambda torch, x: torch.prod(x, 0), zeros, second_order=finite)
@@ -121,7 +138,11 @@ kink("linear power twice", lambda torch, x: x**1, [0.0, -1.0], second_order=True
 # ---- norms and spreads ----
 for p in (2, 1, INF, -INF, 0, 3, 1.5, 0.5):
     kink(f"norm {p} at zero", lambda torch, x, p=p: torch.norm(x, p), [0.0, 0.0])
-    kink(f"norm {p} with a zero", lambda torch, x, p=p: torch.norm(x, p, 1), [[0.0, 3.0], [0.0, 0.0], [-4.0, 4.0]])
+    kink(
+        f"norm {p} with a zero",
+        lambda torch, x, p=p: torch.norm(x, p, 1),
+        [[0.0, 3.0], [0.0, 0.0], [-4.0, 4.0]],
+    )
 kink("norm nan", lambda torch, x: torch.norm(x), [NAN, 1.0])
 kink("norm inf ties", lambda torch, x: torch.norm(x, INF), [3.0, -3.0, 1.0])
 kink("norm complex at zero", lambda torch, x: torch.norm(x), [0j, 0j])
@@ -140,7 +161,11 @@ on_each("sigmoid tanh", [1000.0, -1000.0, 40.0, -40.0])
 
 # ---- choices and indices: the branch not taken gives no NaN ----
 kink("where guards sqrt", lambda torch, x: torch.where(x > 0, x, torch.ones_like(x)).sqrt(), [-1.0, 0.0, 4.0])
-kink("where lets nan through", lambda torch, x: torch.where(x > 0, x.sqrt(), torch.zeros_like(x)), [-1.0, 0.0, 4.0])
+kink(
+    "where lets nan through",
+    lambda torch, x: torch.where(x > 0, x.sqrt(), torch.zeros_like(x)),
+    [-1.0, 0.0, 4.0],
+)
 kink("index repeats", lambda torch, x: x[torch.tensor([0, 0, 1])], [1.0, 2.0])
 kink("gather repeats", lambda torch, x: torch.gather(x, 0, torch.tensor([0, 0, 1])), [1.0, 2.0])
 kink("masked_fill inf", lambda torch, x: x.masked_fill(x > 0, INF), [1.0, -1.0])
@@ -150,8 +175,20 @@ kink("sum of nothing", lambda torch, x: torch.sum(x), np.zeros(0))
 kink("prod of nothing", lambda torch, x: torch.prod(x), np.zeros(0))
 kink("sum nan", lambda torch, x: torch.sum(x), [NAN, 1.0])
 kink("var of nothing", lambda torch, x: torch.var(x), np.zeros(0), skipped="tangent")  # 0, of a NaN, in torch
-kink("floor_divide", lambda torch, x, y: torch.floor_divide(x, y), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0])
-kink("div floor", lambda torch, x, y: torch.div(x, y, rounding_mode="floor"), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0])
-kink("div trunc", lambda torch, x, y: torch.div(x, y, rounding_mode="trunc"), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0])
+kink(
+    "floor_divide", lambda torch, x, y: torch.floor_divide(x, y), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0]
+)
+kink(
+    "div floor",
+    lambda torch, x, y: torch.div(x, y, rounding_mode="floor"),
+    [5.0, -5.0, 1.0, 0.0],
+    [2.0, 2.0, 0.0, 0.0],
+)
+kink(
+    "div trunc",
+    lambda torch, x, y: torch.div(x, y, rounding_mode="trunc"),
+    [5.0, -5.0, 1.0, 0.0],
+    [2.0, 2.0, 0.0, 0.0],
+)
 kink("matmul inf", lambda torch, x: x @ torch.zeros(2, dtype=x.dtype), [INF, 1.0])
 kink("lerp ends", lambda torch, x, y: torch.lerp(x, y, 1.0), [1.0, 2.0], [3.0, 5.0])

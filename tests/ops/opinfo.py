@@ -1,4 +1,4 @@
-"""What the tests know of an operation: how to call it on either library, and inputs that keep away from kinks."""
+"""What the tests know of an operation: how to call it on either library, and inputs away from kinks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def leaves(sample: Sample) -> list[Any]:
 
 
 def spread(shape: tuple[int, ...], domain: Domain, seed: str) -> np.ndarray:
-    """Return different values, evenly spread over a domain in an order and with an offset that depend on the seed."""
+    """Return different values, evenly spread over a domain; the seed decides their order and offset."""
     number = zlib.crc32(seed.encode())
     rng = np.random.default_rng(number)
     count = int(np.prod(shape))
@@ -145,7 +145,9 @@ def arrays_of(op: Op, sample: Sample, dtype: str = "float64", row: int = 0) -> l
     for k, leaf in enumerate(leaves(sample)):
         if isinstance(leaf, Constant):
             axis = leaf.array.ndim - 1
-            arrays.append(np.roll(leaf.array, row, axis) if leaf.array.ndim and row and leaf.batched else leaf.array)
+            arrays.append(
+                np.roll(leaf.array, row, axis) if leaf.array.ndim and row and leaf.batched else leaf.array
+            )
             continue
         domain = leaf.domain or op.domain
         seed = f"{op.name} {k} {row} {leaf.shape}"
@@ -186,13 +188,21 @@ BINARY = (
 def per_dim(*, keepdim: bool = True, all_dims: bool = False, several: bool = False) -> tuple[Sample, ...]:
     """Return samples of a reduction: dims of every sign, kept or not, of every layout."""
     samples = [S(F(), dim=0), S(F(), dim=-1), S(F(3), dim=0), S(F(2, 3), dim=0), S(F(2, 3), dim=-1)]
-    samples += [S(F(2, 3, layout="transposed"), dim=1), S(F(2, 3, 2), dim=1), S(F(4, layout="strided"), dim=0)]
+    samples += [
+        S(F(2, 3, layout="transposed"), dim=1),
+        S(F(2, 3, 2), dim=1),
+        S(F(4, layout="strided"), dim=0),
+    ]
     samples += [S(F(0, 3), dim=1), S(F(1, 3), dim=0)]
     if keepdim:
         samples += [S(F(2, 3), dim=1, keepdim=True), S(F(2, 3, 2), dim=-2, keepdim=True)]
     if all_dims:
         samples += [S(F()), S(F(3)), S(F(2, 3)), S(F(2, 3, layout="transposed"))]
     if several:
-        samples += [S(F(2, 3, 2), dim=(0, 2)), S(F(2, 3, 2), dim=(-1, 0), keepdim=True), S(F(2, 3, 2), dim=(1, 2))]
+        samples += [
+            S(F(2, 3, 2), dim=(0, 2)),
+            S(F(2, 3, 2), dim=(-1, 0), keepdim=True),
+            S(F(2, 3, 2), dim=(1, 2)),
+        ]
         samples += [S(F(2, 3), dim=(0, 1))]
     return tuple(samples)

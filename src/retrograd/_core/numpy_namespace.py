@@ -94,7 +94,7 @@ class ArrayNamespace:
             return x.copy()
         if x.dtype.kind != "c":
             # NaN has sign 0, as torch; NumPy gives NaN
-            return (self.module.greater(x, 0).astype(x.dtype) - self.module.less(x, 0).astype(x.dtype)).astype(x.dtype)
+            return self.module.greater(x, 0).astype(x.dtype) - self.module.less(x, 0).astype(x.dtype)
         size = self.module.abs(x)
         return self.module.where(size == 0, x, x / self.module.where(size == 0, 1, size)).astype(x.dtype, copy=False)
 

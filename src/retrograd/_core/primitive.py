@@ -134,6 +134,7 @@ class Primitive:
         self.batch_rule: Rule | None = None
         self.self_adjoint = False
         self.saved_as: dict[str, str] = {}
+        self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.__name__ = name
         if name in primitives:
             raise TypeError(f"primitive {name!r} is declared twice")

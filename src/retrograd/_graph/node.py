@@ -218,29 +218,32 @@ class Node:
         if type(self.guard) is Freed:
             raise _errors.freed(self.guard.place)
 
-    def check_saved(self) -> None:
+    def check_saved(self, names: tuple[str, ...] | None = None) -> None:
         """Raise torch's errors if saved values were freed or overwritten."""
         guard = self.guard
         if guard is not None and type(guard) is Freed:
             raise _errors.freed(guard.place)
         versions = () if guard is None else guard.versions
-        for name in self.array_names:
-            if getattr(self, name) is None:
-                continue
+        for name in self.array_names if names is None else names:
+            if getattr(self, name) is None or (guard is not None and name in guard.packed):
+                continue  # what hooks hold is theirs to guard
             if name in versions:
                 entries = versions[name]
-                for storage, version in entries if isinstance(entries, list) else (entries,):
+                for at, (storage, version) in enumerate(entries if isinstance(entries, list) else (entries,)):
                     if storage is not None and storage.version != version:
-                        self._raise_overwritten(name, storage, version)
+                        self._raise_overwritten(name, storage, version, at)
             else:
                 storage = self.storage_now(name)
                 if storage is not None and storage.version != 0:
                     self._raise_overwritten(name, storage, 0)
 
-    def _raise_overwritten(self, name: str, storage: Any, version: int) -> None:
+    def _raise_overwritten(self, name: str, storage: Any, version: int, at: int = 0) -> None:
         value = getattr(self, name)
         producer: Any = self if name == "out" else self._edges[self.input_of[name]]
-        producer = storage.edge_now(value, producer)
+        if isinstance(value, tuple):  # indices, which have no node
+            value, producer = value[min(at, len(value) - 1)], None
+        if name != "out":
+            producer = storage.edge_now(value, producer)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
     def values(self, graph: bool) -> Any:
@@ -270,7 +273,7 @@ class Node:
         if guard is not None and name in guard.packed:
             packed = guard.packed[name]
             if isinstance(packed, tuple):
-                return tuple(p if p is None else self._unpack(p, name) for p in packed)
+                return tuple(p if p is None else self._unpack(p, None) for p in packed)
             return self._unpack(packed, name)
         value = getattr(self, name)
         if value is None or type(value) in PYTHON_SCALARS:
@@ -295,14 +298,14 @@ class Node:
             return new_storage() if entry[0] is None else entry[0]  # none: a copy that an in-place operation kept
         return self.storage_now(name)
 
-    def _unpack(self, packed: Packed, name: str) -> Any:
+    def _unpack(self, packed: Packed, name: str | None) -> Any:
         tensor = packed.unpack(packed.value)
         if not isinstance(tensor, core.tensor_type):  # type: ignore[arg-type]
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
-        edge = self if name == "out" else self._edges[self.input_of[name]]
+        edge = None if name is None else self if name == "out" else self._edges[self.input_of[name]]
         if edge is not None and isinstance(edge, core.tensor_type):  # type: ignore[arg-type]
             return wrap_leaf_alias(edge, tensor._array)
         return wrap(tensor._array, edge, tensor._storage)
@@ -355,6 +358,8 @@ class Node:
 
 def _positions(index: Any) -> tuple[Any, ...]:
     """Turn a mask that hooks gave back into index arrays."""
+    if index._array.dtype.kind not in "biu":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if isinstance(index._array, np.ndarray) and index._array.dtype.kind == "b":
         return tuple(wrap(part) for part in np.nonzero(index._array))
     return (index,)
@@ -526,10 +531,13 @@ def _saved_property(name: Any) -> property:
         if callable(name):
             return name(self)
         if name in self.array_names:
+            readers = self.readers[name]
+            if readers and all(self._edges[i] is None for i in readers):
+                return None  # never saved
             if type(self.guard) is Freed:
                 raise _errors.freed(self.guard.place)
             if getattr(self, name, None) is not None:
-                self.check_saved()
+                self.check_saved((name,))
             value = self.saved_tensor(name)
             return wrap(np.asarray(value)) if type(value) in PYTHON_SCALARS else value  # torch wraps numbers
         return getattr(self, name)

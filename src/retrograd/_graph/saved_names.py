@@ -46,9 +46,15 @@ def alpha(node: Any) -> Any:
     return getattr(node, "alpha", 1)
 
 
+def shown_number(value: Any) -> Any:
+    """Show a number that was cast to the tensor's dtype as the user wrote it."""
+    number = value.item() if hasattr(value, "item") else value
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 def indices(node: Any) -> Any:
     """Read the second output of max, min and sort."""
-    node.check_freed()
+    node.check_saved(("out",))
     return node.saved_tensor("out")[1]
 
 
@@ -75,7 +81,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "WhereBackward0": {"condition": "x"},
     "PowBackward0": {"exponent": "exponent", "self": "x"},
     "PowBackward1": {"exponent": "y", "result": "out", "self": "x"},
-    "PowBackward2": {"exponent": "y", "result": "out", "self": lambda node: node.x},
+    "PowBackward2": {"exponent": "y", "result": "out", "self": lambda node: shown_number(node.x)},
     "ClampBackward1": {"max": "high", "min": "low", "self": "x"},
     "SumBackward0": SIZES,
     "SumBackward1": {**DIM, "keepdim": "keepdims", **SIZES},
@@ -94,6 +100,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "LogSoftmaxBackward0": {**DIM, "result": "out"},
     "CumsumBackward0": DIM,
     "SortBackward0": {**DIM, "indices": indices, **SIZES},
+    "SortBackward1": {**DIM, "indices": indices, **SIZES},
     "MmBackward0": {
         "mat2": "y",
         "mat2_sym_sizes": "y_shape",
@@ -108,6 +115,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "CatBackward0": DIM,
     "StackBackward0": DIM,
     "ViewBackward0": SIZES,
+    "ReshapeAliasBackward0": SIZES,
     "UnsafeViewBackward0": SIZES,
     "ExpandBackward0": SIZES,
     "PermuteBackward0": {"dims": shown("dims")},

@@ -121,7 +121,7 @@ abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0,
 
 
 def _sgn_dx(xp, g, x):
-    # Only the part of the tangent across x turns x / |x|; a real x has no such part. Symmetric, hence its own adjoint.
+    # Only the part of the tangent across x turns x / |x|, and a real x has none. Symmetric, so its own adjoint.
     size = xp.abs(x)
     zero = xp.logical_not(xp.greater(size, 0))  # or NaN
     direction = xp.sgn(x)
@@ -217,10 +217,18 @@ divide_floor = elementwise(
 divide_trunc = elementwise(
     "divide_trunc",
     torch="div",
-    implementation=lambda xp, x, y: xp.trunc(xp.divide(x, y)),
+    implementation=lambda xp, x, y: _truncated(xp, x, y),
     dx=lambda xp, g: xp.zeros_like(g),
     dy=lambda xp, g: xp.zeros_like(g),
 )
+
+
+def _truncated(xp, x, y):
+    if xp.module.result_type(x, y).kind not in "iu":
+        return xp.trunc(xp.divide(x, y))
+    down = xp.floor_divide(x, y)
+    return down + ((down < 0) & (down * y != x))
+
 
 # ---- three operands ----
 lerp = elementwise(

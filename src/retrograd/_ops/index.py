@@ -88,7 +88,8 @@ def index_batch(call, args, batched, size, *, layout):
         out = call(x, *arrays, layout=(slice(None), *layout))
         if _is_adjacent(layout):
             return out
-        rank = max(a.ndim for a in arrays)  # NumPy puts the axes of index arrays that stand apart before the batch
+        # NumPy puts the axes of index arrays that stand apart first, before the batch
+        rank = max(a.ndim for a in arrays)
         return vocabulary.permute_dims(out, axes=(rank, *range(rank), *range(rank + 1, out.ndim)))
     rank = max(a.ndim - b for a, b in zip(arrays, batched[1:], strict=True))
     where = _array_axis(layout)
@@ -224,6 +225,30 @@ def scatter_assign_batch(call, args, batched, size, *, axis):
     return out if args[0].ndim > batched[0] else vocabulary.squeeze(out, axis=1)
 
 
+@general
+def scatter_add(xp, x, indices, src, *, axis):
+    return (x + xp.scatter_add_zeros(src, indices, axis=axis, shape=x.shape)).astype(x.dtype, copy=False)
+
+
+scatter_add.vjp("x")(lambda xp, g: g)
+scatter_add.vjp("src")(scatter_assign_dsrc)
+
+
+@scatter_add.jvp
+def scatter_add_jvp(xp, t, x, indices, src, axis):
+    tx, _, ts = t
+    if ts is None:
+        return tx
+    added = xp.scatter_add_zeros(ts, indices, axis=axis, shape=tuple(x.shape))
+    return added if tx is None else tx + added
+
+
+@scatter_add.batch
+def scatter_add_batch(call, args, batched, size, *, axis):
+    out = call(*[_rows(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+    return out if args[0].ndim > batched[0] else vocabulary.squeeze(out, axis=1)
+
+
 # ---- order ----
 @general(differentiable=False)
 def argsort(xp, x, *, axis, descending, stable):
@@ -322,7 +347,8 @@ def index_put(xp, x, value, *indices, layout, accumulate):
 def index_put_dx(xp, g, x_shape, indices, layout, accumulate):
     if accumulate:
         return g
-    marks = xp.index_add_zeros(xp.index(xp.ones_like(g), *indices, layout=layout), *indices, shape=x_shape, layout=layout)
+    ones = xp.index(xp.ones_like(g), *indices, layout=layout)
+    marks = xp.index_add_zeros(ones, *indices, shape=x_shape, layout=layout)
     return xp.where(xp.not_equal(marks, 0), 0, g)
 
 
@@ -354,6 +380,44 @@ def index_put_batch(call, args, batched, size, *, layout, accumulate):
         value = vocabulary.permute_dims(value, axes=(0, *block, *others))
     arrays = _batch_indices(arrays, batched[2:], size, rank)
     return call(x, value, _range_like(size, rank), *arrays, layout=full, accumulate=accumulate)
+
+
+@general
+def index_add(xp, x, src, *indices, layout, alpha):
+    added = xp.index_add_zeros(src, *indices, shape=x.shape, layout=layout)
+    return (x + (added if alpha == 1 else added * alpha)).astype(x.dtype, copy=False)
+
+
+index_add.vjp("x")(lambda xp, g: g)
+
+
+@index_add.vjp("src")
+def index_add_dsrc(xp, g, indices, layout, alpha):
+    taken = xp.index(g, *indices, layout=layout)
+    return taken if alpha == 1 else taken * alpha
+
+
+@index_add.jvp
+def index_add_jvp(xp, t, x, indices, layout, alpha):
+    tx, ts = t[:2]
+    if ts is None:
+        return tx
+    added = xp.index_add_zeros(ts * alpha, *indices, shape=tuple(x.shape), layout=layout)
+    return added if tx is None else tx + added
+
+
+@index_add.batch
+def index_add_batch(call, args, batched, size, *, layout, alpha):
+    x, src, *arrays = args
+    added = index_add_zeros_batch(
+        vocabulary.index_add_zeros,
+        [src, *arrays],
+        batched[1:],
+        size,
+        shape=tuple(x.shape[1:] if batched[0] else x.shape),
+        layout=layout,
+    )
+    return front(x, batched[0], size) + (added if alpha == 1 else added * alpha)
 
 
 masked_fill = elementwise(

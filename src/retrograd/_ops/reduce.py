@@ -66,7 +66,8 @@ def _extreme(name, torch):
 
     def chosen_by(xp, x, out, axis, keepdims):
         out = _restore(xp, out, axis, keepdims)
-        return xp.logical_or(xp.equal(x, out), xp.logical_and(xp.isnan(x), xp.isnan(out)))  # NaN wins, and equals none
+        # a NaN wins, but equals nothing
+        return xp.logical_or(xp.equal(x, out), xp.logical_and(xp.isnan(x), xp.isnan(out)))
 
     @primitive.vjp("x")
     def dx(xp, g, x, out, axis, keepdims):
@@ -210,7 +211,7 @@ log_softmax.batch(lambda call, args, batched, size, *, axis: call(args[0], axis=
 
 @linear
 def cumsum(xp, x, *, axis):
-    return xp.cumsum(x, axis=axis) if x.ndim else x
+    return xp.cumsum(x, axis=axis) if x.ndim else x.copy()
 
 
 @cumsum.vjp("x")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from numpy.lib.stride_tricks import as_strided
+
+from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import elementwise, front, linear, vocabulary
 
 
@@ -44,7 +47,16 @@ def permute_dims_batch(call, args, batched, size, *, axes):
 
 @linear(torch="expand")
 def broadcast_to(xp, x, *, shape):
-    return xp.broadcast_to(x, shape)
+    if xp is not numpy_namespace or not x.size:
+        return xp.broadcast_to(x, shape)
+    lead = len(shape) - x.ndim
+    strides = [0] * len(shape)
+    for k in range(len(shape) - 1, -1, -1) if x.ndim else ():  # torch's strides: 0 only where the size changes
+        if k >= lead:
+            strides[k] = x.strides[k - lead] if x.shape[k - lead] == shape[k] else 0
+        elif shape[k] == 1:
+            strides[k] = shape[k + 1] * strides[k + 1]
+    return as_strided(x, shape, strides)  # writable, unlike NumPy's: the tensor layer knows when to refuse
 
 
 @broadcast_to.vjp("x")
@@ -81,6 +93,10 @@ def sum_to_batch(call, args, batched, size, *, shape):
 
 @linear(torch="unsqueeze")
 def expand_dims(xp, x, *, axis):
+    if xp is numpy_namespace and x.size == 1 and x.ndim:  # NumPy would choose new strides
+        step = x.shape[axis] * x.strides[axis] if axis < x.ndim else x.itemsize
+        strides = (*x.strides[:axis], step, *x.strides[axis:])
+        return as_strided(x, (*x.shape[:axis], 1, *x.shape[axis:]), strides)
     return xp.expand_dims(x, axis)
 
 

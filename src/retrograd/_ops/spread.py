@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .._core.primitive import general
 from .reduce import _restore, _shifted
 
@@ -11,32 +13,51 @@ def _move_axes(call, args, batched, size, *, axis, **params):
 
 
 @general
-def norm_p(xp, x, *, p, axis, keepdims):
-    """sum(|x| ** p) ** (1 / p), for p other than 0 and infinity."""
-    return xp.power(xp.sum(xp.power(xp.abs(x), p), axis=axis, keepdims=keepdims), 1 / p)
+def norm(xp, x, *, p, axis, keepdims):
+    """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
+    size = xp.abs(x)
+    if p == 0:
+        return xp.sum(xp.not_equal(size, 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if p in (math.inf, -math.inf):
+        return (xp.max if p > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
+    if p == 1:
+        return xp.sum(size, axis=axis, keepdims=keepdims)
+    total = xp.sum(size * size if p == 2 else xp.power(size, p), axis=axis, keepdims=keepdims)
+    return xp.sqrt(total) if p == 2 else xp.power(total, 1 / p)
 
 
-def _norm_p_slope(xp, x, out, p, axis, keepdims):
-    """Return sgn(x) * (|x| / norm) ** (p - 1), which is 0 where x or the whole norm is 0, as torch's."""
+def _norm_slope(xp, x, out, p, axis, keepdims):
+    """Return the gradient of each norm; 0 where there is none, as torch's subgradient."""
+    if p == 0:
+        return xp.zeros_like(x)
+    if p == 1:
+        return xp.sgn(x)
     full = _restore(xp, out, axis, keepdims)
     size = xp.abs(x)
+    if p in (math.inf, -math.inf):  # ties share
+        chosen = xp.equal(size, full)
+        count = xp.sum(xp.astype(chosen, dtype=out.dtype), axis=axis, keepdims=True)
+        return xp.sgn(x) * xp.where(chosen, 1 / count, 0)
     none = xp.equal(full, 0)
+    if p == 2:
+        return xp.where(none, xp.zeros_like(x), x / xp.where(none, xp.ones_like(full), full))
     flat = xp.logical_or(none, xp.equal(size, 0))
     ratio = xp.where(flat, 1, size) / xp.where(none, 1, full)
     return xp.sgn(x) * xp.power_scalar(ratio, exponent=p - 1)
 
 
-@norm_p.vjp("x")
-def norm_p_dx(xp, g, x, out, p, axis, keepdims):
-    return _restore(xp, g, axis, keepdims) * _norm_p_slope(xp, x, out, p, axis, keepdims)
+@norm.vjp("x")
+def norm_dx(xp, g, x, out, p, axis, keepdims):
+    return _restore(xp, g, axis, keepdims) * _norm_slope(xp, x, out, p, axis, keepdims)
 
 
-@norm_p.jvp
-def norm_p_jvp(xp, t, x, out, p, axis, keepdims):
-    return xp.sum(xp.real(xp.conj(_norm_p_slope(xp, x, out, p, axis, keepdims)) * t), axis=axis, keepdims=keepdims)
+@norm.jvp
+def norm_jvp(xp, t, x, out, p, axis, keepdims):
+    slope = _norm_slope(xp, x, out, p, axis, keepdims)
+    return xp.sum(xp.real(xp.conj(slope) * t), axis=axis, keepdims=keepdims)
 
 
-norm_p.batch(_move_axes)
+norm.batch(_move_axes)
 
 
 # ---- variance ----

@@ -13,6 +13,7 @@ from .._places import Place, user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._tensor import Tensor
+from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -28,8 +29,11 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "forward_ad",
+    "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",
@@ -78,9 +82,10 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
                     f"and output[{i}] has a shape of {out.shape}. If you only want some tensors in `grad_output` to be "
                     "considered batched, consider using vmap."
                 )
+            # torch looks the tensors up by ==, and may stumble over that
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {seed.shape} and output[{i}] has a shape of "
-                f"{out.shape}."
+                f"Mismatch in shape: grad_output[{seeds.index(seed)}] has a shape of {seed.shape} and "
+                f"output[{outputs.index(out)}] has a shape of {out.shape}."
             )
         complex_out, complex_seed = array.dtype.kind == "c", seed._array.dtype.kind == "c"
         if complex_out != complex_seed:
@@ -96,7 +101,7 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
     roots = []
     for i, out in enumerate(outputs):
         edge = edge_from(out)
-        if edge is None:
+        if edge is None or type(edge) is Nowhere:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(edge)
     return roots, seeds
@@ -132,19 +137,12 @@ def backward_from(
             stacklevel=depth + 1,
         )
     keep = create_graph if retain_graph is None else retain_graph
-    edges = None
-    targets = {}
+    capture = None
     if inputs is not None:
-        edges = []
         for one in inputs:
-            edge = edge_from(one)
-            if edge is None:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-            edges.append(edge)
-            if isinstance(one, Tensor) and one._edge is not LEAF:
-                key = (id(edge.node), edge.index) if hasattr(edge, "node") else (id(edge), 0)
-                targets[key] = one
-    capture = None if edges is None else engine.Capture(edges, targets)
+            if isinstance(one, Tensor):
+                one.retain_grad()
+        capture = engine.Capture([edge_from(one) for one in inputs], accumulate=True)
     frame = sys._getframe(depth)
     place = Place(frame.f_code, frame.f_lasti)
     engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
@@ -267,3 +265,14 @@ def _batched_grad(
     return tuple(results)
 
 
+def __getattr__(name: str) -> Any:
+    """Load what few programs use when it is asked for."""
+    import importlib
+
+    if name == "functional":
+        return importlib.import_module(f"{__name__}.functional")
+    if name in ("gradcheck", "gradgradcheck"):
+        module = importlib.import_module(f"{__name__}.gradcheck")
+        globals()["gradcheck"] = module.gradcheck  # the import put the module there
+        return getattr(module, name)
+    raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

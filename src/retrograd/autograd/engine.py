@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
 from sys import getrefcount
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._modes import current_mode, restore_mode, set_grad
+from .._ops.levels import enter_dual
 from .._places import Place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
-from ..tensor._views import fit
+from ..tensor._views import check_inplace, fit, wrote
 from .._graph.node import Freed, Node, Slot
+from .forward_ad import MADE_BY_USER
 
 _state = core.engine_state
 NDARRAY = np.ndarray
@@ -40,11 +43,13 @@ REENTRANT_LIMIT = 60  # nested backward calls on one Python stack; deeper ones m
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "counts", "reached")
+    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "needed", "root")
 
-    def __init__(self, counts: dict[Any, int], reached: set[int] | None) -> None:
+    def __init__(self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any) -> None:
         self.counts = counts
-        self.reached = reached  # ids of nodes and leaves that run; None: all that are counted
+        self.root = roots[0] if len(roots) == 1 else None  # torch does not count a single root among the nodes
+        self.capture = capture
+        self.needed = needed
         self.callbacks: list[Any] = []
 
 
@@ -65,8 +70,10 @@ def run_backward(
     _state.depth = depth + 1
     _state.fresh = False
     previous = set_grad(graph)
+    # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
+    tensors = graph or any(seed._edge is not None for seed in seeds)
     try:
-        _run(roots, seeds, graph, keep, capture, place)
+        _run(roots, seeds, tensors, keep, capture, place)
     finally:
         restore_mode(previous)
         _state.depth = depth
@@ -135,9 +142,9 @@ def _run(
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, sums, ready, graph)
     freed = Freed(place)
-    task, outer = Task(counts, None if capture is None else needed | capture.wanted), _state.task  # type: ignore[operator]
+    task, outer = Task(counts, roots, capture, needed), _state.task
     _state.task = task
-    watched = current_mode().anomaly
+    watched = current_mode().anomaly or bool(keep_levels)
     leaf_types = _base.leaf_types
     node = g = grad = None
     try:
@@ -148,11 +155,11 @@ def _run(
                 node = heappop(ready)[2]
                 g = pending.pop(node, None)
             if type(node) in leaf_types:  # a root that is a leaf
-                if g is not None:
+                if g is not None and (capture is None or len(roots) == 1 or id(node) in capture.wanted):
                     _finish_leaf(node, g, graph, capture)
                 node = None
                 continue
-            if capture is not None and not capture.passes(node, g, graph, needed):
+            if capture is not None and not capture.passes(node, g, graph, needed, len(roots) == 1):
                 node = None
                 continue
             extra = node.extra
@@ -166,7 +173,7 @@ def _run(
             else:
                 if extra is not None:
                     g = _before(node, extra, g, graph)
-                grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph)
+                grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph, keep_levels)
             if not keep and node.saves:
                 node.release(freed)
             if extra is not None and extra.hooks:
@@ -257,24 +264,23 @@ def _kept_levels(roots: Sequence[Any], seeds: Sequence[Any]) -> frozenset[Any]:
 class Capture:
     """The gradients that `grad` returns, or the tensors that `backward(inputs=...)` fills."""
 
-    __slots__ = ("accumulate", "found", "inputs", "targets", "wanted")
+    __slots__ = ("accumulate", "found", "inputs", "wanted")
 
-    def __init__(self, inputs: Sequence[Any], targets: dict[tuple[int, int], Any] | None = None) -> None:
+    def __init__(self, inputs: Sequence[Any], accumulate: bool = False) -> None:
         self.inputs = inputs
-        self.accumulate = targets is not None
-        self.targets = targets  # non-leaf tensors to fill, by node and slot
+        self.accumulate = accumulate
         self.found: dict[tuple[int, int], Any] = {}
         self.wanted = {id(edge.node if type(edge) is Slot else edge) for edge in inputs}
 
     def needed(self, counts: dict[Any, int]) -> set[int]:
-        """Return the ids of nodes from which a wanted node or leaf can be reached."""
+        """Return the ids of nodes that run: a wanted node or leaf can be reached from them."""
         consumers: dict[int, list[Any]] = {}
         for node in counts:
             for edge in node._edges:
                 if edge is not None:
                     target = edge.node if type(edge) is Slot else edge
                     consumers.setdefault(id(target), []).append(node)
-        found: set[int] = set()
+        found: set[int] = set(self.wanted) if self.accumulate else set()  # to fill `.grad`, torch runs the node itself
         stack = list(self.wanted)
         while stack:
             for node in consumers.get(stack.pop(), ()):
@@ -283,23 +289,19 @@ class Capture:
                     stack.append(id(node))
         return found
 
-    def passes(self, node: Any, g: Any, graph: bool, needed: Any) -> bool:
-        """Keep the gradient of a wanted node, after its hooks; tell whether the walk goes on below it."""
-        if id(node) in self.wanted:
-            hooks = None if node.extra is None else node.extra.tensor_hooks
-            parts = g if type(g) in (list, tuple) else (g,)
-            for slot, part in enumerate(parts):
-                if part is None:
-                    continue
-                tensor = _as_tensor(part, graph)
-                if hooks and slot in hooks:
-                    tensor = call_tensor_hooks(hooks[slot], tensor)
-                owner = None if self.targets is None else self.targets.get((id(node), slot))
-                if owner is not None:
-                    extra = owner._need_extra()
-                    extra.grad = tensor if extra.grad is None else extra.grad + tensor
-                self.found[(id(node), slot)] = tensor
-        return id(node) in needed
+    def passes(self, node: Any, g: Any, graph: bool, needed: Any, single: bool) -> bool:
+        """Keep the gradient of a wanted node; tell whether the node runs. One that does not runs its hooks here.
+
+        Of several roots torch does not even visit those that are not needed.
+        """
+        runs = id(node) in needed
+        if not runs and node.extra is not None and (single or id(node) in self.wanted):
+            g = _tensor_hooks(node.extra, g, graph)
+        if id(node) in self.wanted and not self.accumulate:
+            for slot, part in enumerate(g if type(g) in (list, tuple) else (g,)):
+                if part is not None:
+                    self.found[(id(node), slot)] = _as_tensor(part, graph)
+        return runs
 
     def results(self) -> list[Any]:
         """Return what was found, in the order of the inputs."""
@@ -374,30 +376,6 @@ def _check_hook_result(hook: Any, before: Any, after: Any) -> None:
         raise RuntimeError(f"hook {_name(hook)} has changed the type of value (was {was} got {got})")
 
 
-def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
-    """Run tensor hooks, pre-hooks and retained gradients of a node's outputs."""
-    many = type(g) is tuple
-    tensors = [_as_tensor(part, graph) for part in (g if many else (g,))]
-    if extra.tensor_hooks:
-        for slot, hooks in extra.tensor_hooks.items():
-            tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
-    if extra.pre_hooks:
-        for hook in list(extra.pre_hooks.values()):
-            result = hook(tuple(tensors))
-            if result is not None:
-                result = (result,) if isinstance(result, _base.Tensor) else tuple(result)
-                if len(result) != len(tensors):
-                    raise RuntimeError(f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected {len(tensors)})")  # fmt: skip
-                tensors = list(result)
-    if extra.retained:
-        for slot, reference in extra.retained.items():
-            owner = reference()
-            if owner is not None and tensors[slot] is not None:
-                _retain(owner, tensors[slot])
-    values = tuple(_as_given(t, graph) for t in tensors)
-    return values if many else values[0]
-
-
 def _without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
     """Run a node to which no gradient came: hooks see None, and so does a custom Function (or zeros)."""
     g: Any = None if node.num_outputs == 1 else (None,) * node.num_outputs
@@ -408,28 +386,73 @@ def _without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
     return g, (None,) * len(node._edges)
 
 
+def _tensor_hooks(extra: Any, g: Any, graph: bool) -> Any:
+    """Run the hooks of the tensors that are a node's outputs, then fill `.grad` of those that retain it."""
+    if not extra.tensor_hooks and not extra.retained:
+        return g
+    many = type(g) in (tuple, list)
+    tensors = [_as_tensor(part, graph) for part in (g if many else (g,))]
+    for slot, hooks in (extra.tensor_hooks or {}).items():
+        tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
+    for slot, reference in (extra.retained or {}).items():
+        owner = reference()
+        if owner is not None and tensors[slot] is not None:
+            _retain(owner, tensors[slot])
+    values = tuple(_as_given(t, graph) for t in tensors)
+    return values if many else values[0]
+
+
+def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
+    """Run tensor hooks, then the node's pre-hooks. A hook sees None where no gradient has arrived."""
+    g = _tensor_hooks(extra, g, graph)
+    if extra.pre_hooks:
+        many = type(g) is tuple
+        tensors = tuple(_as_tensor(part, graph) for part in (g if many else (g,)))
+        for hook in list(extra.pre_hooks.values()):
+            tensors = _replaced(hook, hook(tensors), tensors)
+        values = tuple(_as_given(t, graph) for t in tensors)
+        g = values if many else values[0]
+    return g
+
+
+def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what a node's hook made of gradients, after torch's checks."""
+    if result is None:
+        return tensors
+    result = (result,) if isinstance(result, _base.Tensor) else tuple(result)
+    if len(result) != len(tensors):
+        raise RuntimeError(
+            f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected "
+            f"{len(tensors)})"
+        )
+    for before, after in zip(tensors, result, strict=True):
+        if after is not None:
+            _check_hook_result(hook, before, after)
+    return result
+
+
 def _retain(owner: Any, grad: Any) -> None:
     extra = owner._need_extra()
-    extra.grad = wrap(_copied(grad._array), grad._edge, None) if extra.grad is None else extra.grad + grad
+    if extra.grad is not None:
+        extra.grad = extra.grad + grad
+        return
+    extra.grad = grad.clone()
+    extra.grad._array = _copied(extra.grad._array)
 
 
 def _after(node: Any, extra: Any, grads: Any, g: Any, graph: bool) -> Any:
     """Run a node's hooks on what it computed."""
     outputs = tuple(_as_tensor(part, graph) for part in (g if type(g) is tuple else (g,)))
-    tensors = tuple(_as_tensor(part, graph) for part in grads)
+    tensors = tuple(_as_tensor(part, graph) for part in node.shown_of(grads))
     for hook in list(extra.hooks.values()):
-        result = hook(tensors, outputs)
-        if result is not None:
-            result = (result,) if isinstance(result, _base.Tensor) else tuple(result)
-            if len(result) != len(tensors):
-                raise RuntimeError(f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected {len(tensors)})")  # fmt: skip
-            for before, after in zip(tensors, result, strict=True):
-                if before is None and after is not None:
-                    raise RuntimeError(f"can't replace a None gradient with a non-None value in hook {_name(hook)}")
-                if before is not None and after is not None:
-                    _check_hook_result(hook, before, after)
-            tensors = result
-    return [_as_given(t, graph) for t in tensors]
+        tensors = _replaced(hook, hook(tensors, outputs), tensors)
+    given = [_as_given(t, graph) for t in tensors]
+    if node.visible is None:
+        return given
+    full = list(grads)
+    for at, value in zip(node.visible, given, strict=True):
+        full[at] = value
+    return full
 
 
 # ---- leaves ----
@@ -455,6 +478,7 @@ ONE_HOLDER = _one_holder()
 def accumulate_raw(leaf: Any, g: Any) -> None:
     """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if nobody else sees it."""
     if leaf._edge is not LEAF:
+        check_leaf(leaf)
         return
     extra = leaf._extra
     if extra is None:
@@ -479,6 +503,7 @@ def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> Non
                 capture.found[(id(leaf), 0)] = _as_tensor(g, graph)
             return
     if leaf._edge is not LEAF:
+        check_leaf(leaf)
         return
     if extra is not None and extra.accumulator_pre_hooks:
         for hook in list(extra.accumulator_pre_hooks.values()):
@@ -497,28 +522,43 @@ def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> Non
             hook((), (_as_tensor(g, graph),))
 
 
+def check_leaf(leaf: Any) -> None:
+    """Raise torch's error for a tensor that was a leaf when it was used, and has a node now."""
+    if leaf.requires_grad and not leaf.is_leaf:
+        raise RuntimeError("leaf variable has been moved into the graph interior")
+
+
 _accumulate_lock = threading.Lock()
 
 
-def accumulate_grad(leaf: Any, g: Any, graph: bool) -> None:
+def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
     """Add a gradient to a leaf's `.grad`, which never shares memory with anything else."""
     with _accumulate_lock:
         extra = leaf._need_extra()
         held = extra.grad
         if held is None:
-            if graph:
-                extra.grad = g if g._edge is not None else wrap(_copied(g._array))
-            else:
-                extra.grad = wrap(_copied(g))
-        elif graph or held._edge is not None or isinstance(g, LevelArray):
-            extra.grad = held + _as_tensor(g, graph)
+            extra.grad = _first_gradient(g if tensors else wrap(g))
+        elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
+            extra.grad = held + _as_tensor(g, tensors)
         else:
+            check_inplace(held)
             array = _base.materialise(held)
-            if type(array) is np.ndarray and array.dtype == g.dtype:
-                np.add(array, g, out=array)
-            else:
-                array[...] += g
-            _base.storage_of(held).version += 1
+            np.add(array, g._array if tensors else g, out=array, casting="unsafe")
+            wrote(held, 3)
+
+
+def _first_gradient(g: Any) -> Any:
+    """Copy a gradient for `.grad`, by torch's steps: new memory, then `copy_`."""
+    grad = wrap(_copied(g._array))
+    storage = _base.storage_of(grad)
+    storage.version = 1
+    storage.inference = current_mode().inference
+    if g._edge is not None and current_mode().grad:
+        from .._ops.shape import overwrite
+        from ..tensor._record import record
+
+        grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards", 2)._edge
+    return grad
 
 
 def _copied(array: Any) -> Any:
@@ -531,7 +571,12 @@ def _copied(array: Any) -> Any:
 
 
 # ---- anomaly mode, single nodes, callbacks ----
-def _watched(node: Any, g: Any, graph: bool) -> Any:
+def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any]) -> Any:
+    """Run a node under anomaly detection, or where gradients keep levels."""
+    if node.primitive is enter_dual and node.level in keep_levels and getattr(node, "shown", None) is MADE_BY_USER:
+        return g, None  # the root is a dual itself: its gradient is that of the primal, tangents and all
+    if not current_mode().anomaly:
+        return node.pull_back(g, graph)
     from .anomaly_mode import run_watched
 
     return run_watched(node, g, graph)
@@ -561,8 +606,18 @@ def current_task() -> Task:
 
 def will_reach(edge: Any) -> bool:
     """Tell whether the running backward passes a node or leaf."""
-    task, node = current_task(), edge.node if type(edge) is Slot else edge
-    return node in task.counts if task.reached is None else id(node) in task.reached
+    task = current_task()
+    node, root = (one.node if type(one) is Slot else one for one in (edge, task.root))
+    if node not in task.counts or node is root:
+        return False
+    if task.capture is None:
+        return True
+    if id(node) in task.capture.wanted and not isinstance(node, Node) and not task.capture.accumulate:
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+            "currently not supported."
+        )
+    return id(node) in task.needed or id(node) in task.capture.wanted
 
 
 def queue_callback(callback: Any) -> None:
@@ -570,6 +625,9 @@ def queue_callback(callback: Any) -> None:
     if _state.task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     _state.task.callbacks.append(callback)
+
+
+_base.Tensor._execution_engine = SimpleNamespace(queue_callback=queue_callback)  # torch.autograd.Variable's
 
 
 __all__ = ["queue_callback", "run_backward"]

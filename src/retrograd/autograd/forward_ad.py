@@ -9,9 +9,11 @@ from .. import _errors
 from .._core.arrays import levels_of
 from .._core.levels import DUAL, Level, Transform
 from .._core.primitive import vocabulary
+from .._graph.node import Node
 from .._modes import change_mode, current_mode
 
 _state = threading.local()
+MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -95,6 +97,8 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     _base.materialise(tensor), _base.materialise(tangent)
     result = vocabulary.enter_dual(tensor, tangent, level=level)
     result._storage = storage_of(tensor)
+    if isinstance(result._edge, Node):
+        result._edge.shown = MADE_BY_USER  # type: ignore[attr-defined]
     return result
 
 
@@ -105,8 +109,11 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None)
     if now not in levels_of(tensor._array):
         return UnpackedDualTensor(tensor, None)
-    primal = vocabulary.dual_plain(tensor, level=now)
-    return UnpackedDualTensor(primal, vocabulary.dual_eps(tensor, level=now))
+    primal, tangent = vocabulary.dual_plain(tensor, level=now), vocabulary.dual_eps(tensor, level=now)
+    node = tensor._edge
+    if getattr(node, "shown", None) is MADE_BY_USER and node.level is now and node._edges[1] is None:
+        tangent._edge = None  # as it was given to make_dual
+    return UnpackedDualTensor(primal, tangent)
 
 
 __all__ = [

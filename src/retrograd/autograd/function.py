@@ -9,6 +9,7 @@ mode. The node of the graph is `ctx` itself.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, NamedTuple
 
 from .. import _errors
@@ -51,7 +52,8 @@ class _Saved:
         self.edge: Any = slot if slot is not None else None if tensor._edge is LEAF else tensor._edge
         hooks = current_mode().saved_hooks
         if hooks:
-            self.packed = pack_value(wrap(tensor._array, None, self.storage), *hooks[-1])
+            given = wrap(tensor._array, None, self.storage) if slot is not None else tensor  # an output: no cycle
+            self.packed = pack_value(given, *hooks[-1])
             if self.tensor is not None:
                 self.edge = tensor  # a leaf: what the hooks give back stands where it stands, see Note [Edges]
             self.array = self.tensor = None
@@ -71,6 +73,7 @@ class _Saved:
                 return wrap_leaf_alias(edge, tensor._array)
             return wrap(tensor._array, edge, tensor._storage)
         if self.storage.version != self.version:
+            edge = edge if isinstance(self.edge, int) else self.storage.edge_now(self.array, edge)
             raise _errors.overwritten(self.array, edge, self.storage, self.version, node.place())
         if self.tensor is not None and self.tensor._array is self.array:
             return self.tensor
@@ -157,7 +160,12 @@ class BackwardCFunction(Node, FunctionCtx):
                 if grads[i] is None and facts is not None:
                     grads[i] = _zeros(facts)
         cls = self._forward_cls
-        backward = cls.vjp if cls.backward is Function.backward and cls.vjp is not Function.vjp else cls.backward
+        backward = cls.vjp if cls.vjp is not Function.vjp else cls.backward
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+                "one of them."
+            )
         results = backward(self, *grads)
         results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         return self._checked(results, graph)
@@ -176,16 +184,16 @@ class BackwardCFunction(Node, FunctionCtx):
             edge = self._edges[i]
             if result is None or edge is None:
                 if result is not None and not isinstance(result, Tensor):
-                    raise TypeError(f"expected Variable or None (got {type(result).__name__})")
+                    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
                 if result is not None and not self.is_tensor_input[i]:
                     raise RuntimeError(
-                        f"function {name} returned a gradient different from None at position {i + 1}, but the "
+                        f"function {name} returned a gradient different than None at position {i + 1}, but the "
                         "corresponding forward input was not a Variable"
                     )
                 checked.append(None)
                 continue
             if not isinstance(result, Tensor):
-                raise TypeError(f"expected Variable or None (got {type(result).__name__})")
+                raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
             facts = self.meta.inputs[i]  # type: ignore[union-attr]
             shape = tuple(result._array.shape)
             if shape != facts.shape and not _expandable(facts.shape, shape):  # type: ignore[union-attr]
@@ -223,10 +231,19 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
-            "version of PyTorch."
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -264,12 +281,6 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function."""
-        if not isinstance(_declared(cls, "forward"), staticmethod):
-            raise RuntimeError(
-                "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-                "function with static forward method. (Example: "
-                "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
-            )
         if kwargs:
             import inspect
 
@@ -292,11 +303,6 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         output, node = _run_forward(cls, args, two_part, 2)
         node.forward_saved = ()
         return output
-
-
-def _declared(cls: type, name: str) -> Any:
-    """Return an attribute as its class declares it, staticmethod and all."""
-    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 def _in_transform() -> bool:
@@ -400,10 +406,11 @@ def _shares(base: Any, arg: Any) -> bool:
 
 
 def _dirty_output(out: Any, edge: Any, mode: Any) -> Any:
+    if out._edge is LEAF and mode.grad and edge is not None:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    storage_of(out).version += 1  # besides what forward itself did, as in torch
     if edge is None:
         return out
-    if out._edge is LEAF and mode.grad:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     view = None if out._extra is None else out._extra.view
     if view is not None and isinstance(edge, Node):
         rebase(out, edge)
@@ -477,8 +484,9 @@ def _apply_jvp(cls: Any, level: Any, args: tuple[Any, ...], two_part: bool) -> A
             continue
         if tuple(t._array.shape) != tuple(out._array.shape):
             raise RuntimeError(
-                f"Expected forward AD gradient to have shape {_errors.sizes(out._array.shape)} but got "
-                f"{_errors.sizes(t._array.shape)}"
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                f"not supported. Tensor is of size {_errors.sizes(out._array.shape)} while the given forward gradient "
+                f"is of size {_errors.sizes(t._array.shape)}."
             )
         results.append(vocabulary.enter_dual(out, t, level=level))
     return tuple(results) if isinstance(output, tuple) else results[0]
@@ -541,7 +549,14 @@ def _apply_vmap(cls: Any, level: Any, args: tuple[Any, ...]) -> Any:
 
     unwrapped = tuple(tree_map(unwrap, arg) for arg in args)
     in_dims = tuple(tree_map(in_dim, arg) for arg in args)
-    output, out_dims = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *unwrapped)
+    returned = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *unwrapped)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        got = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got {got} instead"
+        )
+    output, out_dims = returned
     outputs = output if isinstance(output, tuple) else (output,)
     dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
     results = tuple(
@@ -589,6 +604,10 @@ def _refuse_twice(result: Any) -> Any:
 
 class InplaceFunction(Function):
     """A Function with an `inplace` flag, kept for old code."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 NestedIOFunction = Function

@@ -154,8 +154,7 @@ class inference_mode(_ModeContext):  # noqa: N801
 
     def __enter__(self) -> Any:
         self._previous = current_mode()
-        if self.mode or self._previous.inference:
-            change_mode(**self._changes())
+        change_mode(**self._changes())
 
     def __exit__(self, *exc: object) -> None:
         change_mode(grad=self._previous.grad, inference=self._previous.inference)

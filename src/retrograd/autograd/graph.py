@@ -134,6 +134,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     state: dict[Any, list[Any]] = weakref.WeakKeyDictionary()  # type: ignore[assignment]
     lock = threading.Lock()
     count = len(tensors)
+    places = [weakref.ref(e.node if type(e) is Slot else e) for e in map(edge_of, tensors)]  # the hooks hang on them
 
     def make(i: int) -> Any:
         def hook(grad: Any) -> None:
@@ -141,7 +142,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
                 task = current_task()
                 grads = state.get(task)
                 if grads is None:
-                    grads = state[task] = [None] * count + [_expected(tensors)]  # type: ignore[index]
+                    grads = state[task] = [None] * count + [_expected(places)]  # type: ignore[index]
                 grads[i] = grad
                 grads[-1] -= 1
                 ready = grads[-1] == 0
@@ -153,10 +154,10 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
 
 
-def _expected(tensors: Sequence[Any]) -> int:
+def _expected(places: list[Any]) -> int:
     from .engine import will_reach
 
-    return sum(will_reach(edge_of(t)) for t in tensors)
+    return sum(will_reach(node) for one in places if (node := one()) is not None)
 
 
 def _register_any(tensors: Sequence[Any], fn: Any) -> Any:

@@ -8,5 +8,8 @@ from ._table import functions, install_methods
 
 _core.install_tensor(Tensor, lambda primitive, args, params: record_call(primitive, args, params, None, 3))
 install_methods()
+for _name in """sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill
+argmax argmin any all matmul flip triangle""".split():
+    _core.primitives[_name].dense = True
 
 __all__ = ["AccumulateGrad", "Parameter", "Tensor", "functions"]

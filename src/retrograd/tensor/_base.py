@@ -50,7 +50,7 @@ class Storage:
         """Return the edge that the tensor of a saved array has now; `edge` is the one it had."""
         for one in (self.owner, *(self.views or ())):
             tensor = None if one is None else one()
-            if tensor is not None and tensor._array is array:
+            if tensor is not None and (tensor._array is array or (isinstance(array, np.generic) and one is self.owner)):
                 return _edge_slot.__get__(tensor)
         return edge
 

@@ -20,6 +20,7 @@ from ._base import LEAF, wrap
 from ._casting import device_of
 from ._record import mark_inference
 from ._shaping import sizes_from
+from ._views import write_array
 
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
@@ -166,7 +167,8 @@ def _like_maker(name: str, fill: Any) -> Any:
             from ._views import own_memory
 
             return finish(own_memory(out), None, requires_grad)
-        out = np.full(array.shape, fill, numpy_dtype)
+        # torch keeps the order of the strides
+        out = np.full_like(array, fill, dtype=numpy_dtype, order="K", subok=False)
         return finish(out, device_of(input) if device is None else device, requires_grad)
 
     create.__name__ = create.__qualname__ = name
@@ -181,9 +183,9 @@ empty_like = _like_maker("empty_like", 0)
 
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:  # noqa: A002
     """Make a tensor like another, filled with one value."""
-    result = zeros_like(input, dtype=dtype, device=device)
-    result.fill_(fill_value)
-    return result.requires_grad_(requires_grad) if requires_grad else result
+    result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
+    write_array(result, np.asarray(fill_value).astype(result._array.dtype)[()])
+    return result
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._ops import index as ops
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
+from ._layout import refuse_overlap, repeats
 from ._record import record
 from ._shaping import alias, basic_view, unsqueeze
 
@@ -53,7 +55,7 @@ def _dims_used(part: Any) -> int:
     return 1
 
 
-def _take_apart(tensor: Any, index: Any, depth: int) -> _Parts:
+def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _Parts:
     """Apply ints, slices, None and Ellipsis as views, as torch does, and collect the index arrays that remain."""
     parts = _normalise(index)
     if sum(part is Ellipsis for part in parts) > 1:
@@ -67,7 +69,7 @@ def _take_apart(tensor: Any, index: Any, depth: int) -> _Parts:
     arrays: list[Any] = []
     layout: list[Any] = []
     given: list[Any] = []
-    whole = isinstance(index, slice)  # x[:] is a view, in x[:, 0] the full slice is nothing
+    whole = reading and isinstance(index, slice)  # x[:] is a view, in x[:, 0] the full slice is nothing
 
     for place, part in enumerate(parts):
         if (isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))) or _zero_dim_integer(part):
@@ -91,7 +93,7 @@ def _take_apart(tensor: Any, index: Any, depth: int) -> _Parts:
             part = wrap(found[0])
         elif _is_advanced(part):
             part = _as_index(part)
-            found = _index_arrays(part, result, dim)
+            found = _index_arrays(part, result, dim, len(arrays))
         else:
             raise TypeError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
@@ -108,6 +110,8 @@ def _refuse_dims(index: Any, ndim: int) -> None:
     if ndim == 0 and isinstance(index, slice):
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if ndim == 0 and not isinstance(index, tuple):
+        if isinstance(index, int) and index != 0:
+            raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
@@ -159,8 +163,11 @@ def _as_index(part: Any) -> Any:
     return wrap(array.astype(np.int64) if array.dtype.kind == "f" and array.size == 0 else array)
 
 
-def _index_arrays(part: Any, target: Any, dim: int) -> list[Any]:
-    """Turn an index tensor into integer arrays: a mask gives one for each dimension it covers."""
+def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
+    """Turn an index tensor into integer arrays: a mask gives one for each dimension it covers.
+
+    Messages count the indexed dimensions alone: `place` is the number of arrays before.
+    """
     array = part._array
     if array.dtype.kind == "b" or array.dtype == np.uint8:
         if isinstance(array, LevelArray):
@@ -183,7 +190,7 @@ def _index_arrays(part: Any, target: Any, dim: int) -> list[Any]:
         array = np.asarray(array)
         if array.size and (array.min() < -size or array.max() >= size):
             bad = int(array[(array < -size) | (array >= size)].flat[0])
-            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+            raise IndexError(f"index {bad} is out of bounds for dimension {place} with size {size}")
     return [array]
 
 
@@ -225,34 +232,33 @@ def _check_broadcast(arrays: list[Any]) -> None:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
-    parts = _take_apart(self, index, 2)
+    parts = _take_apart(self, index, 2, reading=False)
+    target = parts.view
     if not isinstance(value, _base.Tensor):
         from ._creation import tensor as make
 
-        value = make(value) if isinstance(value, (list, np.ndarray)) else value
+        if isinstance(value, (list, np.ndarray)):
+            value = make(value)
+        else:
+            value = wrap(np.asarray(value).astype(target._array.dtype))
     if parts.arrays:
-        if not isinstance(value, _base.Tensor):
-            value = wrap(np.asarray(value).astype(self._array.dtype))
-        elif value._array.dtype != parts.view._array.dtype:
-            if value._array.ndim == 0:
-                value = value.to(_base.dtype_of(parts.view))
-            else:
-                raise RuntimeError(
-                    "Index put requires the source and destination dtypes match, got "
-                    f"{_scalar(parts.view)} for the destination and {_scalar(value)} for the source."
-                )
-        put_in_place(parts.view, parts.arrays, _trimmed(parts.layout), value, False, 3, parts.given)
+        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value, target), False, 3, parts.given)
         return
-    target = parts.view if parts.view is not self else alias(self)
-    if not isinstance(value, _base.Tensor):
-        target.fill_(value)
-        return
-    # torch drops leading dimensions of size one of the value
-    while value._array.ndim > target._array.ndim and value._array.shape[0] == 1:
-        value = value.squeeze(0)
-    from ._inplace import copy_into
+    from ._inplace import copy_into, fill_with
 
-    copy_into(target, value, 2)
+    if not value._array.ndim and target._array.ndim:
+        fill_with(target, value, 3)
+    else:
+        copy_into(target, value if value.shape == target.shape else _stripped(value, target), 2)
+
+
+def _stripped(value: Any, target: Any) -> Any:
+    """Drop the leading dimensions of size one of a value, as torch does, by a view."""
+    shape = tuple(value._array.shape)
+    kept = shape
+    while kept and kept[0] == 1:
+        kept = kept[1:]
+    return value if kept == shape else value.view(kept)
 
 
 def _scalar(tensor: Any) -> str:
@@ -266,6 +272,24 @@ def put_in_place(
     from ._views import adopt, check_inplace
 
     check_inplace(tensor, (value,))
+    if repeats(tensor._array):
+        warnings.warn(
+            "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+            "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor",
+            stacklevel=depth,
+        )
+    masks = [one for one in given if one is not None]
+    only_mask = len(masks) == 1 and masks[0]._array.dtype.kind == "b" and value._array.size == 1 and not accumulate
+    if not only_mask:  # else torch fills
+        if value._array.dtype != tensor._array.dtype:
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{_scalar(tensor)} for the destination and {_scalar(value)} for the source."
+            )
+        for source in (value, *masks):
+            refuse_overlap(tensor._array, source._array, same=True)
+    elif value._array.dtype != tensor._array.dtype:
+        value = value.to(_base.dtype_of(tensor))
     result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1, given)
     return adopt(tensor, result, depth)
 
@@ -305,7 +329,7 @@ def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...],
     given = [part if part is None else _as_index(part) for part in indices]
     dim = 0
     for part in given:
-        found = [] if part is None else _index_arrays(part, tensor, dim)
+        found = [] if part is None else _index_arrays(part, tensor, dim, len(arrays))
         arrays += found
         layout += [ARRAY] * len(found) or [slice(None)]
         dim += len(found) or 1
@@ -444,8 +468,6 @@ def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:  #
         filled: Any = value if value._array.dtype == dtype else value.to(_base.dtype_of(input))
         name = "MaskedFillBackward1"
     else:
-        if dtype.kind in "iub" and isinstance(value, float) and value != int(value):
-            raise RuntimeError(f"value cannot be converted to type {_c_dtype(input)} without overflow")
         filled = np.asarray(value).astype(dtype)[()]
         name = "MaskedFillBackward0"
     return record(ops.masked_fill, (input, mask, filled), {}, name, depth + 1)

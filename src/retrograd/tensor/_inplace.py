@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import _errors
+from .._graph.node import Node, node_class
 from .._modes import current_mode
 from .._ops import shape as s
 from . import _base
 from ._base import LEAF, storage_of, wrap
 from ._record import plain_scalar, record
+from ._layout import refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import adopt, check_inplace, finish_write, sync_views, write_array, wrote
+from ._views import NOWHERE, adopt, check_inplace, finish_write, rebase, sync_views, write_array, wrote
 
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -22,7 +25,11 @@ def inplace(name: str, function: Any) -> Any:
     """Make the in-place variant of a function: compute, write, rebase."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inplace(self, tuple(a for a in args if isinstance(a, _base.Tensor)))
+        others = tuple(a for a in args if isinstance(a, _base.Tensor))
+        check_inplace(self, others)
+        refuse_repeats(self._array)
+        for other in others:
+            refuse_overlap(self._array, other._array)
         return adopt(self, function(self, *args, **kwargs), 3)
 
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -47,6 +54,8 @@ def arithmetic(name: str, function: Any) -> Any:
             and array.itemsize > 2
         ):
             check_inplace(self)
+            refuse_repeats(array)
+            refuse_overlap(array, value)
             if alpha != 1:
                 value = value * alpha
             try:
@@ -57,6 +66,8 @@ def arithmetic(name: str, function: Any) -> Any:
             return self
         others = (other,) if isinstance(other, _base.Tensor) else ()
         check_inplace(self, others)
+        refuse_repeats(array)
+        refuse_overlap(array, value)
         if alpha != 1:
             kwargs["alpha"] = alpha
         result = function(self, other, **kwargs)
@@ -89,6 +100,8 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
     if not isinstance(src, _base.Tensor):
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
+    refuse_repeats(target._array)
+    refuse_overlap(target._array, src._array)
     shape = tuple(target._array.shape)
     if tuple(src._array.shape) != shape:
         try:
@@ -110,7 +123,7 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
     value = src._array
     if value.dtype != target._array.dtype:
         value = s.astype(value, dtype=target._array.dtype)
-    tracked = mode.grad and (target._edge is not None or src._edge is not None)
+    tracked = mode.grad and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
     node = None
     if tracked:
         old = wrap(target._array, target._edge, target._storage)
@@ -127,23 +140,27 @@ def _keep_edge(target: Any, old: Any) -> Any:
 
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
-    others = (value,) if isinstance(value, _base.Tensor) else ()
-    check_inplace(self, others)
     if isinstance(value, _base.Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                "fill_ only supports 0-dimension value tensor but got tensor with "
-                f"{value._array.ndim} dimensions."
-            )
-        mode = current_mode()
-        node = None
-        if mode.grad and (self._edge is not None or value._edge is not None):
-            node = record(s.overwrite, (self, value), {}, "FillBackward3", 2)._edge
-        array = value._array
-        write_array(self, array if array.dtype == self._array.dtype else s.astype(array, dtype=self._array.dtype))
-        finish_write(self, node, 2)
-        return self
+        return fill_with(self, value, 3)
+    check_inplace(self)
     return _constant(self, plain_scalar(value), "FillBackward2", 3)
+
+
+def fill_with(target: Any, value: Any, depth: int) -> Any:
+    """Fill with the value of a 0-d tensor; `depth` is the user's frame, counted from here."""
+    check_inplace(target, (value,))
+    if value._array.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
+    node = None
+    floating = target._array.dtype.kind in "fcV"
+    if current_mode().grad and floating and (target._edge is not None or value._edge is not None):
+        node = record(s.overwrite, (target, value), {}, "FillBackward3", depth)._edge
+    array = value._array
+    write_array(target, array if array.dtype == target._array.dtype else s.astype(array, dtype=target._array.dtype))
+    finish_write(target, node, depth)
+    return target
 
 
 def zero_(self: Any) -> Any:
@@ -168,6 +185,12 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     from ._indexing import masked_fill_record
 
     check_inplace(self, (value,) if isinstance(value, _base.Tensor) else ())
+    if repeats(self._array):
+        warnings.warn(
+            "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+            "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
+            stacklevel=2,
+        )
     return adopt(self, masked_fill_record(self, mask, value, 3), 3)
 
 
@@ -189,22 +212,37 @@ def detach_(self: Any) -> Any:
     return self
 
 
+# torch's node names of in-place views, which differ from those of the views
+_IN_PLACE_NAMES = {
+    "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1",
+    "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5",
+    "UnsqueezeBackward0": "UnsqueezeBackward1",
+}
+
+
 def reshaping(name: str, function: Any) -> Any:
     """Make an in-place view method such as `t_`: the tensor itself changes shape."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_inplace(self)
-        old = wrap(self._array, self._edge, self._storage)
-        if self._edge is LEAF:
-            old._edge = None
-        result = function(old, *args, **kwargs)
+        before = self._array
+        seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
+        result = function(seen, *args, **kwargs)
+        node = result._edge
         self._array = result._array
-        if current_mode().grad and self._edge is not None and self._edge is not LEAF:
-            self._edge = result._edge
         view = None if self._extra is None else self._extra.view
         if view is not None:
             view.steps = (*view.steps, *result._extra.view.steps)
-        wrote(self, 3)
+        if isinstance(node, Node) and node is not NOWHERE:
+            renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
+            node.__class__ = renamed
+            storage_of(self).written(2)
+            rebase(self, node)
+        else:
+            wrote(self, 3)
         return self
 
     method.__name__ = method.__qualname__ = f"{name}_"

@@ -12,9 +12,103 @@ from .._core.arrays import LevelArray, raw_leaf
 def strides(array: Any) -> tuple[int, ...]:
     """Return torch's strides of an array; one of a transform looks dense."""
     raw = raw_leaf(array)
-    if isinstance(array, LevelArray) or isinstance(raw, np.generic):
-        return dense_strides(array.shape)
+    if isinstance(array, LevelArray) or isinstance(raw, np.generic) or not raw.size:
+        return dense_strides(array.shape)  # NumPy has no strides for empty arrays
     return tuple(n // raw.itemsize for n in raw.strides)
+
+
+def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
+    """Return torch's strides and storage offset of a tensor."""
+    array = tensor._array
+    if not isinstance(array, np.ndarray):
+        return strides(array), 0
+    if array.size:
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        return strides(array), distance // array.itemsize
+    view = None if tensor._extra is None else tensor._extra.view
+    if view is None:
+        return dense_strides(array.shape), 0
+    # NumPy forgets where an empty array would be: follow the steps of the view.
+    found, offset = geometry(view.base)
+    shape = tuple(view.base._array.shape)
+    for primitive, params in view.steps:
+        shape, found, offset = _STEPS[primitive.name](shape, found, offset, **params)
+    return found, offset
+
+
+def _step_reshape(old: Any, steps: Any, offset: int, *, shape: Any) -> Any:
+    return shape, (steps if shape == old else dense_strides(shape)), offset
+
+
+def _step_permute(shape: Any, steps: Any, offset: int, *, axes: Any) -> Any:
+    return tuple(shape[a] for a in axes), tuple(steps[a] for a in axes), offset
+
+
+def _step_expand(old: Any, steps: Any, offset: int, *, shape: Any) -> Any:
+    return shape, expanded_strides(old, steps, shape), offset
+
+
+def expanded_strides(old: Any, steps: Any, shape: Any) -> tuple[int, ...]:
+    """Return the strides of an expanded tensor: 0 where the size changes."""
+    if not old:
+        return (0,) * len(shape)
+    lead = len(shape) - len(old)
+    found = [0] * len(shape)
+    sizes = [1] * lead + list(old)
+    for k in range(len(shape) - 1, -1, -1):
+        step = steps[k - lead] if k >= lead else sizes[k + 1] * found[k + 1]
+        found[k] = step if sizes[k] == shape[k] else 0
+        sizes[k] = shape[k]
+    return tuple(found)
+
+
+def _step_unsqueeze(shape: Any, steps: Any, offset: int, *, axis: int) -> Any:
+    step = shape[axis] * steps[axis] if axis < len(shape) else 1
+    return (*shape[:axis], 1, *shape[axis:]), (*steps[:axis], step, *steps[axis:]), offset
+
+
+def _step_squeeze(shape: Any, steps: Any, offset: int, *, axis: Any) -> Any:
+    kept = [k for k in range(len(shape)) if k not in axis]
+    return tuple(shape[k] for k in kept), tuple(steps[k] for k in kept), offset
+
+
+def _step_index(shape: Any, steps: Any, offset: int, *, index: Any) -> Any:
+    new_shape, new_steps = [], []
+    for k, (size, step) in enumerate(zip(shape, steps, strict=True)):
+        part = index[k] if k < len(index) else slice(None)
+        if isinstance(part, int):
+            offset += part * step
+            continue
+        start, stop, by = part.indices(size)
+        offset += start * step
+        new_shape.append(max(0, -(-(stop - start) // by)))
+        new_steps.append(step * by)
+    return tuple(new_shape), tuple(new_steps), offset
+
+
+def _step_diagonal(shape: Any, steps: Any, start: int, *, offset: int, axis1: int, axis2: int) -> Any:
+    rows, columns = shape[axis1] + min(offset, 0), shape[axis2] - max(offset, 0)
+    size = max(min(rows, columns), 0)
+    if size:
+        start += offset * steps[axis2] if offset >= 0 else -offset * steps[axis1]
+    kept = [k for k in range(len(shape)) if k not in (axis1, axis2)]
+    shape = (*(shape[k] for k in kept), size)
+    return shape, (*(steps[k] for k in kept), steps[axis1] + steps[axis2]), start
+
+
+_STEPS: dict[str, Any] = {
+    "alias": lambda shape, steps, offset: (shape, steps, offset),
+    "reshape": _step_reshape,
+    "permute_dims": _step_permute,
+    "broadcast_to": _step_expand,
+    "expand_dims": _step_unsqueeze,
+    "squeeze": _step_squeeze,
+    "getitem": _step_index,
+    "diagonal": _step_diagonal,
+}
 
 
 def dense_strides(shape: Any) -> tuple[int, ...]:
@@ -24,3 +118,60 @@ def dense_strides(shape: Any) -> tuple[int, ...]:
         found.append(step)
         step *= max(n, 1)
     return tuple(reversed(found))
+
+
+# ---- overlaps, as torch finds them ----
+OVERLAPPING = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation."
+)
+REPEATED = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+    "clone() the tensor before performing the operation."
+)
+
+
+def is_dense(array: Any) -> bool:
+    """Tell whether the elements of an array fill its memory without gaps and repetitions, in any order."""
+    if array.flags.forc:
+        return True
+    expected = array.itemsize
+    for step, size in sorted((s, n) for n, s in zip(array.shape, array.strides, strict=True) if n != 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def repeats(array: Any) -> bool:
+    """Tell whether an array shows one element at several places: an expanded tensor."""
+    return isinstance(array, np.ndarray) and array.size > 0 and any(
+        step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+    )
+
+
+def refuse_repeats(array: Any) -> None:
+    """Raise torch's error for a write into an expanded tensor."""
+    if repeats(array):
+        raise RuntimeError(REPEATED)
+
+
+def refuse_overlap(target: Any, source: Any, same: bool = False) -> None:
+    """Raise torch's error if a source shares memory with the target other than element by element.
+
+    `same` refuses element by element too. Arrays with gaps are let through: torch does not look closer.
+    """
+    if not (isinstance(target, np.ndarray) and isinstance(source, np.ndarray)) or not target.size or not source.size:
+        return
+    if target is source:
+        if same:
+            raise RuntimeError(OVERLAPPING)
+        return
+    if (target.base is None and source.base is None) or not is_dense(target) or not is_dense(source):
+        return
+    first, second = (a.__array_interface__["data"][0] for a in (target, source))
+    if first == second and target.nbytes == source.nbytes:
+        if same or strides(target) != strides(source):
+            raise RuntimeError(OVERLAPPING)
+    elif first < second + source.nbytes and second < first + target.nbytes:
+        raise RuntimeError(OVERLAPPING)

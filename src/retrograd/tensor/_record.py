@@ -53,6 +53,8 @@ def record(
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
     out = primitive.bind(arrays, params)
+    if primitive.dense:
+        out = laid_out(out)
     if mode.grad and primitive.differentiable:
         edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
         for edge in edges:
@@ -62,6 +64,13 @@ def record(
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
+
+
+def laid_out(out: Any) -> Any:
+    """Give results dense memory."""
+    if type(out) is tuple:
+        return tuple(laid_out(part) for part in out)
+    return np.ascontiguousarray(out) if type(out) is NDARRAY and not out.flags.c_contiguous else out
 
 
 def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
@@ -77,6 +86,10 @@ def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) 
         results.append(wrap(part, Slot(node, i) if differentiable else None, None))  # type: ignore[arg-type]
         if mode.inference:
             mark_inference(results[-1])
+    if node is not None and "out" in node.array_names and not mode.saved_hooks:
+        # indices are saved: a write into them must be noticed
+        guard = node.guard = node.guard or Guard()
+        guard.versions["out"] = [(None, 0) if one._edge is not None else (storage_of(one), 0) for one in results]
     return tuple(results)
 
 
@@ -145,7 +158,7 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
         if attribute == "out":
             if mode.saved_hooks and value is not None:
                 guard = guard or Guard()
-                guard.packed["out"] = _pack_output(value, mode)
+                guard.packed["out"] = _pack_output(value, node, mode)
             continue
         at = cls.input_of[attribute]
         sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
@@ -187,13 +200,13 @@ def pack(tensor: Any, mode: Mode) -> Any:
     if mode.saved_hooks_disabled is not None:
         raise RuntimeError(mode.saved_hooks_disabled)
     pack_hook, unpack_hook = mode.saved_hooks[-1]
-    return pack_value(wrap(tensor._array, None, tensor._storage), pack_hook, unpack_hook)
+    return pack_value(tensor, pack_hook, unpack_hook)
 
 
-def _pack_output(value: Any, mode: Mode) -> Any:
+def _pack_output(value: Any, node: Any, mode: Mode) -> Any:
     if isinstance(value, tuple):
         return tuple(v if v is None else pack(wrap(v), mode) for v in value)
-    return pack(wrap(value), mode)
+    return pack(wrap(value, node), mode)
 
 
 def make_meta(

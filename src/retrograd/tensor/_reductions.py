@@ -79,19 +79,18 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": dim})
 
 
-def _not_empty(tensor: Any, axes: tuple[int, ...], name: str) -> None:
-    for axis in axes:
-        if tensor._array.shape[axis] == 0:
-            raise IndexError(
-                f"{name}(): Expected reduction dim {axis} to have non-zero size."
-            )
+def _not_empty(tensor: Any, dims: Any, name: str) -> None:
+    """Refuse to reduce over nothing; `dims` are as the caller gave them."""
+    for dim in dims:
+        if tensor._array.ndim and tensor._array.shape[dim] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
 @overridable
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the largest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
-    _not_empty(input, axes, "amax")
+    _not_empty(input, _given(dim) or axes, "amax")
     return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
 
 
@@ -99,7 +98,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the smallest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
-    _not_empty(input, axes, "amin")
+    _not_empty(input, _given(dim) or axes, "amin")
     return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
 
 
@@ -134,7 +133,7 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A
     if isinstance(dim, _base.Tensor):
         return _pointwise.maximum(input, dim) if which == "max" else _pointwise.minimum(input, dim)
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (axis,) if input._array.ndim else (), which)
+    _not_empty(input, (dim,), which)
     primitive = i.max_at if which == "max" else i.min_at
     name = "MaxBackward0" if which == "max" else "MinBackward0"
     values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4, {"dim": dim})
@@ -237,16 +236,19 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
 
 
 @overridable
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:  # noqa: A002
     """Sort along a dimension; returns values and indices."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
     params = {"axis": axis, "descending": bool(descending), "stable": True}
-    return return_sort(*record(i.sort, (input,), params, "SortBackward0", 3, {"dim": dim}))
+    name = "SortBackward0" if stable is None else "SortBackward1"
+    return return_sort(*record(i.sort, (input,), params, name, 3, {"dim": dim}))
 
 
 @overridable
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
     """Return the indices that sort along a dimension."""
+    if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
+        return sort(input, dim, descending)[1]
     axis = _errors.wrap_dim(dim, input._array.ndim)
     return record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None, 3)
 

@@ -97,7 +97,8 @@ def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
     """Give another shape, as a view where that is possible, else as a copy."""
     wanted = infer_size(sizes_from(shape), input._array.size)
     if _can_view(input._array, wanted):
-        return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0", 3)
+        name = "ViewBackward0" if input.is_contiguous() else "ReshapeAliasBackward0"
+        return view_op(input, s.reshape, {"shape": wanted}, name, 3)
     copied = record(s.copy, (input,), {}, "CloneBackward0", 3)
     copied._array = _contiguous(copied._array)
     result = record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0", 3)
@@ -256,8 +257,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: 
 
 @overridable
 def ravel(input: Any) -> Any:  # noqa: A002
-    """Flatten to one dimension."""
-    return reshape(input, -1) if input._array.ndim != 1 else input
+    """Flatten to one dimension; always a new view."""
+    return view(contiguous(input), -1)
 
 
 def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:  # noqa: A002
@@ -285,6 +286,8 @@ def select(input: Any, dim: int, index: int) -> Any:  # noqa: A002
 @overridable
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
     """View `length` positions of a dimension from `start` on."""
+    if not input._array.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = _errors.wrap_dim(dim, input._array.ndim)
     size = input._array.shape[d]
     if length < 0:

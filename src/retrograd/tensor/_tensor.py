@@ -14,7 +14,7 @@ from .._device import strided
 from .._graph.node import Slot
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
-from ._layout import strides
+from ._layout import geometry
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._views import NOWHERE
 
@@ -176,7 +176,7 @@ class Tensor(TensorBase):
     resolve_neg = resolve_conj
 
     def stride(self, dim: int | None = None) -> Any:
-        found = strides(self._array)
+        found = geometry(self)[0]
         return found if dim is None else found[dim]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -184,14 +184,7 @@ class Tensor(TensorBase):
         return True if isinstance(array, np.generic) else bool(array.flags.c_contiguous)
 
     def storage_offset(self) -> int:
-        array = self._array
-        if not isinstance(array, np.ndarray) or array.base is None:
-            return 0
-        whole = array
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
-        distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        return distance // array.itemsize
+        return geometry(self)[1]
 
     def data_ptr(self) -> int:
         return _base.materialise(self).__array_interface__["data"][0]  # type: ignore[no-any-return]

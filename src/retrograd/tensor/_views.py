@@ -134,12 +134,14 @@ class CopySlices(Node):
     """The node of a base of which a view was written: `fn` acts on the view's part of the gradient."""
 
     __slots__ = ("facts", "fn", "steps")
+    saves = True
 
     @property
     def visible(self) -> Any:  # type: ignore[override]
         return self.fn.visible
 
     def pull_back(self, g: Any, graph: bool) -> Any:
+        self.check_freed()
         shape, dtype = self.facts
         part = replay(g, self.steps)
         if not graph and isinstance(part, np.ndarray):
@@ -165,12 +167,12 @@ class CopySlices(Node):
         mask = scatter_back(np.ones(value.shape, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
-    @property
-    def saves(self) -> bool:  # type: ignore[override]
-        return self.fn.saves  # type: ignore[no-any-return]
 
     def release(self, freed: Any) -> None:
-        self.fn.release(freed)
+        """Torch lets go of the inner node, so a second backward raises whatever that node saved."""
+        if self.fn.saves:
+            self.fn.release(freed)
+        self.guard = freed
 
 
 def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[Any]) -> Any:

@@ -1,0 +1,507 @@
+"""torch.autograd.gradcheck: compare gradients with finite differences."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..tensor._base import wrap
+from ..tensor._tensor import Tensor
+from . import _gradcheck_texts as texts
+from ._gradcheck_jacobians import (
+    Directions,
+    GradcheckError,
+    analytical_jacobian,
+    analytical_products,
+    as_tuple,
+    checked_inputs,
+    close,
+    forward_column,
+    forward_jacobian,
+    is_differentiable,
+    numerical_directional,
+    numerical_jacobian,
+    sum_of,
+    tangents_of,
+)
+from .function import Function
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class _Tolerances(NamedTuple):
+    """What the checks have in common."""
+
+    eps: float
+    rtol: float
+    atol: float
+    nondet_tol: float
+    check_dtypes: bool
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Check the gradients of a function against small finite differences in double precision.
+
+    Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors and has no effect.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    tolerances = _Tolerances(eps, rtol, atol, nondet_tol, check_grad_dtypes)
+    given = as_tuple(inputs)
+    try:
+        _check_inputs(given)
+        outputs = [out for out in as_tuple(func(*given)) if out.requires_grad]
+        check = _check_fast if fast_mode else _check_slow
+        if check_backward_ad:
+            _check_backward(check, func, given, tolerances)
+        if check_forward_ad:
+            _check_forward(check, func, given, tolerances, check_undefined_grad)
+        if check_batched_forward_grad:
+            _check_batched_forward(func, given)
+        if check_backward_ad:
+            if check_batched_grad:
+                for i, out in enumerate(outputs):
+                    _check_batched(given, out, i)
+            _check_zero_seed(outputs, given)
+            if check_undefined_grad:
+                _check_undefined_backward(func, outputs, given)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Check second derivatives: gradcheck of the gradient as a function of inputs and `grad_outputs`."""
+    from . import grad
+
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
+    given = as_tuple(inputs)
+    if grad_outputs is None:
+        outputs = [out for out in as_tuple(func(*given)) if out.requires_grad]
+        seeds = tuple(_random_seed(out, gen_non_contig_grad_outputs) for out in outputs)
+    else:
+        seeds = as_tuple(grad_outputs)
+    followed = {i for i, _ in checked_inputs(given)}
+    followed_seeds = {i for i, _ in checked_inputs(seeds)}
+
+    def gradient(*args: Any) -> Any:
+        # forward mode hands in tensors that are no leaves of the graph
+        values = [_requiring(one, i in followed) for i, one in enumerate(args[: len(args) - len(seeds)])]
+        vectors = [_requiring(one, i in followed_seeds) for i, one in enumerate(args[len(args) - len(seeds) :])]
+        results = [out for out in as_tuple(func(*values)) if isinstance(out, Tensor) and out.requires_grad]
+        targets = [one for i, one in enumerate(values) if i in followed]
+        grads = grad(results, targets, vectors, create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None)
+
+    return gradcheck(
+        gradient,
+        given + seeds,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _requiring(value: Any, wanted: bool) -> Any:
+    return value.requires_grad_() if wanted and not value.requires_grad else value
+
+
+def _random_seed(output: Any, strided: bool) -> Any:
+    """Draw a gradient for an output, uniform in [-1, 1); `strided` leaves gaps in its memory."""
+    from ..tensor._creation import empty
+
+    shape = tuple(output.shape)
+    if strided and shape and output.numel() > 1:
+        shape = (*shape[:-1], 2 * shape[-1])
+    dtype = output._array.dtype if is_differentiable(output) else np.dtype(np.float64)
+    is_complex = dtype.kind == "c"
+    real = empty((*shape, 2) if is_complex else shape, dtype=_real_dtype(dtype)).uniform_(-1, 1)
+    drawn = wrap(real._array[..., 0] + 1j * real._array[..., 1]) if is_complex else real
+    if strided and drawn.shape != output.shape:
+        drawn = drawn[..., 1::2]
+    return drawn.detach().requires_grad_()
+
+
+def _real_dtype(dtype: Any) -> Any:
+    from .. import _dtypes
+
+    return _dtypes.from_numpy(np.zeros(0, dtype).real.dtype if dtype.kind == "c" else dtype)
+
+
+def _check_inputs(inputs: tuple[Any, ...]) -> None:
+    found = checked_inputs(inputs)
+    for i, tensor in found:
+        if tensor._array.dtype not in (np.float64, np.complex128):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
+            )
+        tensor.retain_grad()
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+
+
+# ---- real and imaginary parts ----
+def _check_backward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances) -> None:
+    """Check backward; complex outputs in two parts, the imaginary one first."""
+    outputs = as_tuple(func(*inputs))
+    if not any(out.is_complex() for out in outputs):
+        check(func, inputs, tolerances, False, None, ())
+        return
+    halved = [i for i, out in enumerate(o for o in outputs if o.requires_grad) if out.is_complex()]
+    for part in ("imaginary", "real"):
+        name = "imag" if part == "imaginary" else "real"
+
+        def taken(*args: Any, name: str = name) -> Any:
+            return tuple(getattr(out, name) if out.is_complex() else out for out in as_tuple(func(*args)))
+
+        check(taken, inputs, tolerances, False, part, halved)
+
+
+def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool) -> None:
+    """Check forward mode; complex inputs in two parts, the imaginary one first."""
+    halved = [i for i, one in enumerate(inputs) if isinstance(one, Tensor) and one.is_complex()]
+    if not halved:
+        check(func, inputs, tolerances, True, None, ())
+        if undefined:
+            _check_undefined_forward(func, inputs)
+        return
+    for part in ("imaginary", "real"):
+        imaginary = part == "imaginary"
+
+        def joined(*args: Any, imaginary: bool = imaginary) -> Any:
+            whole = list(args)
+            for i in halved:
+                fixed = inputs[i].detach()
+                whole[i] = fixed.real + args[i] * 1j if imaginary else args[i] + fixed.imag * 1j
+            return func(*whole)
+
+        # memory of their own: the other part, which stays, is read from the inputs
+        parts = [
+            _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad) if i in halved else one
+            for i, one in enumerate(inputs)
+        ]
+        check(joined, parts, tolerances, True, part, halved)
+        if undefined:
+            _check_undefined_forward(joined, parts)
+
+
+def _own(tensor: Any, requires_grad: bool) -> Any:
+    return tensor.clone().requires_grad_(requires_grad)
+
+
+def _compared(inputs: Sequence[Any], outputs: tuple[Any, ...], forward: bool) -> list[int]:
+    """Return the numbers of the outputs whose Jacobians are compared."""
+    if forward:
+        return [i for i, out in enumerate(outputs) if is_differentiable(out)]
+    return [i for i, out in enumerate(outputs) if out.requires_grad]
+
+
+# ---- slow mode: whole Jacobians ----
+def _check_slow(
+    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, part: str | None, halved: Iterable[int]
+) -> None:
+    outputs = as_tuple(func(*inputs))
+    chosen = _compared(inputs, outputs, forward)
+    checked = checked_inputs(inputs)
+    if not chosen or (forward and not any(out.requires_grad for out in outputs)):
+        _check_constant(func, inputs, range(len(outputs)), tolerances)
+        return
+    numerical = [numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps) for _, tensor in checked]
+    if forward:
+        found = [forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked]
+        analytical = [list(row) for row in zip(*found, strict=True)]
+    else:
+        analytical = []
+    for i, k in enumerate(chosen):
+        if not forward:
+            analytical.append(
+                analytical_jacobian(inputs, outputs[k], tolerances.nondet_tol, tolerances.check_dtypes)
+            )
+        for j, (a, n) in enumerate(zip(analytical[i], (row[i] for row in numerical), strict=True)):
+            if not close(a, n, tolerances.rtol, tolerances.atol):
+                named = part if (checked[j][0] if forward else i) in halved else None
+                raise GradcheckError(texts.mismatch(a, n, i, j, named, forward))
+
+
+def _check_constant(func: Any, inputs: Sequence[Any], chosen: Sequence[int], tolerances: _Tolerances) -> None:
+    """Check that outputs which claim to have no gradient have none."""
+    for _, tensor in checked_inputs(inputs):
+        for matrix in numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps):
+            if bool(np.any(matrix.numpy(force=True) != 0)):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+# ---- fast mode: one random direction ----
+def _check_fast(
+    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, part: str | None, halved: Iterable[int]
+) -> None:
+    outputs = as_tuple(func(*inputs))
+    chosen = _compared(inputs, outputs, forward)
+    checked = checked_inputs(inputs)
+    directions = Directions()
+    us = [directions.of_input(tensor) for _, tensor in checked]
+    vs = None if forward else [directions.of_output(outputs[k]) for k in chosen]
+    if not chosen:
+        for (_, tensor), u in zip(checked, us, strict=True):
+            slopes = numerical_directional(func, inputs, tensor, u, range(len(outputs)), tolerances.eps)
+            if any(bool(np.any(s.numpy(force=True) != 0)) for pair in slopes for s in pair if s is not None):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+        return
+    pulled = None
+    if vs is not None:
+        pulled = [
+            analytical_products(inputs, outputs[k], v, tolerances.nondet_tol, tolerances.check_dtypes)
+            for k, v in zip(chosen, vs, strict=True)
+        ]
+    for j, ((at, tensor), u) in enumerate(zip(checked, us, strict=True)):
+        slopes = numerical_directional(func, inputs, tensor, u, chosen, tolerances.eps)
+        columns = forward_column(func, inputs, at, u, tolerances.check_dtypes) if forward else []
+        for i in range(len(chosen)):
+            atol = tolerances.atol * sum_of(u)
+            if vs is None or pulled is None:
+                numerical, analytical = slopes[i][0], columns[i]
+            else:
+                numerical, analytical = _products(slopes[i], vs[i]), _along(pulled[i][j], u)
+                atol *= sum_of(vs[i])
+            if not close(analytical, numerical, tolerances.rtol, atol):
+                named = part if (at if forward else i) in halved else None
+                report = texts.mismatch(analytical, numerical, i, j, named, forward)
+                raise GradcheckError(report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i))
+
+
+def _products(slopes: tuple[Any, Any], v: Any) -> Any:
+    """Multiply slopes with a vector; the slopes of the imaginary part count as imaginary."""
+    real, imaginary = slopes
+    product = (real * v.to(real.dtype)).sum()
+    return product if imaginary is None else product + (imaginary * v.to(imaginary.dtype)).sum() * 1j
+
+
+def _along(gradient: Any, u: Any) -> Any:
+    """Multiply a gradient with a direction, real and imaginary parts each with their own."""
+    if isinstance(u, tuple):
+        return (gradient.real * u[0]).sum() + (gradient.imag * u[1]).sum() * 1j
+    return (gradient * u).sum()
+
+
+def _slow_report(
+    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, at: int, j: int, chosen: list[int], i: int
+) -> str:
+    numerical = numerical_jacobian(func, inputs, inputs[at], chosen, tolerances.eps)[i]
+    if forward:
+        analytical = forward_jacobian(func, inputs, at, len(chosen), False)[i]
+    else:
+        analytical = analytical_jacobian(inputs, as_tuple(func(*inputs))[chosen[i]], float("inf"), False)[j]
+    difference = (analytical - numerical).abs().max()
+    passed = close(analytical, numerical, tolerances.rtol, tolerances.atol)
+    return texts.slow_report(analytical, numerical, difference, passed)
+
+
+# ---- batches ----
+def _check_batched(inputs: tuple[Any, ...], output: Any, number: int) -> None:
+    """Check that gradients of a batch of vectors are those of its members."""
+    from . import grad
+
+    tensors = [t for _, t in checked_inputs(inputs)]
+
+    def pull(v: Any) -> tuple[Any, ...]:
+        grads = grad(output, tensors, v, retain_graph=True, allow_unused=True)
+        return tuple(_or_zeros(g, t) for g, t in zip(grads, tensors, strict=True))
+
+    _compare_batched(pull, output, lambda j: (number, j), False)
+
+
+def _check_batched_forward(func: Any, inputs: tuple[Any, ...]) -> None:
+    """Check that tangents of a batch of directions are those of its members."""
+    for j, (at, tensor) in enumerate(checked_inputs(inputs)):
+
+        def push(tangent: Any, at: int = at) -> tuple[Any, ...]:
+            found = tangents_of(func, inputs, {at: tangent})
+            return tuple(_or_zeros(t, value) for value, t in found)
+
+        _compare_batched(push, tensor, lambda _, j=j: (j, j), True)  # type: ignore[misc]
+
+
+def _or_zeros(value: Any, like: Any) -> Any:
+    from ..tensor._creation import zeros_like
+
+    return zeros_like(like.detach()) if value is None else value
+
+
+def _compare_batched(one: Any, like: Any, numbers: Any, forward: bool) -> None:
+    from ..func import vmap
+    from ..tensor._sampling import randn_like
+    from ..tensor._shaping import stack
+
+    samples = [randn_like(like.detach()) for _ in range(2)]
+    expected = [stack(list(parts), 0) for parts in zip(*[one(v) for v in samples], strict=True)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        try:
+            found = vmap(one)(stack(samples, 0))
+        except RuntimeError as error:
+            why = texts.FAILED_BATCHED_FORWARD if forward else texts.FAILED_BATCHED
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{why}") from error
+    for j, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+        if not close(got, wanted, 1e-5, 1e-8):
+            raise GradcheckError(texts.batched_mismatch(*numbers(j), got, wanted, forward))
+
+
+# ---- zero and missing gradients ----
+def _check_zero_seed(outputs: list[Any], inputs: tuple[Any, ...]) -> None:
+    """Check that backward is linear in what it is given: zeros give zeros, of the inputs' kind."""
+    from ..tensor._creation import zeros_like
+    from . import grad
+
+    if not outputs:
+        return
+    tensors = [t for _, t in checked_inputs(inputs)]
+    grads = grad(outputs, tensors, [zeros_like(out.detach()) for out in outputs], retain_graph=True, allow_unused=True)
+    for gradient, tensor in zip(grads, tensors, strict=True):
+        if gradient is None:
+            continue
+        if bool(np.any(gradient.detach().numpy(force=True) != 0)):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if gradient.dtype != tensor.dtype:
+            raise GradcheckError("grad is incorrect type")
+        if gradient.device != tensor.device:
+            raise GradcheckError("grad is incorrect device")
+        if gradient.size() != tensor.size():
+            raise GradcheckError("grad is incorrect size")
+
+
+class UndefinedGrad(Function):
+    """The identity whose gradient is missing."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Any) -> Any:
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> None:
+        return None
+
+
+def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, ...]) -> None:
+    """Check that backward copes with outputs that get no gradient: all of them, and each alone."""
+    from ..tensor._creation import zeros_like
+    from . import grad
+
+    tensors = [t for _, t in checked_inputs(inputs)]
+
+    def try_without(missing: Callable[[int], bool]) -> None:
+        fresh = [out for out in as_tuple(func(*inputs)) if out.requires_grad]
+        ends = [UndefinedGrad.apply(out) if missing(i) else out for i, out in enumerate(fresh)]
+        if not ends:
+            return
+        try:
+            grads = grad(ends, tensors, [zeros_like(out.detach()) for out in ends], allow_unused=True)
+        except RuntimeError as error:
+            warnings.warn(texts.UNDEFINED_WARNING, stacklevel=4)
+            raise GradcheckError(texts.UNDEFINED_RAISED) from error
+        for gradient in grads:
+            if gradient is not None and bool(np.any(gradient.detach().numpy(force=True) != 0)):
+                warnings.warn(texts.UNDEFINED_WARNING, stacklevel=4)
+                raise GradcheckError(texts.UNDEFINED_NOT_ZERO)
+
+    try_without(lambda i: True)
+    if len(outputs) > 1:
+        for chosen in range(len(outputs)):
+            try_without(lambda i, chosen=chosen: i == chosen)  # type: ignore[misc]
+
+
+def _check_undefined_forward(func: Any, inputs: Sequence[Any]) -> None:
+    """Check that an input without tangent counts as one with tangent zero."""
+    from ..tensor._creation import zeros_like
+
+    directions = Directions()
+    tangents = {i: directions.of_input(one).reshape(one.shape) for i, one in checked_inputs(inputs)}
+    for at, tensor in checked_inputs(inputs):
+        zero = tangents_of(func, inputs, {**tangents, at: zeros_like(tensor.detach())})
+        plain = [one.detach() if i == at else one for i, one in enumerate(inputs)]
+        missing = tangents_of(func, plain, {i: t for i, t in tangents.items() if i != at})
+        for number, ((_, one), (_, two)) in enumerate(zip(zero, missing, strict=True)):
+            if one is not None and two is not None and not close(one, two, 1e-5, 1e-8):
+                raise GradcheckError(
+                    "Mismatch in tangent values for output with index: ", number, " when input: ", tensor,
+                    " has an undefined tangent value. ", " Got: ", one, " but expected: ", two,
+                )  # fmt: skip
+
+
+class _Callable(ModuleType):
+    """Lets `autograd.gradcheck(...)` work also after somebody imported this module, which has the function's name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> bool:
+        return gradcheck(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

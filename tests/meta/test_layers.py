@@ -1,0 +1,216 @@
+"""The shape of the source: who imports whom, how long files are, which names rules use."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import retrograd
+from retrograd._core.numpy_namespace import numpy_namespace
+from retrograd._core.primitive import primitives
+
+PACKAGE = Path(retrograd.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# A file imports, at its top, from its own layer and from those before it.
+LAYERS = [
+    {"_errors", "_modes", "_places", "_dtypes", "_device", "_size", "_random"},
+    {"_core"},
+    {"_ops"},
+    {"_graph"},
+    {"overrides", "utils._pytree"},
+    {"tensor"},
+    {"autograd"},
+    {"func"},
+]
+ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli"}  # they put the package together
+LATER = {
+    "utils",
+    "nn",
+    "optim",
+    "compile",
+    "cuda",
+    "testing",
+    "linalg",
+    "fft",
+    "special",
+    "library",
+    "amp",
+    "jit",
+}  # above func
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+RANK |= dict.fromkeys(LATER, len(LAYERS)) | dict.fromkeys(ABOVE_ALL, len(LAYERS) + 1)
+
+# Imports inside functions that go upward: they break a cycle. The number may only fall.
+UPWARD_IN_FUNCTIONS = 15
+
+LIMIT = 600  # lines of a file
+
+
+def unit(path: Path) -> str:
+    """Return the part of the package a file belongs to."""
+    return part(list(path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def part(names: list[str]) -> str:
+    """Return the layer of a module: its folder, or the module itself if it has a layer of its own."""
+    own = ".".join(names[:2])
+    return own if own in RANK else names[0]
+
+
+def imported(node: ast.stmt, path: Path) -> Iterator[str]:
+    """Return the parts of the package that a statement imports from."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            parts = alias.name.split(".")
+            if parts[0] == "retrograd" and len(parts) > 1:
+                yield part(parts[1:])
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            here = ["retrograd", *path.relative_to(PACKAGE).with_suffix("").parts]
+            base = here[: len(here) - node.level]
+            parts = base + (node.module.split(".") if node.module else [])
+        else:
+            parts = (node.module or "").split(".")
+        if parts[0] != "retrograd":
+            return
+        if len(parts) > 1:
+            yield from {part([*parts[1:], alias.name]) for alias in node.names}
+        else:
+            yield from (part([alias.name]) for alias in node.names)
+
+
+def imports(path: Path, *, top: bool) -> list[tuple[int, str]]:
+    """Return (line, part of the package) of the imports at the top of a file, or of those in functions."""
+    tree = ast.parse(path.read_text())
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for node in ast.walk(function)
+    }
+    checking = {
+        id(node)
+        for test in ast.walk(tree)
+        if isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == "TYPE_CHECKING"
+        for node in ast.walk(test)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, (ast.Import, ast.ImportFrom))
+            and id(node) not in checking
+            and (id(node) not in inside) == top
+        ):
+            found += [(node.lineno, name) for name in imported(node, path) if name in RANK]
+    return found
+
+
+def upward(path: Path, *, top: bool) -> list[str]:
+    own = RANK[unit(path)]
+    where = path.relative_to(PACKAGE)
+    return [f"{where}:{line} imports {name}" for line, name in imports(path, top=top) if RANK[name] > own]
+
+
+def test_every_part_has_its_layer() -> None:
+    assert sorted({unit(path) for path in FILES} - RANK.keys()) == []
+
+
+def test_nothing_imports_upward() -> None:
+    assert [line for path in FILES for line in upward(path, top=True)] == []
+
+
+def test_upward_imports_inside_functions_do_not_grow() -> None:
+    found = [line for path in FILES for line in upward(path, top=False)]
+    assert len(found) <= UPWARD_IN_FUNCTIONS, "\n".join(["too many:", *found])
+
+
+def test_rules_do_not_know_numpy() -> None:
+    """Operations see arrays through `xp`: only implementations may reach the library, by `xp.module`."""
+    for path in sorted((PACKAGE / "_ops").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            assert not (
+                isinstance(node, ast.Import) and node.names[0].name.split(".")[0] in ("numpy", "cupy")
+            ), path.name
+
+
+def test_files_are_short() -> None:
+    lengths = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: length for name, length in lengths.items() if length > LIMIT} == {}
+
+
+# ---- the vocabulary ----
+DECLARATIONS = {"linear", "multilinear", "general"}
+
+
+def functions_of_xp(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    """Return the functions whose first parameter is `xp`, and whether each implements an operation."""
+    implementing = {
+        id(keyword.value)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
+        if keyword.arg == "implementation"
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.Lambda))
+            and node.args.args
+            and node.args.args[0].arg == "xp"
+        ):
+            decorators = getattr(node, "decorator_list", [])
+            named = {
+                d.func.id
+                if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)
+                else getattr(d, "id", "")
+                for d in decorators
+            }
+            yield node, bool(named & DECLARATIONS) or id(node) in implementing
+
+
+def names_of_xp(function: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp":
+            yield node.lineno, node.attr
+
+
+def helpers_of_implementations(tree: ast.Module) -> set[str]:
+    """Return the names of functions that implementations call: unlike rules, these may use `xp.module`."""
+    called = set()
+    for function, implements in functions_of_xp(tree):
+        if implements or getattr(function, "name", "") == "run":
+            called |= {
+                c.func.id
+                for c in ast.walk(function)
+                if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)
+            }
+    return called
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "_ops").glob("*.py")), ids=lambda p: p.name)
+def test_rules_use_names_of_the_vocabulary(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    helpers = helpers_of_implementations(tree)
+    for function, implements in functions_of_xp(tree):
+        free = implements or getattr(function, "name", "") in helpers | {"run"}
+        for line, name in names_of_xp(function):
+            assert name == "module" or hasattr(numpy_namespace, name), (
+                f"{path.name}:{line}: xp.{name} does not exist"
+            )
+            if not free:
+                assert name in primitives, f"{path.name}:{line}: a rule uses xp.{name}, which is no primitive"
+
+
+def test_the_namespace_has_every_primitive() -> None:
+    """Over raw arrays `xp` has the same names as over Tensors; operations on levels have no raw form."""
+    from retrograd._ops.levels import LevelPrimitive
+
+    missing = [
+        p.name
+        for p in primitives.values()
+        if not isinstance(p, LevelPrimitive) and not hasattr(numpy_namespace, p.name)
+    ]
+    assert missing == []
