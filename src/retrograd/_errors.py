@@ -41,6 +41,8 @@ def freed(place: Any) -> RuntimeError:
 def overwritten(value: Any, producer: Any, storage: Any, version: int, saved_at: str | None) -> RuntimeError:
     """Build the error for a saved value that was changed in place."""
     name = _TYPE_NAMES.get(getattr(value, "dtype", None).name if hasattr(value, "dtype") else "", "torch.Tensor")
+    if name == "torch.BoolTensor":
+        name = "CPUBoolType"  # torch's own slip
     shape = getattr(value, "shape", ())
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "

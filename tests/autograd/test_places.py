@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -284,4 +285,29 @@ def test_place_of_transform_inside():
     assert f"line {f.__code__.co_firstlineno + 1}, in f" in seen[0]
 
 
-_ = nullcontext
+def test_at_the_top_level_of_a_script(tmp_path):
+    """The user's frame may be the last one: nothing may look further."""
+    lines = [
+        "import retrograd as torch",
+        "x = torch.tensor([0.5, 1.5, 2.5], requires_grad=True)",
+        "y = torch.tensor([1.5, 2.0, 0.5], requires_grad=True)",
+        "m = (torch.arange(9, dtype=torch.float32) + 1).reshape(3, 3).requires_grad_()",
+        "seen = []",
+    ]
+    start = len(lines)
+    chosen = [name for name in OPERATIONS if name not in {"custom", "set item", "augmented", "write into view"}]
+    for name in chosen:
+        source = inspect.getsource(OPERATIONS[name]).split("m: ", 1)[1].rstrip().rstrip(",")
+        lines.append(f"seen.append(({source}).grad_fn.place())")
+    lines += ["for place in seen:", "    print(place.split(chr(10))[0])"]
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(lines) + "\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.splitlines()
+    wrong = [
+        (name, place)
+        for i, (name, place) in enumerate(zip(chosen, shown, strict=True))
+        if place != f'  File "{script}", line {start + i + 1}, in <module>'
+    ]
+    assert not wrong

@@ -29,7 +29,7 @@ def mlp(x, w):
 
 PROGRAMS = {
     "arithmetic": lambda x, w: ((x * 2 - 1) / (w.sum() + 3) + x**2).sum(),
-    "broadcasting": lambda x, w: (x[:, :1] * w.T[:1] + w[0]).exp().sum(),
+    "broadcasting": lambda x, w: (x[:, :1] * w.T[:1] + w[:, 0]).exp().sum(),
     "functions": lambda x, w: (x.sin() * x.exp() + x.tanh().sigmoid() + (x * x + 1).log().sqrt() + x.relu()).sum(),
     "matmul": lambda x, w: (x @ w).tanh().sum(),
     "batched matmul": lambda x, w: (x.unsqueeze(0) @ w.expand(2, 3, 4)).sum(),

@@ -33,11 +33,12 @@ class KnownDifference(NamedTuple):
     of them. ``ends``: the difference has consequences, so the rest of the program is not compared.
     """
 
-    aspect: str
+    aspect: str  # a regular expression
     applies: Callable[[Step, Any, Any], bool]  # the step, torch's value, the library's value
     reason: str
     of_gradients: bool = False
     ends: bool = False
+    after: str = ""  # part of an earlier step's source
 
 
 # Keep this short: every line is something a user can notice.
@@ -59,6 +60,25 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
         "torch returns some gradients as views of larger ones; here a gradient has memory of its own",
         of_gradients=True,
         ends=True,
+    ),
+    KnownDifference(
+        "grad_fn name|.*next_functions.*|saved .*|node identity|input number of an edge|variable of .*",
+        lambda step, in_torch, in_library: True,
+        "double backward records the operations of our rules, torch's those of its formulas",
+        of_gradients=True,
+    ),
+    KnownDifference(
+        "values",
+        lambda step, in_torch, in_library: step.operation.startswith("backward"),
+        "torch may keep the gradient it was given, or a view of it, as `.grad`, and later writes into it",
+        ends=True,
+    ),
+    KnownDifference(
+        "hook log|grad values|saved values|values|error or not",
+        lambda step, in_torch, in_library: True,
+        "torch's graph sees what `x.data = ...` put in the place of a leaf; here it keeps what forward used",
+        ends=True,
+        after=".data = ",
     ),
 )
 
@@ -291,15 +311,23 @@ def gradient_names(program: Program) -> set[str]:
     names: set[str] = set()
     for step in program.steps:
         if step.operation in ("autograd.grad", "take grad") or step.uses & names:
-            names |= step.defines
+            names |= step.defines or (step.uses if step.uses & names else set())  # written in place
     return names
 
 
-def known(step: Step, difference: Difference, gradients: set[str]) -> KnownDifference | None:
+def known(
+    program: Program, index: int, difference: Difference, gradients: set[str]
+) -> KnownDifference | None:
+    step = program.steps[index]
     for one in KNOWN_DIFFERENCES:
-        if one.aspect != difference.aspect or not one.applies(step, difference.in_torch, difference.in_library):
+        if not re.fullmatch(one.aspect, difference.aspect):
             continue
-        if not one.of_gradients or re.match(r"t\d+", difference.expression or "")[0] in gradients:
+        if not one.applies(step, difference.in_torch, difference.in_library):
+            continue
+        if one.after and not any(one.after in earlier.source for earlier in program.steps[:index]):
+            continue
+        name = re.search(r"\bt\d+", difference.expression or "")
+        if not one.of_gradients or (name is not None and name[0] in gradients):
             return one
     return None
 
@@ -324,7 +352,7 @@ def find_difference(program: Program, library: Any, reference: Any = torch) -> D
             continue
         found = []
         for rank, difference in differences_at(index, step, mine, other, tolerance_for(theirs)):
-            intended = known(step, difference, gradients)
+            intended = known(program, index, difference, gradients)
             if intended is None:
                 found.append((rank, difference))
             elif intended.ends:

@@ -60,6 +60,8 @@ class ArrayNamespace:
         self.module = module
         for name in DIRECT:
             setattr(self, name, getattr(module, name))
+        if module is not np:
+            self.reshape = lambda x, shape: module.reshape(x, shape)  # CuPy calls the parameter otherwise
         for name in WIDENED:
             setattr(self, name, in_float32(getattr(module, name)))
         for name in ("sigmoid", "log_sigmoid", "softplus", "reciprocal", "rsqrt", "erf", "matmul"):

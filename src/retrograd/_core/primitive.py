@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Batched, Dual, LevelArray, highest_level, operators
+from .arrays import Batched, Dual, LevelArray, highest_level, operators, raw_leaf
 from .levels import DUAL, Level
 from .numpy_namespace import ArrayNamespace, cupy_namespace, declared, numpy_namespace, raw_namespace
 
@@ -196,8 +196,9 @@ class Primitive:
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run on raw arrays."""
         xp = raw_namespace(args[0]) if args else numpy_namespace
-        if xp is numpy_namespace and len(args) > 1 and _any_cupy(args):
+        if xp is not numpy_namespace or (len(args) > 1 and _any_cupy(args)):
             xp = cupy_namespace()
+            args = _on_one_device(self, xp, args)
         if self.implementation is None:
             return getattr(xp, self.name)(*args, **params)
         return self.implementation(xp, *args, **params)
@@ -325,6 +326,28 @@ def stack(rows: Sequence[Any]) -> Any:
 
 def _any_cupy(args: Sequence[Any]) -> bool:
     return any(raw_namespace(arg) is not numpy_namespace for arg in args[1:] if hasattr(arg, "get"))
+
+
+def _on_one_device(primitive: Primitive, xp: Any, args: Sequence[Any]) -> list[Any]:
+    """Let numbers of the CPU join arrays of a device, as torch does; refuse whole arrays, except as indices."""
+    settled = []
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            if not arg.ndim:
+                arg = arg[()]
+            elif primitive.rest is not None:
+                arg = xp.module.asarray(arg)
+            elif primitive.name != "to_device":
+                raise RuntimeError(
+                    "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+                )
+        settled.append(arg)
+    return settled
+
+
+def ones_beside(array: Any) -> Any:
+    """Return raw ones in the shape and dtype, and on the device, of an array of any level."""
+    return raw_namespace(raw_leaf(array)).ones(shape=tuple(array.shape), dtype=array.dtype)
 
 
 def _read(values: dict[str, Any], name: str, inputs: tuple[str, ...], primals: Sequence[Any]) -> Any:

@@ -127,6 +127,7 @@ class Node:
     static_names: tuple[str, ...] = ()
     input_of: dict[str, int] = {}  # noqa: RUF012 - replaced by every subclass
     num_outputs = 1
+    hooked_outputs: int | None = None  # how many gradients hooks see; None: all
     visible: tuple[int, ...] | None = None  # positions of the edges torch shows; None: all
     saves = False  # whether there is anything to release
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
@@ -426,9 +427,11 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     if primitive.kind != ELEMENTWISE:
         slots |= {"shown"}
     known = SAVED_NAMES.get(name)
-    if known is not None:  # the order in which torch saves, which hooks see
-        order = [ours for _, ours in sorted(known.items()) if ours in arrays and ours != "out"]
-        arrays = (*order, *(n for n in arrays if n not in order))
+    if known is None:
+        known = {primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")}
+    # the order in which torch saves, which hooks see
+    order = [ours for _, ours in sorted(known.items()) if ours in arrays and ours != "out"]
+    arrays = (*order, *(n for n in arrays if n not in order))
     body: dict[str, Any] = {
         "__slots__": tuple(sorted(slots)),
         "primitive": primitive,
@@ -445,10 +448,9 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     if primitive.kind == ELEMENTWISE and None not in rules and len(rules) <= 2:
         body |= _hot_methods(rules, arrays)
     body["visible"] = _visible(primitive, name, rules)
-    shown = known
-    if shown is None:
-        shown = {primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")}
-    for torch_name, ours in shown.items():
+    if primitive.outputs != 1:
+        body["hooked_outputs"] = 1  # the others are indices
+    for torch_name, ours in known.items():
         body[f"_saved_{torch_name}"] = _saved_property(ours)
         if ours in arrays:
             body[f"_raw_saved_{torch_name}"] = _raw_saved_property(ours)

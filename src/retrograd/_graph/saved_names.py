@@ -46,12 +46,6 @@ def alpha(node: Any) -> Any:
     return getattr(node, "alpha", 1)
 
 
-def shown_number(value: Any) -> Any:
-    """Show a number that was cast to the tensor's dtype as the user wrote it."""
-    number = value.item() if hasattr(value, "item") else value
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
 def indices(node: Any) -> Any:
     """Read the second output of max, min and sort."""
     node.check_saved(("out",))
@@ -81,7 +75,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "WhereBackward0": {"condition": "x"},
     "PowBackward0": {"exponent": "exponent", "self": "x"},
     "PowBackward1": {"exponent": "y", "result": "out", "self": "x"},
-    "PowBackward2": {"exponent": "y", "result": "out", "self": lambda node: shown_number(node.x)},
+    "PowBackward2": {"exponent": "x", "result": "out", "self": "base"},
     "ClampBackward1": {"max": "high", "min": "low", "self": "x"},
     "SumBackward0": SIZES,
     "SumBackward1": {**DIM, "keepdim": "keepdims", **SIZES},
@@ -103,11 +97,11 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "SortBackward1": {**DIM, "indices": indices, **SIZES},
     "MmBackward0": {
         "mat2": "y",
-        "mat2_sym_sizes": "y_shape",
-        "mat2_sym_strides": shown("mat2_sym_strides"),
+        "mat2_sym_sizes": lambda node: node.y_shape if node._edges[1] is not None else (),
+        "mat2_sym_strides": lambda node: shown("mat2_sym_strides")(node) if node._edges[1] is not None else (),
         "self": "x",
-        "self_sym_sizes": "x_shape",
-        "self_sym_strides": shown("self_sym_strides"),
+        "self_sym_sizes": lambda node: node.x_shape if node._edges[0] is not None else (),
+        "self_sym_strides": lambda node: shown("self_sym_strides")(node) if node._edges[0] is not None else (),
     },
     "MvBackward0": {"self": "x", "vec": "y"},
     "DotBackward0": {"self": "x", "tensor": "y"},
@@ -162,7 +156,6 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
 
 # Positions of the inputs that torch counts as differentiable, where our primitive has rules for more.
 VISIBLE: dict[str, tuple[int, ...]] = {
-    "PowBackward2": (1,),
     "RsubBackward1": (1,),
     "MaskedFillBackward0": (0,),
     "RemainderBackward0": (0,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import cmath
 import math
 
 from .._core.primitive import elementwise
@@ -72,6 +73,26 @@ power_scalar = elementwise(
     dx=lambda xp, g, x, exponent: (
         xp.zeros_like(g * x) if exponent == 0 else g * (exponent * xp.power_scalar(x, exponent=exponent - 1))
     ),
+)
+
+
+
+def _power_base_dx(xp, g, x, out, base):
+    grad = g * (out * (cmath.log(base) if isinstance(base, complex) or base < 0 else _log(base)))
+    # base 0: the limit is zero for exponents that are not negative
+    return xp.where(xp.greater_equal(xp.real(x), 0), xp.zeros_like(grad), grad) if base == 0 else grad
+
+
+def _log(base):
+    return math.log(base) if base > 0 else -math.inf
+
+
+power_base = elementwise(
+    "power_base",
+    torch="pow",
+    statics=("base",),
+    implementation=lambda xp, x, *, base: xp.power(base, x),
+    dx=_power_base_dx,
 )
 
 # ---- exponentials and roots ----
@@ -153,11 +174,24 @@ minimum = elementwise(
     dx=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.greater(x, y), 0, g)),
     dy=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.less(x, y), 0, g)),
 )
+
+
+def _condition(x):
+    """Refuse a condition that saved-tensor hooks gave back as numbers."""
+    dtype = getattr(x, "_array", x).dtype
+    if dtype.kind != "b":
+        from .. import _dtypes
+
+        name = _dtypes.from_numpy(dtype)._scalar_name
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name}")
+    return x
+
+
 where = elementwise(
     "where",
     inputs=("x", "y", "z"),
-    dy=lambda xp, g, x: xp.where(x, g, 0),
-    dz=lambda xp, g, x: xp.where(x, 0, g),
+    dy=lambda xp, g, x: xp.where(_condition(x), g, 0),
+    dz=lambda xp, g, x: xp.where(_condition(x), 0, g),
     saved_as={"x": "condition"},
 )
 clip = elementwise(

@@ -222,7 +222,7 @@ def stack_batch(call, args, batched, size, *, axis):
 @linear
 def diagonal(xp, x, *, offset, axis1, axis2):
     out = xp.module.diagonal(x, offset, axis1, axis2)
-    if out.flags.writeable is False and x.flags.writeable:
+    if getattr(out.flags, "writeable", True) is False and x.flags.writeable:
         out.flags.writeable = True  # NumPy's caution; torch's diagonal is a writable view
     return out
 
@@ -256,7 +256,7 @@ def put_diagonal_batch(call, args, batched, size, *, shape, offset, axis1, axis2
 forget = elementwise("forget", implementation=lambda xp, x: x, dx=lambda xp, g: xp.zeros_like(g))
 overwrite = elementwise(
     "overwrite",
-    implementation=lambda xp, x, y: xp.where(True, y, x).astype(x.dtype, copy=False),
+    implementation=lambda xp, x, y: xp.where(xp.equal(xp.zeros_like(x), 0), y, x).astype(x.dtype, copy=False),
     dx=lambda xp, g: xp.zeros_like(g),
     dy=lambda xp, g: g,
 )

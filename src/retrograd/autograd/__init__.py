@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.primitive import ones_beside
 from .._modes import current_mode
 from .._places import Place, user_place
 from ..tensor import _base
@@ -63,7 +64,7 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{_base.dtype_of(out)}"
                     )
-                one = array.dtype.type(1) if array.shape == () else np.ones(array.shape, array.dtype)
+                one = array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)
                 made.append(wrap(one))
             else:
                 made.append(None)

@@ -1,8 +1,9 @@
-"""Jacobians for gradcheck: by finite differences, by backward and by forward mode, whole or along one direction.
+"""Jacobians for gradcheck: by finite differences, by backward and by forward mode; whole or in a direction.
 
 Note [Jacobians of complex functions]
-Outputs are always real here: gradcheck takes complex ones apart. With respect to a complex input x + iy the gradient of a
-real s is ds/dx + i ds/dy, which is torch's convention. A Jacobian has a row per input element, a column per output element.
+Outputs are always real here: gradcheck takes complex ones apart. With respect to a complex input x + iy the
+gradient of a real s is ds/dx + i ds/dy, which is torch's convention. A Jacobian has a row for each element of the
+input, a column for each of the output.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _difference(
         for what, x, y in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
             if x != y:
                 raise AssertionError(
-                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed {where}by {eps}, "
-                    f"but got: {what}s {x} and {y}."
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
+                    f"{where}by {eps}, but got: {what}s {x} and {y}."
                 )
         slopes.append(((b - a) / (2 * eps)).detach().reshape(-1))
     return slopes
@@ -88,9 +89,14 @@ def _matrix(rows: list[Any], tensor: Any) -> Any:
 
 
 def numerical_directional(
-    func: Callable[..., Any], inputs: Sequence[Any], tensor: Any, direction: Any, chosen: Sequence[int], eps: float
+    func: Callable[..., Any],
+    inputs: Sequence[Any],
+    tensor: Any,
+    direction: Any,
+    chosen: Sequence[int],
+    eps: float,
 ) -> list[tuple[Any, Any]]:
-    """Return the slopes of chosen outputs along a direction in one input: for its real and its imaginary part."""
+    """Return slopes of chosen outputs along a direction in one input: of its real and its imaginary part."""
     memory = _base.materialise(tensor)
     real, imaginary = direction if isinstance(direction, tuple) else (direction, None)
     step = _shaped(real, memory) * eps
@@ -113,8 +119,10 @@ def _pulled(output: Any, inputs: list[Any], v: Any) -> list[Any]:
     return list(grad(output, inputs, v, retain_graph=True, allow_unused=True))
 
 
-def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
-    """Return the Jacobians of one output by backward, one element at a time, checking that a second run agrees."""
+def analytical_jacobian(
+    inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool
+) -> list[Any]:
+    """Return the Jacobians of one output by backward, element by element; a second run must agree."""
     tensors = [t for _, t in checked_inputs(inputs)]
     basis = np.zeros(int(np.prod(output.shape, dtype=int)), output._array.dtype)
 
@@ -129,7 +137,9 @@ def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, c
     return _twice(columns, tensors, nondet_tol, check_dtypes)
 
 
-def analytical_products(inputs: Sequence[Any], output: Any, v: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
+def analytical_products(
+    inputs: Sequence[Any], output: Any, v: Any, nondet_tol: float, check_dtypes: bool
+) -> list[Any]:
     """Return the products of a vector with the Jacobians of one output, checking that a second run agrees."""
     tensors = [t for _, t in checked_inputs(inputs)]
     seed = v.reshape(output.shape).to(output.dtype)
@@ -171,11 +181,14 @@ def _twice(
 
 
 # ---- forward mode ----
-def tangents_of(func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Any]) -> list[tuple[Any, Any]]:
+def tangents_of(
+    func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Any]
+) -> list[tuple[Any, Any]]:
     """Run a function on dual inputs; return value and tangent (or None) of its differentiable outputs."""
     with forward_ad.dual_level():
         duals = [
-            forward_ad.make_dual(one.detach(), tangents[i]) if i in tangents else one for i, one in enumerate(inputs)
+            forward_ad.make_dual(one.detach(), tangents[i]) if i in tangents else one
+            for i, one in enumerate(inputs)
         ]
         outputs = [out for out in as_tuple(func(*duals)) if is_differentiable(out)]
         unpacked = [forward_ad.unpack_dual(out) for out in outputs]
@@ -200,7 +213,9 @@ def forward_column(
     return columns
 
 
-def forward_jacobian(func: Callable[..., Any], inputs: Sequence[Any], at: int, count: int, check_dtypes: bool) -> list[Any]:
+def forward_jacobian(
+    func: Callable[..., Any], inputs: Sequence[Any], at: int, count: int, check_dtypes: bool
+) -> list[Any]:
     """Return the Jacobians of the differentiable outputs with respect to one input, by forward mode."""
     tensor = inputs[at]
     size = int(np.prod(tensor.shape, dtype=int))

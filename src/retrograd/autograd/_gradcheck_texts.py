@@ -8,8 +8,9 @@ _WORKAROUNDS = """If you are adding a new operator, please file an issue and the
 workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck"""
 
 NOT_REENTRANT = (
-    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
-    "values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}."
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+    "different values, although analytical gradient matches numerical gradient.The tolerance for "
+    "nondeterminism was {}."
     f"""
 
 NOTE: If your op relies on non-deterministic operations i.e., it is listed here:
@@ -63,7 +64,8 @@ If the test
   to have `check_batched_forward_grad=False`
 """
 
-FAST_FAILED_SLOW_PASSED = f"""Fast gradcheck failed but element-wise differences are small. This means that the
+FAST_FAILED_SLOW_PASSED = f"""\
+Fast gradcheck failed but element-wise differences are small. This means that the
 test might've passed in slow_mode!
 
 {_WORKAROUNDS}:
@@ -85,22 +87,23 @@ UNDEFINED_NOT_ZERO = (
     f"{_UNDEFINED_NOTES}"
 )
 UNDEFINED_WARNING = (
-    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
-    'existing callers of this function. If this is true for you, you can call this function with '
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it "
+    "may break "
+    "existing callers of this function. If this is true for you, you can call this function with "
     '"check_undefined_grad=False" to disable the feature'
 )
 
 
-def batched_mismatch(output: int, input: int, got: Any, expected: Any, forward: bool) -> str:  # noqa: A002
+def batched_mismatch(output: int, input: int, got: Any, expected: Any, forward: bool) -> str:
     """Report batched gradients that differ from those computed one by one."""
     why = FAILED_BATCHED_FORWARD if forward else FAILED_BATCHED
     return f"For output {output} and input {input}:\n\n{why}\n\nGot:\n{got}\n\nExpected:\n{expected}".strip()
 
 
 def mismatch(
-    analytical: Any, numerical: Any, output: int, input: int, part: str | None, forward: bool  # noqa: A002
+    analytical: Any, numerical: Any, output: int, input: int, part: str | None, forward: bool
 ) -> str:
-    """Report two Jacobians that differ; `part` is "real" or "imaginary" where complex values were taken apart."""
+    """Report Jacobians that differ; `part` is "real" or "imaginary" where complex values were halved."""
     prefix = ""
     if part is not None:
         prefix = f"While considering the {part} part of complex {'inputs' if forward else 'outputs'} only, "

@@ -155,8 +155,8 @@ def _run(
                 node = heappop(ready)[2]
                 g = pending.pop(node, None)
             if type(node) in leaf_types:  # a root that is a leaf
-                if g is not None and (capture is None or len(roots) == 1 or id(node) in capture.wanted):
-                    _finish_leaf(node, g, graph, capture)
+                if g is not None:
+                    _finish_leaf(node, g, graph, capture, root=len(roots) == 1)
                 node = None
                 continue
             if capture is not None and not capture.passes(node, g, graph, needed, len(roots) == 1):
@@ -408,9 +408,10 @@ def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
     if extra.pre_hooks:
         many = type(g) is tuple
         tensors = tuple(_as_tensor(part, graph) for part in (g if many else (g,)))
+        seen, rest = tensors[: node.hooked_outputs], tensors[len(tensors[: node.hooked_outputs]) :]
         for hook in list(extra.pre_hooks.values()):
-            tensors = _replaced(hook, hook(tensors), tensors)
-        values = tuple(_as_given(t, graph) for t in tensors)
+            seen = _replaced(hook, hook(seen), seen)
+        values = tuple(_as_given(t, graph) for t in (*seen, *rest))
         g = values if many else values[0]
     return g
 
@@ -442,7 +443,7 @@ def _retain(owner: Any, grad: Any) -> None:
 
 def _after(node: Any, extra: Any, grads: Any, g: Any, graph: bool) -> Any:
     """Run a node's hooks on what it computed."""
-    outputs = tuple(_as_tensor(part, graph) for part in (g if type(g) is tuple else (g,)))
+    outputs = tuple(_as_tensor(part, graph) for part in (g if type(g) is tuple else (g,)))[: node.hooked_outputs]
     tensors = tuple(_as_tensor(part, graph) for part in node.shown_of(grads))
     for hook in list(extra.hooks.values()):
         tensors = _replaced(hook, hook(tensors, outputs), tensors)
@@ -480,23 +481,27 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
     if leaf._edge is not LEAF:
         check_leaf(leaf)
         return
-    extra = leaf._extra
-    if extra is None:
-        extra = leaf._extra = _base.Extra()
-    held = extra.grad
-    if held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
-        extra.grad = wrap(g)
-    else:
-        accumulate_grad(leaf, g, False)
+    with _accumulate_lock:  # another thread may have the same leaf
+        extra = leaf._extra
+        if extra is None:
+            extra = leaf._extra = _base.Extra()
+        held = extra.grad
+        if held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
+            extra.grad = wrap(g)
+        else:
+            accumulate_grad(leaf, g, False)
 
 
-def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None) -> None:
+def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None, root: bool = False) -> None:
     """Hand a leaf its summed gradient: capture it, or add it to `.grad`."""
     extra = leaf._extra
+    skipped = capture is not None and id(leaf) not in capture.wanted
+    if skipped and not root:
+        return
     if extra is not None and extra.hooks:
         g = _as_given(call_tensor_hooks(extra.hooks, _as_tensor(g, graph)), graph)
     if capture is not None:
-        if id(leaf) not in capture.wanted:
+        if skipped:
             return
         if not capture.accumulate:
             if g is not None:
@@ -528,7 +533,7 @@ def check_leaf(leaf: Any) -> None:
         raise RuntimeError("leaf variable has been moved into the graph interior")
 
 
-_accumulate_lock = threading.Lock()
+_accumulate_lock = threading.RLock()
 
 
 def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:

@@ -1,9 +1,9 @@
 """torch.autograd.functional: products with Jacobians and Hessians, and those matrices themselves.
 
 Note [How these are computed]
-vjp is one backward. jvp and hvp are "double backward": the vjp is linear in the vector it is given, so its own derivative
-with respect to that vector, a second backward, is the jvp. A None among gradients means "independent of this input": it
-becomes zeros, or an error in strict mode.
+vjp is one backward. jvp and hvp are "double backward": the vjp is linear in the vector it is given, so its own
+derivative with respect to that vector, a second backward, is the jvp. A None among gradients means "independent of
+this input": it becomes zeros, or an error in strict mode.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NOT_STRICT = "This is not allowed in strict mode"
 _MISSING = {
     "vjp": f"The output of the user-provided function is independent of input {{}}. {_NOT_STRICT}.",
     "jvp": (
-        "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
-        f"backward trick to compute forward mode gradients. {_NOT_STRICT}."
+        "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
+        f"the double backward trick to compute forward mode gradients. {_NOT_STRICT}."
     ),
     "vhp": f"The jacobian of the user-provided function is independent of input {{}}. {_NOT_STRICT}.",
     "hvp": (
@@ -39,22 +39,24 @@ _MISSING = {
 # What strict mode says of a value that does not require grad, by the value.
 _CONSTANT = {
     "outputs": (
-        "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
-        "differentiable manner from the input when running in strict mode."
+        "Output {} of the user-provided function does not require gradients. The outputs must be computed in "
+        "a differentiable manner from the input when running in strict mode."
     ),
     "grad_inputs": (
         "The gradient with respect to input {} is independent of the inputs of the user-provided function. "
         f"{_NOT_STRICT}."
     ),
     "jacobian": (
-        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
-        f"independent of the input. {_NOT_STRICT}. You should ensure that your function is twice differentiable and that "
-        "the jacobian depends on the inputs (this would be violated by a linear function for example)."
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+        "input {} is "
+        f"independent of the input. {_NOT_STRICT}. You should ensure that your function is twice "
+        "differentiable and that the jacobian depends on the inputs (this would be violated by a linear "
+        "function for example)."
     ),
     "hessian": (
         "The hessian of the user-provided function with respect to input {} is independent of the input. "
-        f"{_NOT_STRICT}. You should ensure that your function is thrice differentiable and that the hessian depends on "
-        "the inputs."
+        f"{_NOT_STRICT}. You should ensure that your function is thrice differentiable and that the hessian "
+        "depends on the inputs."
     ),
 }
 
@@ -68,16 +70,17 @@ def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, tuple[Any
         if not isinstance(one, Tensor):
             wrong = f"the value at index {i}" if is_tuple else f"the given {argument}"
             raise TypeError(
-                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but {wrong} has type "
-                f"{type(one)}."
+                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but "
+                f"{wrong} has type {type(one)}."
             )
     return is_tuple, values
 
 
 def _inside(tensors: tuple[Any, ...], create_graph: bool, requires_grad: bool) -> tuple[Any, ...]:
-    """Make the function's own variables: in the graph of tensors to be differentiated further, else leaves."""
+    """Make the function's own variables: leaves, or in the graph of tensors to be differentiated further."""
     return tuple(
-        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad) for t in tensors
+        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad)
+        for t in tensors
     )
 
 
@@ -109,7 +112,9 @@ def _vector(
     """Check the vector of a product; None stands for 1 where that has a meaning."""
     if v is None:
         if len(others) != 1 or others[0].nelement() != 1:
-            raise RuntimeError(f"The vector v can only be None if the {may_be_none_if} a single Tensor with a single element.")  # fmt: skip
+            raise RuntimeError(
+                f"The vector v can only be None if the {may_be_none_if} a single Tensor with a single element."
+            )
         return None
     _, v = _as_tuple(v, "v", function)
     v = _inside(v, create_graph, False)
@@ -134,7 +139,9 @@ def _check_scalar(is_tuple: bool, outputs: tuple[Any, ...], function: str) -> No
     if is_tuple:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].nelement() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {function} should contain a single element"
+        )
 
 
 # ---- gradients ----
@@ -150,7 +157,9 @@ def _grad(
     from . import grad
 
     given = [None] * len(outputs) if vectors is None else vectors
-    chosen = [(out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad]
+    chosen = [
+        (out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad
+    ]
     if not chosen:
         return (None,) * len(inputs)
     return grad(
@@ -207,7 +216,9 @@ def vjp(
     with using(grad=differentiable):
         grads = _grad(outputs, inputs, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "vjp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
+        _outside(product, create_graph), is_tuple
+    )
 
 
 def jvp(
@@ -227,7 +238,9 @@ def jvp(
     with using(grad=differentiable):
         grads = _grad(pulled, probes, v, create_graph)
         product = _complete(grads, outputs, strict, create_graph, "jvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), many)
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
+        _outside(product, create_graph), many
+    )
 
 
 def vhp(
@@ -247,7 +260,9 @@ def vhp(
     with using(grad=differentiable):
         grads = _grad(slopes, inputs, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "vhp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
+        _outside(product, create_graph), is_tuple
+    )
 
 
 def hvp(
@@ -270,7 +285,9 @@ def hvp(
     with using(grad=differentiable):
         grads = _grad(pulled, probes, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "hvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
+        _outside(product, create_graph), is_tuple
+    )
 
 
 # ---- matrices ----
@@ -285,14 +302,16 @@ def jacobian(
     """Compute the Jacobian: one row at a time, or with `vectorize` all at once by vmap."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
-            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
-            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more '
+            'outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
+            '"reverse-mode".'
         )
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                "torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not "
-                "supported together (yet). Please either set `create_graph=False` or `strategy=\"reverse-mode\"`."
+                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are '
+                "not supported together (yet). Please either set `create_graph=False` or "
+                '`strategy="reverse-mode"`.'
             )
         return _forward_jacobian(func, inputs, strict, vectorize)
     with using(grad=True):
@@ -303,8 +322,8 @@ def jacobian(
         if vectorize:
             if strict:
                 raise RuntimeError(
-                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
-                    "together. Please either set `strict=False` or `vectorize=False`."
+                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                    "supported together. Please either set `strict=False` or `vectorize=False`."
                 )
             rows = _batched_rows(outputs, inputs, create_graph)
         else:
@@ -325,21 +344,25 @@ def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict:
             if one is None:
                 if strict:
                     raise RuntimeError(
-                        f"Output {i} of the user-provided function is independent of input {k}. {_NOT_STRICT}."
+                        f"Output {i} of the user-provided function is independent of input {k}. "
+                        f"{_NOT_STRICT}."
                     )
                 one = zeros_like(other)
             elif strict and create_graph and not one.requires_grad:
                 raise RuntimeError(
-                    f"The jacobian of the user-provided function is independent of input {i}. {_NOT_STRICT} when "
-                    "create_graph=True."
+                    f"The jacobian of the user-provided function is independent of input {i}. {_NOT_STRICT} "
+                    "when create_graph=True."
                 )
             column.append(one)
     return tuple(
-        stack(column, 0).view(out.size() + other.size()) for column, other in zip(columns, inputs, strict=True)
+        stack(column, 0).view(out.size() + other.size())
+        for column, other in zip(columns, inputs, strict=True)
     )
 
 
-def _batched_rows(outputs: tuple[Any, ...], inputs: tuple[Any, ...], create_graph: bool) -> tuple[tuple[Any, ...], ...]:
+def _batched_rows(
+    outputs: tuple[Any, ...], inputs: tuple[Any, ...], create_graph: bool
+) -> tuple[tuple[Any, ...], ...]:
     """Compute all rows by one backward over a batch: the standard basis of all outputs together."""
     flat = tuple(out.reshape(-1) for out in outputs)
     grads = _grad(flat, inputs, _basis(flat), create_graph, True, batched=True)
@@ -378,13 +401,14 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
 
     if strict:
         raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `strategy=\"forward-mode\"` are not supported together "
-            "(yet). Please either set `strict=False` or `strategy=\"reverse-mode\"`."
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not '
+            'supported together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
         )
     is_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     if not vectorize:
         raise NotImplementedError(
-            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+            "`vectorize=True`."
         )
     info: dict[str, Any] = {}
 
@@ -436,6 +460,11 @@ def hessian(
         return found
 
     matrix = jacobian(
-        slopes, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy
+        slopes,
+        inputs,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
     )
     return matrix if is_tuple else matrix[0][0]

@@ -64,7 +64,7 @@ def gradcheck(
 ) -> bool:
     """Check the gradients of a function against small finite differences in double precision.
 
-    Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors and has no effect.
+    Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors: no effect.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -138,7 +138,9 @@ def gradgradcheck(
     def gradient(*args: Any) -> Any:
         # forward mode hands in tensors that are no leaves of the graph
         values = [_requiring(one, i in followed) for i, one in enumerate(args[: len(args) - len(seeds)])]
-        vectors = [_requiring(one, i in followed_seeds) for i, one in enumerate(args[len(args) - len(seeds) :])]
+        vectors = [
+            _requiring(one, i in followed_seeds) for i, one in enumerate(args[len(args) - len(seeds) :])
+        ]
         results = [out for out in as_tuple(func(*values)) if isinstance(out, Tensor) and out.requires_grad]
         targets = [one for i, one in enumerate(values) if i in followed]
         grads = grad(results, targets, vectors, create_graph=True, allow_unused=True)
@@ -193,20 +195,22 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
     for i, tensor in found:
         if tensor._array.dtype not in (np.float64, np.complex128):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This "
+                "check will "
                 "likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
         if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True)):
             raise RuntimeError(
                 f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
-                "on the input before passing it to gradcheck."
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on the input before passing it to gradcheck."
             )
         tensor.retain_grad()
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
+            "requires_grad=True."
         )
 
 
@@ -227,7 +231,9 @@ def _check_backward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: 
         check(taken, inputs, tolerances, False, part, halved)
 
 
-def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool) -> None:
+def _check_forward(
+    check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool
+) -> None:
     """Check forward mode; complex inputs in two parts, the imaginary one first."""
     halved = [i for i, one in enumerate(inputs) if isinstance(one, Tensor) and one.is_complex()]
     if not halved:
@@ -247,7 +253,9 @@ def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _
 
         # memory of their own: the other part, which stays, is read from the inputs
         parts = [
-            _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad) if i in halved else one
+            _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad)
+            if i in halved
+            else one
             for i, one in enumerate(inputs)
         ]
         check(joined, parts, tolerances, True, part, halved)
@@ -268,7 +276,12 @@ def _compared(inputs: Sequence[Any], outputs: tuple[Any, ...], forward: bool) ->
 
 # ---- slow mode: whole Jacobians ----
 def _check_slow(
-    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, part: str | None, halved: Iterable[int]
+    func: Any,
+    inputs: Sequence[Any],
+    tolerances: _Tolerances,
+    forward: bool,
+    part: str | None,
+    halved: Iterable[int],
 ) -> None:
     outputs = as_tuple(func(*inputs))
     chosen = _compared(inputs, outputs, forward)
@@ -278,7 +291,9 @@ def _check_slow(
         return
     numerical = [numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps) for _, tensor in checked]
     if forward:
-        found = [forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked]
+        found = [
+            forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked
+        ]
         analytical = [list(row) for row in zip(*found, strict=True)]
     else:
         analytical = []
@@ -303,7 +318,12 @@ def _check_constant(func: Any, inputs: Sequence[Any], chosen: Sequence[int], tol
 
 # ---- fast mode: one random direction ----
 def _check_fast(
-    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, part: str | None, halved: Iterable[int]
+    func: Any,
+    inputs: Sequence[Any],
+    tolerances: _Tolerances,
+    forward: bool,
+    part: str | None,
+    halved: Iterable[int],
 ) -> None:
     outputs = as_tuple(func(*inputs))
     chosen = _compared(inputs, outputs, forward)
@@ -336,7 +356,9 @@ def _check_fast(
             if not close(analytical, numerical, tolerances.rtol, atol):
                 named = part if (at if forward else i) in halved else None
                 report = texts.mismatch(analytical, numerical, i, j, named, forward)
-                raise GradcheckError(report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i))
+                raise GradcheckError(
+                    report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i)
+                )
 
 
 def _products(slopes: tuple[Any, Any], v: Any) -> Any:
@@ -354,7 +376,14 @@ def _along(gradient: Any, u: Any) -> Any:
 
 
 def _slow_report(
-    func: Any, inputs: Sequence[Any], tolerances: _Tolerances, forward: bool, at: int, j: int, chosen: list[int], i: int
+    func: Any,
+    inputs: Sequence[Any],
+    tolerances: _Tolerances,
+    forward: bool,
+    at: int,
+    j: int,
+    chosen: list[int],
+    i: int,
 ) -> str:
     numerical = numerical_jacobian(func, inputs, inputs[at], chosen, tolerances.eps)[i]
     if forward:
@@ -377,7 +406,7 @@ def _check_batched(inputs: tuple[Any, ...], output: Any, number: int) -> None:
         grads = grad(output, tensors, v, retain_graph=True, allow_unused=True)
         return tuple(_or_zeros(g, t) for g, t in zip(grads, tensors, strict=True))
 
-    _compare_batched(pull, output, lambda j: (number, j), False)
+    _compare_batched(pull, output, number, None)
 
 
 def _check_batched_forward(func: Any, inputs: tuple[Any, ...]) -> None:
@@ -388,7 +417,7 @@ def _check_batched_forward(func: Any, inputs: tuple[Any, ...]) -> None:
             found = tangents_of(func, inputs, {at: tangent})
             return tuple(_or_zeros(t, value) for value, t in found)
 
-        _compare_batched(push, tensor, lambda _, j=j: (j, j), True)  # type: ignore[misc]
+        _compare_batched(push, tensor, None, j)
 
 
 def _or_zeros(value: Any, like: Any) -> Any:
@@ -397,7 +426,8 @@ def _or_zeros(value: Any, like: Any) -> Any:
     return zeros_like(like.detach()) if value is None else value
 
 
-def _compare_batched(one: Any, like: Any, numbers: Any, forward: bool) -> None:
+def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
+    """Compare a batch of two with its members. Forward mode knows the input's number only, and gives it twice."""
     from ..func import vmap
     from ..tensor._sampling import randn_like
     from ..tensor._shaping import stack
@@ -409,11 +439,12 @@ def _compare_batched(one: Any, like: Any, numbers: Any, forward: bool) -> None:
         try:
             found = vmap(one)(stack(samples, 0))
         except RuntimeError as error:
-            why = texts.FAILED_BATCHED_FORWARD if forward else texts.FAILED_BATCHED
+            why = texts.FAILED_BATCHED if input is None else texts.FAILED_BATCHED_FORWARD
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{why}") from error
     for j, (got, wanted) in enumerate(zip(found, expected, strict=True)):
         if not close(got, wanted, 1e-5, 1e-8):
-            raise GradcheckError(texts.batched_mismatch(*numbers(j), got, wanted, forward))
+            numbers = (output, j) if input is None else (input, input)
+            raise GradcheckError(texts.batched_mismatch(*numbers, got, wanted, input is not None))  # type: ignore[arg-type]
 
 
 # ---- zero and missing gradients ----
@@ -425,7 +456,9 @@ def _check_zero_seed(outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     if not outputs:
         return
     tensors = [t for _, t in checked_inputs(inputs)]
-    grads = grad(outputs, tensors, [zeros_like(out.detach()) for out in outputs], retain_graph=True, allow_unused=True)
+    grads = grad(
+        outputs, tensors, [zeros_like(out.detach()) for out in outputs], retain_graph=True, allow_unused=True
+    )
     for gradient, tensor in zip(grads, tensors, strict=True):
         if gradient is None:
             continue
@@ -498,7 +531,7 @@ def _check_undefined_forward(func: Any, inputs: Sequence[Any]) -> None:
 
 
 class _Callable(ModuleType):
-    """Lets `autograd.gradcheck(...)` work also after somebody imported this module, which has the function's name."""
+    """Lets `autograd.gradcheck(...)` work even after this module, of the function's name, was imported."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> bool:
         return gradcheck(*args, **kwargs)

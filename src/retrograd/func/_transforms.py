@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import raw_leaf
 from .._core.levels import DUAL, Level, running
-from .._core.primitive import vocabulary
+from .._core.primitive import ones_beside, raw_namespace, vocabulary
 from .._graph.node import Node, Slot
 from .._modes import current_mode
 from .._places import user_place
@@ -147,7 +148,7 @@ def _gradients(
         if out._edge is None:
             continue
         roots.append(edge_of(out))
-        given.append(wrap(np.ones(out._array.shape, out._array.dtype)) if seed is None else seed)
+        given.append(wrap(ones_beside(out._array)) if seed is None else seed)
     if not roots:
         return [zeros_like(t) for t in targets], False
     outside = _needs_outside(roots, _own_ids(targets), born)
@@ -281,7 +282,8 @@ def _basis(tensors: list[Any]) -> list[Any]:
     total = sum(counts)
     basis, start = [], 0
     for tensor, count in zip(tensors, counts, strict=True):
-        part = np.zeros((total, count), tensor._array.dtype)
+        xp = raw_namespace(raw_leaf(tensor._array))
+        part = xp.zeros(shape=(total, count), dtype=tensor._array.dtype)
         part[np.arange(start, start + count), np.arange(count)] = 1
         basis.append(wrap(part.reshape(total, *tensor._array.shape)))
         start += count

@@ -14,8 +14,8 @@ from .._ops import index as ops
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
-from ._layout import refuse_overlap, repeats
-from ._record import record
+from ._layout import ordered, output_order, refuse_overlap, repeats
+from ._record import laid_out, record
 from ._shaping import alias, basic_view, unsqueeze
 
 
@@ -182,12 +182,11 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
                     f"The shape of the mask {_errors.sizes(array.shape)} at index {k} does not match the shape of the "
                     f"indexed tensor {_errors.sizes(target._array.shape)} at index {dim + k}"
                 )
-        return list(np.nonzero(array)) if array.ndim else [np.nonzero(np.atleast_1d(array))[0]]
+        return list(array.nonzero()) if array.ndim else [array.reshape(1).nonzero()[0]]
     if array.dtype.kind not in "iu":
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if not isinstance(array, LevelArray):
         size = target._array.shape[dim]
-        array = np.asarray(array)
         if array.size and (array.min() < -size or array.max() >= size):
             bad = int(array[(array < -size) | (array >= size)].flat[0])
             raise IndexError(f"index {bad} is out of bounds for dimension {place} with size {size}")
@@ -213,7 +212,24 @@ def _advanced_read(parts: _Parts, depth: int) -> Any:
     _check_broadcast(parts.arrays)
     shown = {"indices": _shown_indices(parts.given)}
     args = (parts.view, *parts.arrays)
-    return record(ops.index, args, {"layout": layout}, "IndexBackward0", depth + 1, shown)
+    result = record(ops.index, args, {"layout": layout}, "IndexBackward0", depth + 1, shown)
+    if isinstance(result._array, np.ndarray) and result._array.ndim > 1 and result._array.size:
+        result._array = _indexed_layout(result._array, parts.view._array, parts.arrays, parts.layout)
+    return result
+
+
+def _indexed_layout(array: Any, source: Any, arrays: list[Any], layout: list[Any]) -> Any:
+    """Lay the result of an index out as torch: it walks the source with strides 0 along the index's dimensions."""
+    places = [k for k, part in enumerate(layout) if part is ARRAY]
+    first = places[0] if places[-1] - places[0] == len(places) - 1 else 0  # apart: they move to the front
+    rest = [k for k in range(source.ndim) if k not in places]
+    wide = np.broadcast_shapes(*[tuple(a.shape) for a in arrays])
+    before = [source.strides[k] for k in rest[:first]]
+    after = [source.strides[k] for k in rest[first:]]
+    operands = [(*before, *([0] * len(wide)), *after)]
+    for one in arrays:
+        operands.append((*([0] * len(before)), *np.broadcast_to(one, wide).strides, *([0] * len(after))))
+    return ordered(array, output_order(array.shape, operands))
 
 
 def _shown_indices(given: list[Any]) -> tuple[Any, ...]:
@@ -403,10 +419,12 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
         size = input._array.shape[axis]
         if index._array.min() < 0 or index._array.max() >= size:
             raise IndexError("index out of range in self")
-    array = np.atleast_1d(index._array) if not isinstance(index._array, LevelArray) else index._array
+    array = index._array if index._array.ndim or isinstance(index._array, LevelArray) else index._array.reshape(1)
     layout = (slice(None),) * axis + (ARRAY,)
     shown = {"dim": dim, "indices": (index,)}
-    return record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3, shown)
+    result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3, shown)
+    result._array = laid_out(result._array)
+    return result
 
 
 def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:  # noqa: A002

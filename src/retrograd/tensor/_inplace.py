@@ -16,7 +16,7 @@ from ._base import LEAF, storage_of, wrap
 from ._record import plain_scalar, record
 from ._layout import refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import NOWHERE, adopt, check_inplace, finish_write, rebase, sync_views, write_array, wrote
+from ._views import NOWHERE, adopt, before_write, check_inplace, finish_write, rebase, sync_views, write_array, wrote
 
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -30,7 +30,7 @@ def inplace(name: str, function: Any) -> Any:
         refuse_repeats(self._array)
         for other in others:
             refuse_overlap(self._array, other._array)
-        return adopt(self, function(self, *args, **kwargs), 3)
+        return adopt(self, function(before_write(self), *args, **kwargs), 3)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."
@@ -70,7 +70,7 @@ def arithmetic(name: str, function: Any) -> Any:
         refuse_overlap(array, value)
         if alpha != 1:
             kwargs["alpha"] = alpha
-        result = function(self, other, **kwargs)
+        result = function(before_write(self), other, **kwargs)
         if result is NotImplemented:
             raise TypeError(f"{name}_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
         return adopt(self, result, 3)

@@ -24,8 +24,10 @@ def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
         return strides(array), 0
     if array.size:
         whole = array
-        while isinstance(whole.base, np.ndarray):
+        while whole.base is not None and hasattr(whole.base, "base"):  # as_strided puts an object between
             whole = whole.base
+        if not isinstance(whole, np.ndarray):
+            return strides(array), 0
         distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
         return strides(array), distance // array.itemsize
     view = None if tensor._extra is None else tensor._extra.view
@@ -129,6 +131,51 @@ REPEATED = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
     "clone() the tensor before performing the operation."
 )
+
+
+def laid_out_like(array: Any, like: Any) -> Any:
+    """Give a new array the order of strides of another of the same shape."""
+    if not isinstance(like, np.ndarray) or not isinstance(array, np.ndarray) or like.flags.c_contiguous:
+        return array
+    out = np.empty_like(like, dtype=array.dtype, order="K", subok=False)
+    out[...] = array
+    return out
+
+
+def output_order(shape: Any, operands: Any) -> list[int]:
+    """Order dimensions from the innermost outwards, as torch's TensorIterator does for a result.
+
+    `operands` are strides of the inputs, 0 where they are broadcast, in the order of the arguments.
+    """
+    order = list(range(len(shape) - 1, -1, -1))
+
+    def comes_after(a: int, b: int) -> int:
+        for steps in operands:
+            if steps[a] == 0 or steps[b] == 0:
+                continue
+            if steps[a] != steps[b]:
+                return -1 if steps[a] < steps[b] else 1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    for i in range(1, len(shape)):  # insertion sort that leaves ambiguous pairs as they are
+        at = i
+        for k in range(i - 1, -1, -1):
+            found = comes_after(order[k], order[at])
+            if found > 0:
+                order[k], order[at] = order[at], order[k]
+                at = k
+            elif found < 0:
+                break
+    return order
+
+
+def ordered(array: Any, order: list[int]) -> Any:
+    """Lay an array out so that its dimensions follow each other in `order`, innermost first."""
+    outwards = order[::-1]
+    dense = np.ascontiguousarray(array.transpose(outwards))
+    return dense.transpose(np.argsort(outwards))
 
 
 def is_dense(array: Any) -> bool:

@@ -76,14 +76,18 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:  # noqa: A002
         raise RuntimeError("batch1 must be a 3D tensor")
     if mat2._array.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
-    a, b = input._array.shape, mat2._array.shape
+    _check_bmm(input, mat2)
+    return write_out("bmm", _product(input, mat2, "BmmBackward0", 3), out, (input, mat2))
+
+
+def _check_bmm(first: Any, second: Any) -> None:
+    a, b = first._array.shape, second._array.shape
     if a[0] != b[0] or a[2] != b[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
             f"[{b[0]}, {b[1]}]."
         )
-    _check_dtypes(input, mat2)
-    return write_out("bmm", _product(input, mat2, "BmmBackward0", 3), out, (input, mat2))
+    _check_dtypes(first, second)
 
 
 @overridable
@@ -162,11 +166,13 @@ def product(a: Any, b: Any, depth: int) -> Any:
     if rank_a == 2 and rank_b == 2:
         _check_mm(a, b)
         return _product(a, b, "MmBackward0", depth)
-    _check_batched(a, b)
     if isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray):
+        _check_batched(a, b)
         return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0", depth)
     if rank_a == 1 and rank_b == 2:
-        return _product(unsqueeze(a, 0), b, "MmBackward0", depth).squeeze_(0)
+        row = unsqueeze(a, 0)
+        _check_mm(row, b)
+        return _product(row, b, "MmBackward0", depth).squeeze_(0)
     return _folded(a, b, depth + 1) if _should_fold(a, b) else _batched(a, b, depth + 1)
 
 
@@ -199,8 +205,9 @@ def _folded(a: Any, b: Any, depth: int) -> Any:
     rows = math.prod(lead)
     flat = reshape(large, rows, inner)
     if small._array.ndim == 1:
-        return _unsafe_view(_product(flat, small, "MvBackward0", depth + 1), tuple(lead), depth)
+        return _unsafe_view(_mv(flat, small, depth + 1), tuple(lead), depth)
     shape = (*lead, small._array.shape[1])
+    _check_mm(flat, small)
     result = _unsafe_view(_product(flat, small, "MmBackward0", depth + 1), shape, depth)
     return contiguous(swap(result, -2, -1, "TransposeBackward0", depth + 1)) if turned else result
 
@@ -213,15 +220,19 @@ def _batched(a: Any, b: Any, depth: int) -> Any:
             return product(squeeze(a, 0), b, depth + 1)
         if shape_b[0] == 1 and b.requires_grad:
             return product(a, squeeze(b, 0), depth + 1)
-    lead = tuple(np.broadcast_shapes(shape_a[:-2], shape_b[:-2]))
+    try:
+        lead = tuple(np.broadcast_shapes(shape_a[:-2], shape_b[:-2]))
+    except ValueError:
+        raise _errors.broadcast_error(shape_a[:-2], shape_b[:-2]) from None
     count = math.prod(lead)
     rows, inner = (shape_a[-2] if len(shape_a) > 1 else 1), shape_a[-1]
-    columns = 1 if vector else shape_b[-1]
+    depth_b, columns = (shape_b[0], 1) if vector else shape_b[-2:]
     left = reshape(expand(a, *lead, rows, inner), count, rows, inner)
     if vector:
-        right = unsqueeze(reshape(expand(b, *lead, inner), count, inner), 2)
+        right = unsqueeze(reshape(expand(b, *lead, depth_b), count, depth_b), 2)
     else:
-        right = reshape(expand(b, *lead, inner, columns), count, inner, columns)
+        right = reshape(expand(b, *lead, depth_b, columns), count, depth_b, columns)
+    _check_bmm(left, right)
     result = _product(left, right, "BmmBackward0", depth + 1)
     shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
     return _unsafe_view(squeeze(result, -1) if vector else result, shape, depth)

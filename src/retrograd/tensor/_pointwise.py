@@ -77,7 +77,7 @@ floor_divide = binary(e.floor_divide, "floor_divide")
 
 _POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
 _POW_TENSOR = Elementwise(e.power, "pow", "PowBackward1", False)
-_RPOW = Elementwise(e.power, "pow", "PowBackward2", False)
+_RPOW = Elementwise(e.power_base, "pow", "PowBackward2", False)
 _RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
 _ADD_SCALED = Elementwise(e.add_scaled, "add", "AddBackward0", False)
 _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
@@ -204,8 +204,9 @@ def power(base: Any, exponent: Any, depth: int) -> Any:
         return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
     if not isinstance(base, _base.Tensor):
         dtype = promoted([exponent._array, base])[1]
-        base = np.asarray(base).astype(dtype)[()]  # the rules need an array of the result's dtype
-        return _RPOW.slow((base, exponent), depth + 1)
+        if dtype != exponent._array.dtype:
+            exponent = exponent.to(_dtypes.from_numpy(dtype))
+        return _RPOW.slow((exponent,), depth + 1, {"base": base})
     return _POW_TENSOR.slow((base, exponent), depth + 1)
 
 

@@ -9,6 +9,7 @@ from .._ops import index as i
 from .._ops import reduce as r
 from ..overrides import overridable
 from . import _base, _pointwise
+from ._layout import laid_out_like
 from ._pointwise import write_out
 from ._record import record
 
@@ -133,7 +134,7 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A
     if isinstance(dim, _base.Tensor):
         return _pointwise.maximum(input, dim) if which == "max" else _pointwise.minimum(input, dim)
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (dim,), which)
+    _not_empty(input, (axis,), which)
     primitive = i.max_at if which == "max" else i.min_at
     name = "MaxBackward0" if which == "max" else "MinBackward0"
     values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4, {"dim": dim})
@@ -241,7 +242,10 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | Non
     axis = _errors.wrap_dim(dim, input._array.ndim)
     params = {"axis": axis, "descending": bool(descending), "stable": True}
     name = "SortBackward0" if stable is None else "SortBackward1"
-    return return_sort(*record(i.sort, (input,), params, name, 3, {"dim": dim}))
+    values, indices = record(i.sort, (input,), params, name, 3, {"dim": dim})
+    for result in (values, indices):
+        result._array = laid_out_like(result._array, input._array)
+    return return_sort(values, indices)
 
 
 @overridable

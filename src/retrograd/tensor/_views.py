@@ -164,7 +164,7 @@ class CopySlices(Node):
             if np.may_share_memory(part, out):  # else a reshape had to copy
                 part[...] = value
                 return out
-        mask = scatter_back(np.ones(value.shape, dtype), self.steps, shape, dtype) != 0
+        mask = scatter_back(_raw_ones(value, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
 
@@ -173,6 +173,11 @@ class CopySlices(Node):
         if self.fn.saves:
             self.fn.release(freed)
         self.guard = freed
+
+
+def _raw_ones(value: Any, dtype: Any) -> Any:
+    array = value._array if hasattr(value, "_array") else value
+    return core.ones_beside(array).astype(dtype, copy=False)
 
 
 def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[Any]) -> Any:
@@ -379,6 +384,14 @@ def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
     write_array(tensor, result._array)
     finish_write(tensor, result._edge, depth + 1)
     return tensor
+
+
+def before_write(tensor: Any) -> Any:
+    """Return what an in-place operation computes from: the tensor, or a copy for hooks, which hold what they get."""
+    mode = current_mode()
+    if not mode.saved_hooks or not mode.grad:
+        return tensor
+    return wrap(own_memory(tensor._array), tensor._edge, None)
 
 
 def _keep_original(tensor: Any, node: Any) -> None:

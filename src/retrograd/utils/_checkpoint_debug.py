@@ -80,13 +80,16 @@ class _Log(TorchFunctionMode):
     """Writes down every function called in a block; a new block starts anew."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self.lines: list[str] = []
         self.stacks: list[str] = []
         self._names: dict[int, str] = {}
         self._seen: list[Any] = []  # keeps tensors alive, for their ids are their names
 
     def __enter__(self) -> _Log:
-        self.__init__()  # type: ignore[misc] - only the latest computation is shown
+        self._forget()  # only the latest computation is shown
         super().__enter__()
         return self
 
@@ -96,7 +99,9 @@ class _Log(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [self._text(one) for one in args] + [f"{key}={self._text(one)}" for key, one in kwargs.items()]
+        given = [self._text(one) for one in args] + [
+            f"{key}={self._text(one)}" for key, one in kwargs.items()
+        ]
         self.stacks.append("".join(traceback.format_stack()[:-1]))
         self.lines.append(f"{_name(func)}({', '.join(given)})")
         at = len(self.lines) - 1
@@ -139,7 +144,7 @@ def _name(func: Any) -> str:
 def debug_contexts() -> tuple[
     Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]], Callable[[], str]
 ]:
-    """Return a `context_fn` that writes down what both runs call, and a function that makes the error's text of it."""
+    """Return a `context_fn` that writes down what both runs call, and a function that writes the error's text."""
     first, second = _Log(), _Log()
 
     def text() -> str:
@@ -150,4 +155,4 @@ def debug_contexts() -> tuple[
             recompute_ops="\n".join(second.lines),
         )
 
-    return (lambda: (first, second)), text  # type: ignore[return-value]
+    return (lambda: (first, second)), text

@@ -1,15 +1,17 @@
 """torch.utils.checkpoint: trade memory for a second run of the forward.
 
 Note [Checkpointing without reentrance]
-Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` instead of each tensor it would save. The
-        `_Frame` of the call keeps the arguments, and of the holders only weak references and the tensors' metadata.
-Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same tensors in the
-        same order and hands the n-th to the n-th holder. When the last one is in, an exception ends the run (early
-        stop).
-Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it is gone
-        when it was unpacked, when the graph let go of the holder, or when the backward is over. No cycles arise.
-Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer checkpoint
-        recomputes the arguments of an inner one, and an argument changed in place is an error.
+Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` instead of each tensor it would
+        save. The `_Frame` of the call keeps the arguments, and of the holders only weak references and the
+        tensors' metadata.
+Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same tensors
+        in the same order and hands the n-th to the n-th holder. When the last one is in, an exception ends the
+        run (early stop).
+Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it is
+        gone when it was unpacked, when the graph let go of the holder, or when the backward is over. There are no
+        cycles.
+Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer
+        checkpoint recomputes the arguments of an inner one, and an argument changed in place is an error.
 Rule 5. The function runs again under the transforms it ran under before, on the same random numbers.
 """
 
@@ -75,8 +77,8 @@ See https://github.com/pytorch/pytorch/issues/166926 for more details and
 workaround examples.
 """
 _PASS_EXPLICITLY = (
-    "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
-    "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
+    "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can "
+    "pass use_reentrant=True. Refer to docs for more details on the differences between the two variants."
 )
 
 
@@ -95,7 +97,7 @@ _forced_debug: bool | None = None
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Choose for a block whether recomputation ends as soon as it has all tensors, whatever `checkpoint` is told."""
+    """Choose for a block whether recomputation ends once it has all tensors, whatever `checkpoint` is told."""
     global _forced_early_stop
     previous = _forced_early_stop
     _forced_early_stop = enable
@@ -107,7 +109,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Choose for a block whether errors come with the operations that ran; None leaves it to `checkpoint`'s argument."""
+    """Choose for a block whether errors list the operations that ran; None leaves it to the argument."""
     global _forced_debug
     previous = _forced_debug
     _forced_debug = enabled
@@ -139,7 +141,8 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
+            "PyTorch 2.9, "
             f"calling checkpoint without use_reentrant will raise an exception. {_PASS_EXPLICITLY}",
             stacklevel=2,
         )
@@ -157,12 +160,13 @@ def checkpoint(
 
 
 def checkpoint_sequential(
-    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any  # noqa: A002
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Run functions one after another in segments, all but the last of which are checkpointed."""
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In "
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+            "explicitly. In "
             f"version 2.9 we will raise an exception if use_reentrant is not passed. {_PASS_EXPLICITLY}",
             stacklevel=2,
         )
@@ -184,7 +188,7 @@ def checkpoint_sequential(
     last = 0
     for start in range(0, size * (segments - 1), size):
         last = start + size
-        input = checkpoint(  # noqa: A001
+        input = checkpoint(
             segment(steps[start:last]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
         )
     return segment(steps[last:])(input)
@@ -251,7 +255,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 class CheckpointFunction(Function):
-    """The reentrant variant: forward keeps the arguments alone, backward runs forward and backward on copies of them."""
+    """The reentrant variant: forward keeps the arguments alone, backward runs both on copies of them."""
 
     @staticmethod
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
@@ -267,9 +271,9 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         if getattr(engine_state.task, "partial", False):
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
-                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
-                ".backward() without passing the `inputs` argument."
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
+                "`inputs` parameter to .backward(). To resolve this error, you can either set "
+                "use_reentrant=False, or call .backward() without passing the `inputs` argument."
             )
         args = list(ctx.others)
         for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=True):
@@ -339,8 +343,8 @@ class _Frame:
     """One checkpointed call."""
 
     __slots__ = (
-        "arguments", "complete", "context", "early_stop", "extract", "function", "holders", "ignore_mismatch", "metadata",
-        "random", "runs", "transforms",
+        "arguments", "complete", "context", "early_stop", "extract", "function", "holders", "ignore_mismatch",
+        "metadata", "random", "runs", "transforms",
     )  # fmt: skip
 
     def __init__(
@@ -378,9 +382,9 @@ class _Frame:
                 self.runs[task] = run
         if holder not in run.values:
             raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
-                "are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an "
-                "issue with details on your use case."
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+                "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
+                "Otherwise please open an issue with details on your use case."
             )
         return run.values.pop(holder)[0]
 
@@ -393,8 +397,8 @@ class _Frame:
                     self.ignore_mismatch = True
                     return tensor
                 raise CheckpointError(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
-                    f"forward pass.\n{_DEBUG_TIP}"
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
+                    f"the original forward pass.\n{_DEBUG_TIP}"
                 )
             holder = self.holders[number]()
             if holder is not None:
@@ -421,21 +425,22 @@ class _Frame:
             return
         if run.count != len(self.holders):
             raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
-                f"during recomputation: {run.count}.\n{_DEBUG_TIP}"
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
+                f"and recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of "
+                f"tensors saved during recomputation: {run.count}.\n{_DEBUG_TIP}"
             )
         different = ""
         for holder in sorted(run.values, key=lambda one: one.number):
             before, now = self.metadata[holder.number], run.values[holder][1]
             if before != now:
                 different += (
-                    f"tensor at position {holder.number}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
+                    f"tensor at position {holder.number}:\nsaved metadata: {before}\nrecomputed metadata: "
+                    f"{now}\n"
                 )
         if different:
             raise CheckpointError(
-                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                f"during the forward pass.\n{different}.\n{_DEBUG_TIP}"
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
+                f"than during the forward pass.\n{different}.\n{_DEBUG_TIP}"
             )
 
 
@@ -484,9 +489,9 @@ def _checkpoint_frames(
         result = function(*args, **kwargs)
     if result is _same:
         raise RuntimeError(
-            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
-            "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
-            "forward."
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception "
+            "raised during the checkpointed forward. This is not supported because checkpoint cannot return "
+            "a value for a failed forward."
         )
     frame.complete = True
     return result
