@@ -21,7 +21,18 @@ from typing import Any
 from tests.ops.comparing import first_sentence
 
 FOLDER = Path(__file__).parent / "recorded"
-MODULES = ("errors", "hooks", "function", "function_transforms", "grad_modes", "forward_ad", "graph")
+MODULES = (
+    "errors",
+    "errors_api",
+    "hooks",
+    "saved_hooks",
+    "function",
+    "function_saved",
+    "function_transforms",
+    "grad_modes",
+    "forward_ad",
+    "graph",
+)
 TOLERANCE = 1e-6
 
 
@@ -52,7 +63,11 @@ def plain(value: Any) -> Any:
 def same(ours: Any, recorded: Any) -> bool:
     """Compare two plain values; numbers up to rounding."""
     if isinstance(ours, float) or isinstance(recorded, float):
-        if isinstance(ours, (str, list, dict)) or isinstance(recorded, (str, list, dict)) or None in (ours, recorded):
+        if (
+            isinstance(ours, (str, list, dict))
+            or isinstance(recorded, (str, list, dict))
+            or None in (ours, recorded)
+        ):
             return False
         return math.isclose(ours, recorded, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     if isinstance(ours, list) and isinstance(recorded, list):
@@ -106,7 +121,9 @@ class Programs:
 
     def record(self, library: Any) -> None:
         values = {name: self.run(library, name) for name in self.all}
-        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items()))
+        rows = ",\n".join(
+            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())
+        )
         self.path.write_text(f"{{\n{rows}\n}}\n")
 
 

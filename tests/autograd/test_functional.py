@@ -27,9 +27,7 @@ def numbers(value):
 
 def agree(a, b):
     if isinstance(a, tuple):
-        return (
-            isinstance(b, tuple) and len(a) == len(b) and all(agree(x, y) for x, y in zip(a, b, strict=True))
-        )
+        return isinstance(b, tuple) and len(a) == len(b) and all(agree(x, y) for x, y in zip(a, b, strict=True))
     return a.shape == b.shape and a.dtype == b.dtype and np.allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
@@ -155,9 +153,7 @@ def programs(t):
         if takes_v:
             for i, v in enumerate((None, x[:2], (x, x), 3, (x, 2))):
                 calls[f"{product}-v{i}"] = lambda c=call, v=v: c(functions["linear"], x, v)
-                calls[f"{product}-v{i}-pair"] = lambda c=call, v=v: c(
-                    lambda a, b: (a.sum() * b).sum(), (x, y), v
-                )
+                calls[f"{product}-v{i}-pair"] = lambda c=call, v=v: c(lambda a, b: (a.sum() * b).sum(), (x, y), v)
         calls[f"{product}-scalar"] = lambda c=call: c(lambda a: a.exp(), s)
     for options in (
         {"vectorize": True},
@@ -175,12 +171,8 @@ def programs(t):
             calls[f"jacobian-{name}-{key}"] = lambda f=functions[name], o=options: fun.jacobian(f, x, **o)
         for name in ("cubic", "constant", "linear_sum"):
             calls[f"hessian-{name}-{key}"] = lambda f=functions[name], o=outer: fun.hessian(f, x, **o)
-        calls[f"jacobian-two-{key}"] = lambda o=options: fun.jacobian(
-            lambda a, b: (a.sum() * b, a.exp()), (x, y), **o
-        )
-        calls[f"hessian-two-{key}"] = lambda o=outer: fun.hessian(
-            lambda a, b: (a**2).sum() * b.sum(), (x, y), **o
-        )
+        calls[f"jacobian-two-{key}"] = lambda o=options: fun.jacobian(lambda a, b: (a.sum() * b, a.exp()), (x, y), **o)
+        calls[f"hessian-two-{key}"] = lambda o=outer: fun.hessian(lambda a, b: (a**2).sum() * b.sum(), (x, y), **o)
     calls["jacobian-complex"] = lambda: fun.jacobian(lambda a: a * a, z)
     calls["vjp-complex"] = lambda: fun.vjp(lambda a: a * a, z, z)
     calls["jvp-complex"] = lambda: fun.jvp(lambda a: a * a, z, z)

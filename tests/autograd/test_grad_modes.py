@@ -95,7 +95,13 @@ def set_grad_enabled_as_decorator(torch):
 @program
 def decorators(torch):
     log = []
-    for mode in (torch.no_grad, torch.no_grad(), torch.enable_grad, torch.enable_grad(), torch.inference_mode()):
+    for mode in (
+        torch.no_grad,
+        torch.no_grad(),
+        torch.enable_grad,
+        torch.enable_grad(),
+        torch.inference_mode(),
+    ):
 
         @mode
         def f(a, *, b):

@@ -247,9 +247,7 @@ def test_importing_the_module_leaves_the_function_callable():
 
 
 def test_import_of_the_package_does_not_load_it():
-    program = (
-        "import retrograd, sys; assert not [m for m in sys.modules if 'gradcheck' in m or 'functional' in m]"
-    )
+    program = "import retrograd, sys; assert not [m for m in sys.modules if 'gradcheck' in m or 'functional' in m]"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -271,19 +269,13 @@ def programs(t):
         o = {"fast_mode": fast}
         cases = {
             "wrong": lambda o=o: check(wrong, real(t), **o),
-            "wrong_second_input": lambda o=o: check(
-                lambda a, b: (a.sin(), a * wrong(b)), real(t), real(t), **o
-            ),
+            "wrong_second_input": lambda o=o: check(lambda a, b: (a.sin(), a * wrong(b)), real(t), real(t), **o),
             "wrong_complex": lambda o=o: check(custom(t, square, twice), cplx(t), **o),
             "wrong_to_complex": lambda o=o: check(
                 custom(t, lambda a: a * (1 + 2j), lambda g, a: g.real * 3), real(t), **o
             ),
-            "wrong_from_complex": lambda o=o: check(
-                custom(t, lambda a: (a * a.conj()).real, thrice), cplx(t), **o
-            ),
-            "wrong_forward": lambda o=o: check(
-                custom(t, square, twice, thrice), real(t), check_forward_ad=True, **o
-            ),
+            "wrong_from_complex": lambda o=o: check(custom(t, lambda a: (a * a.conj()).real, thrice), cplx(t), **o),
+            "wrong_forward": lambda o=o: check(custom(t, square, twice, thrice), real(t), check_forward_ad=True, **o),
             "wrong_forward_complex": lambda o=o: check(
                 custom(t, square, lambda g, a: 2 * g * a.conj(), thrice), cplx(t), check_forward_ad=True, **o
             ),

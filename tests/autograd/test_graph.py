@@ -49,13 +49,26 @@ def accumulate_grad_node(torch):
     x = leaf(torch)
     first = (x * 2).grad_fn.next_functions[0][0]
     second = x.exp().grad_fn.next_functions[0][0]
-    return first.name(), first is second, first.variable is x, list(first.next_functions), type(first).__name__
+    return (
+        first.name(),
+        first is second,
+        first.variable is x,
+        list(first.next_functions),
+        type(first).__name__,
+    )
 
 
 @program
 def leaf_has_no_grad_fn(torch):
     x = leaf(torch)
-    return x.grad_fn, x.is_leaf, x.output_nr, torch.ones(2).is_leaf, (x * 2).is_leaf, (torch.ones(2) * 2).is_leaf
+    return (
+        x.grad_fn,
+        x.is_leaf,
+        x.output_nr,
+        torch.ones(2).is_leaf,
+        (x * 2).is_leaf,
+        (torch.ones(2) * 2).is_leaf,
+    )
 
 
 @program
@@ -105,7 +118,9 @@ def accumulator_is_callable(torch):
 @program
 def isinstance_of_node(torch):
     y = leaf(torch) * 2
-    return isinstance(y.grad_fn, torch.autograd.graph.Node), issubclass(type(y.grad_fn), torch.autograd.graph.Node)
+    return isinstance(y.grad_fn, torch.autograd.graph.Node), issubclass(
+        type(y.grad_fn), torch.autograd.graph.Node
+    )
 
 
 @program
@@ -118,9 +133,38 @@ def names_of_common_nodes(torch):
     x = leaf(torch)
     m = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     made = [x + 1, x - 1, x * 2, x / 2, x**2, -x, x.exp(), x.sum(), x.mean(), x[0], x[1:], x.view(3, 1)]
-    made += [m @ x, m.mm(m.t()), m.t(), m.sum(0), m.max(1)[0], x.max(), x.clone(), torch.cat([x, x]), m.unbind(0)[0]]
-    made += [x.relu(), x.sigmoid(), x.softmax(0), x.log_softmax(0), x.where(x > 1, 0), x.expand(2, 3), 2 / x, 2 - x, 2**x]
-    made += [x.clamp(0, 1), x.abs(), x.sqrt(), x.reshape(3, 1), m.flatten(), x.to(torch.float32), x.cumsum(0), x[[0, 1]]]
+    made += [
+        m @ x,
+        m.mm(m.t()),
+        m.t(),
+        m.sum(0),
+        m.max(1)[0],
+        x.max(),
+        x.clone(),
+        torch.cat([x, x]),
+        m.unbind(0)[0],
+    ]
+    made += [
+        x.relu(),
+        x.sigmoid(),
+        x.softmax(0),
+        x.log_softmax(0),
+        x.where(x > 1, 0),
+        x.expand(2, 3),
+        2 / x,
+        2 - x,
+        2**x,
+    ]
+    made += [
+        x.clamp(0, 1),
+        x.abs(),
+        x.sqrt(),
+        x.reshape(3, 1),
+        m.flatten(),
+        x.to(torch.float32),
+        x.cumsum(0),
+        x[[0, 1]],
+    ]
     return [y.grad_fn.name() for y in made]
 
 
@@ -143,7 +187,12 @@ def names_after_in_place(torch):
 def saved_values(torch):
     x, w = leaf(torch), leaf(torch, 4.0, 5.0, 6.0)
     y, e = x * w, x.exp()
-    return y.grad_fn._saved_self is x, y.grad_fn._saved_other is w, e.grad_fn._saved_result, (x**3).grad_fn._saved_exponent
+    return (
+        y.grad_fn._saved_self is x,
+        y.grad_fn._saved_other is w,
+        e.grad_fn._saved_result,
+        (x**3).grad_fn._saved_exponent,
+    )
 
 
 @program
@@ -163,7 +212,11 @@ def saved_output_stands_in_the_graph(torch):
 @program
 def saved_static_values(torch):
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
-    return x.sum(1).grad_fn._saved_dim, x.sum(1, keepdim=True).grad_fn._saved_keepdim, x.sum().grad_fn._saved_self_sym_sizes
+    return (
+        x.sum(1).grad_fn._saved_dim,
+        x.sum(1, keepdim=True).grad_fn._saved_keepdim,
+        x.sum().grad_fn._saved_self_sym_sizes,
+    )
 
 
 # ---- GradientEdge ----

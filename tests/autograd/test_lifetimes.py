@@ -460,7 +460,18 @@ def f(x: Any) -> Any:
         lambda x: torch.func.jvp(f, (x,), (x,)),
         lambda x: torch.func.vjp(f, x)[1](torch.ones((), dtype=torch.float64)),
     ],
-    ids="grad grad_and_value jacrev jacfwd hessian vmap grad_of_grad vmap_of_grad jvp vjp".split(),
+    ids=[
+        "grad",
+        "grad_and_value",
+        "jacrev",
+        "jacfwd",
+        "hessian",
+        "vmap",
+        "grad_of_grad",
+        "vmap_of_grad",
+        "jvp",
+        "vjp",
+    ],
 )
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_transform(transform, requires_grad):
@@ -474,7 +485,7 @@ def test_transform_that_fails():
 
     def run() -> None:
         for transform in (torch.func.grad, torch.func.vmap, torch.func.jacrev):
-            with pytest.raises(ValueError, match="torch.Size"):
+            with pytest.raises(ValueError, match=r"torch\.Size"):
                 transform(fail)(torch.ones(3, dtype=torch.float64))
 
     frees(run)

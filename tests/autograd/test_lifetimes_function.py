@@ -15,7 +15,9 @@ _ = _no_collector  # the fixture, used by every test here
 
 
 def save(what: str, ctx: Any, x: Any, mid: Any, out: Any) -> None:
-    chosen = {"input": (x,), "output": (out,), "intermediate": (mid,), "all": (x, mid, out), "nothing": ()}[what]
+    chosen = {"input": (x,), "output": (out,), "intermediate": (mid,), "all": (x, mid, out), "nothing": ()}[
+        what
+    ]
     ctx.save_for_backward(*chosen)
 
 

@@ -44,8 +44,8 @@ class KnownDifference(NamedTuple):
 # Keep this short: every line is something a user can notice.
 KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
     KnownDifference(
-        "saved identity",
-        lambda step, in_torch, in_library: in_library is None,
+        "saved identity|saved requires_grad",
+        lambda step, in_torch, in_library: True,
         "a node keeps arrays, not tensors: what `_saved_self` shows of a non-leaf is a new tensor on the same memory",
     ),
     KnownDifference(
@@ -62,10 +62,22 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
         ends=True,
     ),
     KnownDifference(
-        "grad_fn name|.*next_functions.*|saved .*|node identity|input number of an edge|variable of .*",
+        "grad_fn name|.*next_functions.*|saved .*|node identity|input number.*|variable of .*|value read",
         lambda step, in_torch, in_library: True,
         "double backward records the operations of our rules, torch's those of its formulas",
         of_gradients=True,
+    ),
+    KnownDifference(
+        "hook log",
+        lambda step, in_torch, in_library: "create_graph" in step.source and "'pack'" in str(in_torch),
+        "the same, as seen by saved-tensor hooks",
+        ends=True,
+    ),
+    KnownDifference(
+        "hook log|grad requires_grad|requires_grad",
+        lambda step, in_torch, in_library: "create_graph" in step.source and "True" in str(in_torch),
+        "torch's formulas connect a gradient with everything they read, even where the derivative is zero",
+        ends=True,
     ),
     KnownDifference(
         "values",
@@ -326,7 +338,7 @@ def known(
             continue
         if one.after and not any(one.after in earlier.source for earlier in program.steps[:index]):
             continue
-        name = re.search(r"\bt\d+", difference.expression or "")
+        name = re.search(r"\bt\d+", difference.expression or "") or re.search(r"\bt\d+", step.source)
         if not one.of_gradients or (name is not None and name[0] in gradients):
             return one
     return None

@@ -244,7 +244,7 @@ class Node:
         if isinstance(value, tuple):  # indices, which have no node
             value, producer = value[min(at, len(value) - 1)], None
         if name != "out":
-            producer = storage.edge_now(value, producer)
+            value, producer = storage.now(value, producer)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
     def values(self, graph: bool) -> Any:
@@ -534,7 +534,7 @@ def _saved_property(name: Any) -> property:
             return name(self)
         if name in self.array_names:
             readers = self.readers[name]
-            if readers and all(self._edges[i] is None for i in readers):
+            if readers and all((e := self._edges[i]) is None or (isinstance(e, Node) and e.hidden) for i in readers):
                 return None  # never saved
             if type(self.guard) is Freed:
                 raise _errors.freed(self.guard.place)

@@ -420,11 +420,20 @@ def index_add_batch(call, args, batched, size, *, layout, alpha):
     return front(x, batched[0], size) + (added if alpha == 1 else added * alpha)
 
 
+def _mask(y):
+    """Refuse a mask that saved-tensor hooks gave back as numbers."""
+    dtype = getattr(y, "_array", y).dtype
+    if dtype.kind != "b":
+        name = {"float32": "float", "float64": "double"}.get(dtype.name, dtype.name)
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {name}")
+    return y
+
+
 masked_fill = elementwise(
     "masked_fill",
     inputs=("x", "y", "z"),
     implementation=lambda xp, x, mask, value: xp.where(mask, value, x).astype(x.dtype, copy=False),
-    dx=lambda xp, g, y: xp.where(y, 0, g),
-    dz=lambda xp, g, y: xp.where(y, g, 0),
+    dx=lambda xp, g, y: xp.where(_mask(y), 0, g),
+    dz=lambda xp, g, y: xp.where(_mask(y), g, 0),
     saved_as={"y": "mask"},
 )

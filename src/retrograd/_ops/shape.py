@@ -148,12 +148,12 @@ def concat(xp, *arrays, axis):
 
 
 @concat.vjp("arrays")
-def concat_dx(xp, g, needed, arrays_shape, axis):
+def concat_dx(xp, g, arrays_shape, axis):
     grads, start = [], 0
-    for need, shape in zip(needed, arrays_shape, strict=True):
+    for shape in arrays_shape:  # even where no gradient is needed, as torch: a node's hooks see them all
         stop = start + shape[axis]
         index = (slice(None),) * axis + (slice(start, stop),)
-        grads.append(xp.getitem(g, index=index) if need else None)
+        grads.append(xp.getitem(g, index=index))
         start = stop
     return tuple(grads)
 
@@ -209,9 +209,9 @@ def stack(xp, *arrays, axis):
 
 
 @stack.vjp("arrays")
-def stack_dx(xp, g, needed, axis):
+def stack_dx(xp, g, arrays_shape, axis):
     index = (slice(None),) * axis
-    return tuple(xp.getitem(g, index=(*index, k)) if need else None for k, need in enumerate(needed))
+    return tuple(xp.getitem(g, index=(*index, k)) for k in range(len(arrays_shape)))
 
 
 @stack.batch

@@ -241,7 +241,7 @@ def gradients(
         if result is None and materialize and isinstance(one, Tensor):
             from ..tensor._creation import zeros_like
 
-            result = zeros_like(one)
+            result = zeros_like(one, requires_grad=create_graph)
         results.append(result)
     return tuple(results)
 

@@ -2,8 +2,8 @@
 
 Note [Jacobians of complex functions]
 Outputs are always real here: gradcheck takes complex ones apart. With respect to a complex input x + iy the
-gradient of a real s is ds/dx + i ds/dy, which is torch's convention. A Jacobian has a row for each element of the
-input, a column for each of the output.
+gradient of a real s is ds/dx + i ds/dy, which is torch's convention. A Jacobian has a row for each element of
+the input, a column for each of the output.
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ def _pulled(output: Any, inputs: list[Any], v: Any) -> list[Any]:
     return list(grad(output, inputs, v, retain_graph=True, allow_unused=True))
 
 
-def analytical_jacobian(
-    inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool
-) -> list[Any]:
+def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
     """Return the Jacobians of one output by backward, element by element; a second run must agree."""
     tensors = [t for _, t in checked_inputs(inputs)]
     basis = np.zeros(int(np.prod(output.shape, dtype=int)), output._array.dtype)
@@ -130,22 +128,18 @@ def analytical_jacobian(
         found = []
         for j in range(basis.size):
             basis[j] = 1
-            found.append(_pulled(output, tensors, wrap(basis.reshape(output.shape).copy())))
+            found.append(_pulled(output, tensors, wrap(basis.reshape(output.shape).copy()).to(output.device)))
             basis[j] = 0
         return [[column[i] for column in found] for i in range(len(tensors))]
 
     return _twice(columns, tensors, nondet_tol, check_dtypes)
 
 
-def analytical_products(
-    inputs: Sequence[Any], output: Any, v: Any, nondet_tol: float, check_dtypes: bool
-) -> list[Any]:
+def analytical_products(inputs: Sequence[Any], output: Any, v: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
     """Return the products of a vector with the Jacobians of one output, checking that a second run agrees."""
     tensors = [t for _, t in checked_inputs(inputs)]
     seed = v.reshape(output.shape).to(output.dtype)
-    found = _twice(
-        lambda: [[one] for one in _pulled(output, tensors, seed)], tensors, nondet_tol, check_dtypes
-    )
+    found = _twice(lambda: [[one] for one in _pulled(output, tensors, seed)], tensors, nondet_tol, check_dtypes)
     return [one.reshape(-1) for one in found]
 
 
@@ -170,7 +164,7 @@ def _twice(
                     target[:, j] = gradient.detach().numpy(force=True).reshape(-1)
         if array.size and np.abs(array - other).max() > nondet_tol:
             equal = False
-        matrices.append(wrap(array))
+        matrices.append(wrap(array).to(tensor.device))
     if not dtypes_fit and check_dtypes:
         raise GradcheckError("Gradient has dtype mismatch")
     if not sizes_fit:
@@ -181,14 +175,11 @@ def _twice(
 
 
 # ---- forward mode ----
-def tangents_of(
-    func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Any]
-) -> list[tuple[Any, Any]]:
+def tangents_of(func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Any]) -> list[tuple[Any, Any]]:
     """Run a function on dual inputs; return value and tangent (or None) of its differentiable outputs."""
     with forward_ad.dual_level():
         duals = [
-            forward_ad.make_dual(one.detach(), tangents[i]) if i in tangents else one
-            for i, one in enumerate(inputs)
+            forward_ad.make_dual(one.detach(), tangents[i]) if i in tangents else one for i, one in enumerate(inputs)
         ]
         outputs = [out for out in as_tuple(func(*duals)) if is_differentiable(out)]
         unpacked = [forward_ad.unpack_dual(out) for out in outputs]
@@ -223,7 +214,9 @@ def forward_jacobian(
     for i in range(size):
         basis = np.zeros(size, tensor._array.dtype)
         basis[i] = 1
-        for row, one in zip(rows, forward_column(func, inputs, at, wrap(basis), check_dtypes), strict=True):
+        for row, one in zip(
+            rows, forward_column(func, inputs, at, wrap(basis).to(tensor.device), check_dtypes), strict=True
+        ):
             row.append(one)
     return [_matrix(row, tensor) for row in rows]
 
@@ -250,7 +243,7 @@ class Directions:
         drawn = rand(int(np.prod(tensor.shape, dtype=int)), generator=self._generator)._array
         dtype = np.zeros(0, tensor._array.dtype).real.dtype
         vector = drawn.astype(dtype)
-        return wrap(vector / np.sqrt(np.square(vector).sum()))
+        return wrap(vector / np.sqrt(np.square(vector).sum())).to(tensor.device)
 
     def of_input(self, tensor: Any) -> Any:
         """Return a unit vector; for complex inputs one for each of the two parts."""

@@ -78,13 +78,10 @@ If the test
 - is a Module test (e.g., in common_nn.py), then modify the corresponding
   module_test entry to have `gradcheck_fast_mode=False`"""
 
-_UNDEFINED_NOTES = (
-    'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
-)
+_UNDEFINED_NOTES = 'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
 UNDEFINED_RAISED = f"Expected backward function to handle undefined output grads. {_UNDEFINED_NOTES}"
 UNDEFINED_NOT_ZERO = (
-    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
-    f"{_UNDEFINED_NOTES}"
+    f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {_UNDEFINED_NOTES}"
 )
 UNDEFINED_WARNING = (
     "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it "
@@ -100,9 +97,7 @@ def batched_mismatch(output: int, input: int, got: Any, expected: Any, forward: 
     return f"For output {output} and input {input}:\n\n{why}\n\nGot:\n{got}\n\nExpected:\n{expected}".strip()
 
 
-def mismatch(
-    analytical: Any, numerical: Any, output: int, input: int, part: str | None, forward: bool
-) -> str:
+def mismatch(analytical: Any, numerical: Any, output: int, input: int, part: str | None, forward: bool) -> str:
     """Report Jacobians that differ; `part` is "real" or "imaginary" where complex values were halved."""
     prefix = ""
     if part is not None:

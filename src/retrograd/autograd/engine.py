@@ -14,6 +14,7 @@ are, others are copied.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
@@ -31,6 +32,7 @@ from .._ops.levels import enter_dual
 from .._places import Place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
+from ..tensor._layout import is_dense
 from ..tensor._views import check_inplace, fit, wrote
 from .._graph.node import Freed, Node, Slot
 from .forward_ad import MADE_BY_USER
@@ -69,6 +71,7 @@ def run_backward(
         return
     _state.depth = depth + 1
     _state.fresh = False
+    graph = graph and not current_mode().inference
     previous = set_grad(graph)
     # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
     tensors = graph or any(seed._edge is not None for seed in seeds)
@@ -135,6 +138,8 @@ def _run(
     roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, capture: Capture | None, place: Place | None
 ) -> None:
     counts = _count(roots)
+    if capture is not None and not graph:
+        capture.seen.update({id(seed._array): seed for seed in seeds})
     needed = None if capture is None else capture.needed(counts)
     keep_levels = _kept_levels(roots, seeds)
     pending: dict[Any, Any] = {}
@@ -264,11 +269,12 @@ def _kept_levels(roots: Sequence[Any], seeds: Sequence[Any]) -> frozenset[Any]:
 class Capture:
     """The gradients that `grad` returns, or the tensors that `backward(inputs=...)` fills."""
 
-    __slots__ = ("accumulate", "found", "inputs", "wanted")
+    __slots__ = ("accumulate", "found", "inputs", "seen", "wanted")
 
     def __init__(self, inputs: Sequence[Any], accumulate: bool = False) -> None:
         self.inputs = inputs
         self.accumulate = accumulate
+        self.seen: dict[int, Any] = {}  # id of an array -> its Tensor: what passes unchanged is one tensor
         self.found: dict[tuple[int, int], Any] = {}
         self.wanted = {id(edge.node if type(edge) is Slot else edge) for edge in inputs}
 
@@ -300,8 +306,17 @@ class Capture:
         if id(node) in self.wanted and not self.accumulate:
             for slot, part in enumerate(g if type(g) in (list, tuple) else (g,)):
                 if part is not None:
-                    self.found[(id(node), slot)] = _as_tensor(part, graph)
+                    self.keep(node, slot, part, graph)
         return runs
+
+    def keep(self, node: Any, slot: int, g: Any, graph: bool) -> None:
+        """Keep a gradient that was asked for."""
+        tensor = g if graph else self.seen.get(id(g))
+        if tensor is None:
+            tensor = self.seen[id(g)] = wrap(g)
+            if current_mode().inference:
+                _base.storage_of(tensor).inference = True
+        self.found[(id(node), slot)] = tensor
 
     def results(self) -> list[Any]:
         """Return what was found, in the order of the inputs."""
@@ -505,20 +520,19 @@ def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None, root: 
             return
         if not capture.accumulate:
             if g is not None:
-                capture.found[(id(leaf), 0)] = _as_tensor(g, graph)
+                capture.keep(leaf, 0, g, graph)
             return
     if leaf._edge is not LEAF:
         check_leaf(leaf)
-        return
-    if extra is not None and extra.accumulator_pre_hooks:
+    elif extra is not None and extra.accumulator_pre_hooks:
         for hook in list(extra.accumulator_pre_hooks.values()):
             result = hook((_as_tensor(g, graph),))
             if result is not None:
                 result = result if isinstance(result, _base.Tensor) else result[0]
                 g = _as_given(result, graph)
-    if g is not None:
+    if g is not None and leaf._edge is LEAF:
         accumulate_grad(leaf, g, graph)
-    extra = leaf._extra
+    extra = leaf._need_extra()
     if extra.post_hooks:
         for hook in list(extra.post_hooks.values()):
             hook(leaf)
@@ -546,10 +560,24 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
         elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
             extra.grad = held + _as_tensor(g, tensors)
         else:
-            check_inplace(held)
             array = _base.materialise(held)
             np.add(array, g._array if tensors else g, out=array, casting="unsafe")
+            check_inplace(held)  # for inference tensors; torch, too, has added by then
             wrote(held, 3)
+            if not array.flags.c_contiguous or not _base.materialise(leaf).flags.c_contiguous:
+                check_layout(held, leaf)
+
+
+def check_layout(grad: Any, leaf: Any) -> None:
+    """Warn, as torch, of a gradient whose memory is ordered otherwise than the leaf's."""
+    pairs = zip(leaf.shape, grad.stride(), leaf.stride(), strict=True)
+    if is_dense(leaf._array) and any(n != 1 and a != b for n, a, b in pairs):
+        warnings.warn(
+            "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
+            f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\nparam.sizes() = "
+            f"{list(leaf.shape)}, strides() = {list(leaf.stride())}",
+            stacklevel=2,
+        )
 
 
 def _first_gradient(g: Any) -> Any:

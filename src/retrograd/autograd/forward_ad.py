@@ -66,6 +66,17 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
+    check_dual(tensor, tangent)
+    if now in levels_of(tensor._array):
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    return dual_of(tensor, tangent, now)
+
+
+def check_dual(tensor: Any, tangent: Any) -> None:
+    """Raise torch's errors about a tensor and a tangent that do not go together."""
     if tensor._array.dtype.kind not in "fcV":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent._array.dtype.kind not in "fcV":
@@ -81,12 +92,6 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             "Expected tangent to have the same dtype as the primal: "
             f"got {tangent.dtype} and {tensor.dtype}."
         )
-    if now in levels_of(tensor._array):
-        raise RuntimeError(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
-            "supported."
-        )
-    return dual_of(tensor, tangent, now)
 
 
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:

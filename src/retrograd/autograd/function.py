@@ -71,10 +71,10 @@ class _Saved:
                 )
             if isinstance(edge, Tensor):
                 return wrap_leaf_alias(edge, tensor._array)
-            return wrap(tensor._array, edge, tensor._storage)
+            return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there
         if self.storage.version != self.version:
-            edge = edge if isinstance(self.edge, int) else self.storage.edge_now(self.array, edge)
-            raise _errors.overwritten(self.array, edge, self.storage, self.version, node.place())
+            array, edge = (self.array, edge) if isinstance(self.edge, int) else self.storage.now(self.array, edge)
+            raise _errors.overwritten(array, edge, self.storage, self.version, node.place())
         if self.tensor is not None and self.tensor._array is self.array:
             return self.tensor
         return wrap(self.array, edge, self.storage)

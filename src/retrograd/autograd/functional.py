@@ -1,9 +1,9 @@
 """torch.autograd.functional: products with Jacobians and Hessians, and those matrices themselves.
 
 Note [How these are computed]
-vjp is one backward. jvp and hvp are "double backward": the vjp is linear in the vector it is given, so its own
-derivative with respect to that vector, a second backward, is the jvp. A None among gradients means "independent of
-this input": it becomes zeros, or an error in strict mode.
+vjp is one backward. jvp and hvp are "double backward": the vjp is linear in the vector it is given, so its
+own derivative with respect to that vector, a second backward, is the jvp. A None among gradients means
+"independent of this input": it becomes zeros, or an error in strict mode.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, tuple[Any
 def _inside(tensors: tuple[Any, ...], create_graph: bool, requires_grad: bool) -> tuple[Any, ...]:
     """Make the function's own variables: leaves, or in the graph of tensors to be differentiated further."""
     return tuple(
-        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad)
-        for t in tensors
+        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad) for t in tensors
     )
 
 
@@ -139,9 +138,7 @@ def _check_scalar(is_tuple: bool, outputs: tuple[Any, ...], function: str) -> No
     if is_tuple:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].nelement() != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {function} should contain a single element"
-        )
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
 
 
 # ---- gradients ----
@@ -157,9 +154,7 @@ def _grad(
     from . import grad
 
     given = [None] * len(outputs) if vectors is None else vectors
-    chosen = [
-        (out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad
-    ]
+    chosen = [(out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad]
     if not chosen:
         return (None,) * len(inputs)
     return grad(
@@ -216,9 +211,7 @@ def vjp(
     with using(grad=differentiable):
         grads = _grad(outputs, inputs, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "vjp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
-        _outside(product, create_graph), is_tuple
-    )
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
 
 
 def jvp(
@@ -238,9 +231,7 @@ def jvp(
     with using(grad=differentiable):
         grads = _grad(pulled, probes, v, create_graph)
         product = _complete(grads, outputs, strict, create_graph, "jvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
-        _outside(product, create_graph), many
-    )
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), many)
 
 
 def vhp(
@@ -260,9 +251,7 @@ def vhp(
     with using(grad=differentiable):
         grads = _grad(slopes, inputs, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "vhp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
-        _outside(product, create_graph), is_tuple
-    )
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
 
 
 def hvp(
@@ -285,9 +274,7 @@ def hvp(
     with using(grad=differentiable):
         grads = _grad(pulled, probes, v, create_graph)
         product = _complete(grads, inputs, strict, create_graph, "hvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(
-        _outside(product, create_graph), is_tuple
-    )
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
 
 
 # ---- matrices ----
@@ -302,8 +289,8 @@ def jacobian(
     """Compute the Jacobian: one row at a time, or with `vectorize` all at once by vmap."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
-            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more '
-            'outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has '
+            'more outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
             '"reverse-mode".'
         )
     if strategy == "forward-mode":
@@ -344,8 +331,7 @@ def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict:
             if one is None:
                 if strict:
                     raise RuntimeError(
-                        f"Output {i} of the user-provided function is independent of input {k}. "
-                        f"{_NOT_STRICT}."
+                        f"Output {i} of the user-provided function is independent of input {k}. {_NOT_STRICT}."
                     )
                 one = zeros_like(other)
             elif strict and create_graph and not one.requires_grad:
@@ -355,14 +341,11 @@ def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict:
                 )
             column.append(one)
     return tuple(
-        stack(column, 0).view(out.size() + other.size())
-        for column, other in zip(columns, inputs, strict=True)
+        stack(column, 0).view(out.size() + other.size()) for column, other in zip(columns, inputs, strict=True)
     )
 
 
-def _batched_rows(
-    outputs: tuple[Any, ...], inputs: tuple[Any, ...], create_graph: bool
-) -> tuple[tuple[Any, ...], ...]:
+def _batched_rows(outputs: tuple[Any, ...], inputs: tuple[Any, ...], create_graph: bool) -> tuple[tuple[Any, ...], ...]:
     """Compute all rows by one backward over a batch: the standard basis of all outputs together."""
     flat = tuple(out.reshape(-1) for out in outputs)
     grads = _grad(flat, inputs, _basis(flat), create_graph, True, batched=True)
@@ -383,7 +366,7 @@ def _basis(tensors: Sequence[Any]) -> tuple[Any, ...]:
         count = tensor.nelement()
         part = np.zeros((total, count), tensor._array.dtype)
         part[np.arange(start, start + count), np.arange(count)] = 1
-        basis.append(wrap(part))
+        basis.append(wrap(part).to(tensor.device))
         start += count
     return tuple(basis)
 

@@ -64,7 +64,7 @@ def gradcheck(
 ) -> bool:
     """Check the gradients of a function against small finite differences in double precision.
 
-    Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors: no effect.
+    Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors, unused.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -138,9 +138,7 @@ def gradgradcheck(
     def gradient(*args: Any) -> Any:
         # forward mode hands in tensors that are no leaves of the graph
         values = [_requiring(one, i in followed) for i, one in enumerate(args[: len(args) - len(seeds)])]
-        vectors = [
-            _requiring(one, i in followed_seeds) for i, one in enumerate(args[len(args) - len(seeds) :])
-        ]
+        vectors = [_requiring(one, i in followed_seeds) for i, one in enumerate(args[len(args) - len(seeds) :])]
         results = [out for out in as_tuple(func(*values)) if isinstance(out, Tensor) and out.requires_grad]
         targets = [one for i, one in enumerate(values) if i in followed]
         grads = grad(results, targets, vectors, create_graph=True, allow_unused=True)
@@ -181,7 +179,7 @@ def _random_seed(output: Any, strided: bool) -> Any:
     drawn = wrap(real._array[..., 0] + 1j * real._array[..., 1]) if is_complex else real
     if strided and drawn.shape != output.shape:
         drawn = drawn[..., 1::2]
-    return drawn.detach().requires_grad_()
+    return drawn.detach().to(output.device).requires_grad_()
 
 
 def _real_dtype(dtype: Any) -> Any:
@@ -209,8 +207,7 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         tensor.retain_grad()
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
 
 
@@ -231,9 +228,7 @@ def _check_backward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: 
         check(taken, inputs, tolerances, False, part, halved)
 
 
-def _check_forward(
-    check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool
-) -> None:
+def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool) -> None:
     """Check forward mode; complex inputs in two parts, the imaginary one first."""
     halved = [i for i, one in enumerate(inputs) if isinstance(one, Tensor) and one.is_complex()]
     if not halved:
@@ -253,9 +248,7 @@ def _check_forward(
 
         # memory of their own: the other part, which stays, is read from the inputs
         parts = [
-            _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad)
-            if i in halved
-            else one
+            _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad) if i in halved else one
             for i, one in enumerate(inputs)
         ]
         check(joined, parts, tolerances, True, part, halved)
@@ -291,17 +284,13 @@ def _check_slow(
         return
     numerical = [numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps) for _, tensor in checked]
     if forward:
-        found = [
-            forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked
-        ]
+        found = [forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked]
         analytical = [list(row) for row in zip(*found, strict=True)]
     else:
         analytical = []
     for i, k in enumerate(chosen):
         if not forward:
-            analytical.append(
-                analytical_jacobian(inputs, outputs[k], tolerances.nondet_tol, tolerances.check_dtypes)
-            )
+            analytical.append(analytical_jacobian(inputs, outputs[k], tolerances.nondet_tol, tolerances.check_dtypes))
         for j, (a, n) in enumerate(zip(analytical[i], (row[i] for row in numerical), strict=True)):
             if not close(a, n, tolerances.rtol, tolerances.atol):
                 named = part if (checked[j][0] if forward else i) in halved else None
@@ -356,9 +345,7 @@ def _check_fast(
             if not close(analytical, numerical, tolerances.rtol, atol):
                 named = part if (at if forward else i) in halved else None
                 report = texts.mismatch(analytical, numerical, i, j, named, forward)
-                raise GradcheckError(
-                    report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i)
-                )
+                raise GradcheckError(report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i))
 
 
 def _products(slopes: tuple[Any, Any], v: Any) -> Any:
@@ -427,7 +414,7 @@ def _or_zeros(value: Any, like: Any) -> Any:
 
 
 def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
-    """Compare a batch of two with its members. Forward mode knows the input's number only, and gives it twice."""
+    """Compare a batch of two with its members. Forward mode knows the input's number only."""
     from ..func import vmap
     from ..tensor._sampling import randn_like
     from ..tensor._shaping import stack
@@ -456,9 +443,7 @@ def _check_zero_seed(outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     if not outputs:
         return
     tensors = [t for _, t in checked_inputs(inputs)]
-    grads = grad(
-        outputs, tensors, [zeros_like(out.detach()) for out in outputs], retain_graph=True, allow_unused=True
-    )
+    grads = grad(outputs, tensors, [zeros_like(out.detach()) for out in outputs], retain_graph=True, allow_unused=True)
     for gradient, tensor in zip(grads, tensors, strict=True):
         if gradient is None:
             continue

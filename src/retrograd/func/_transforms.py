@@ -32,8 +32,6 @@ Argnums = int | tuple[int, ...]
 
 def _inner(tensor: Any) -> Any:
     """Make the transform's own variable: an alias in the graph of a tensor that needs an outer gradient, else a leaf."""
-    if not isinstance(tensor, Tensor):
-        return tensor
     if tensor._edge is None or not current_mode().grad:
         return wrap(_base.materialise(tensor), LEAF, _base.storage_of(tensor))
     from ..tensor._shaping import alias
@@ -70,8 +68,19 @@ def _release(value: Any, keep: bool) -> Any:
     return wrap(value._array, None, value._storage)
 
 
+def _release_aux(aux: Any, keep: bool) -> Any:
+    def each(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+        return _release(value, keep)
+
+    return tree_map(each, aux)
+
+
 def _arguments(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     settled = []
@@ -111,7 +120,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         result = picked[0] if isinstance(argnums, int) else tuple(picked)
         value = _release(output, keep)
         if has_aux:
-            return result, (value, tree_map(lambda t: _release(t, keep), aux))
+            return result, (value, _release_aux(aux, keep))
         return result, value
 
     return wrapper
@@ -119,7 +128,11 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 def _alias_mode(differentiable: bool) -> Callable[[Any], Any]:
     def make(tensor: Any) -> Any:
-        if isinstance(tensor, Tensor) and not differentiable and tensor._edge is not None:
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
+        if tensor._array.dtype.kind not in "fcV":
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if not differentiable and tensor._edge is not None:
             return _inner(wrap(tensor._array, None, tensor._storage))
         return _inner(tensor)
 
@@ -128,12 +141,14 @@ def _alias_mode(differentiable: bool) -> Callable[[Any], Any]:
 
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
-        raise RuntimeError(f"Expected f(*args) to return a single tensor, got type {type(output)}")
+        raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
     if output._array.ndim != 0:
         raise RuntimeError(
-            "Expected f(*args) to return a scalar tensor, got tensor with "
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
             f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
         )
+    if output._array.dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
 
 
 def _gradients(
@@ -185,8 +200,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     for one in flat:
         if not isinstance(one, Tensor):
             raise RuntimeError(
-                f"vjp(f, *primals): Expected f(*primals) to return only tensors, got unsupported type {type(one)}"
+                f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
             )
+    if not flat:
+        raise RuntimeError(
+            f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
+        )
     targets, in_spec = tree_flatten(inner)
     roots = [edge_of(o) for o in flat if o._edge is not None]
     keep = differentiable and _needs_outside(roots, _own_ids(targets), transform.born)
@@ -210,13 +229,13 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     released = tree_map(lambda t: _release(t, keep), output)
     if has_aux:
-        return released, pull_back, tree_map(lambda t: _release(t, keep), aux)
+        return released, pull_back, _release_aux(aux, keep)
     return released, pull_back
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
-    from ..autograd.forward_ad import dual_of
+    from ..autograd.forward_ad import check_dual, dual_of
 
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple):
@@ -234,14 +253,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             f"if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents "
             f"with structure {spec_t}"
         )
+    for what, leaves in (("primals", flat), ("tangents", flat_t)):
+        if not leaves:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to contain at least one Tensor.")
+        for one in leaves:
+            if not isinstance(one, Tensor):
+                raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got {type(one)}")
     for p, t in zip(flat, flat_t, strict=True):
-        if not isinstance(p, Tensor) or not isinstance(t, Tensor):
-            raise RuntimeError(f"jvp(f, primals, tangents): Expected primals and tangents to contain only tensors, got {type(p if not isinstance(p, Tensor) else t)}")  # fmt: skip
-        if tuple(p._array.shape) != tuple(t._array.shape):
-            raise RuntimeError(
-                "jvp(f, primals, tangents): Expected primals and tangents to have the same shape, got "
-                f"{p.shape} and {t.shape}"
-            )
+        check_dual(p, t)
     level = Level(DUAL)
     with running("jvp", level):
         inside = [dual_of(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
@@ -255,7 +274,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for one in outs:
             if not isinstance(one, Tensor):
                 raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected f(*primals) to return only tensors, got unsupported type "
+                    f"jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type "
                     f"{type(one)}"
                 )
         if strict:
@@ -324,10 +343,11 @@ def jacrev(
             return func(*full)
 
         chosen = tuple(args[n] for n in numbers)
+        _refuse_complex(tree_flatten(chosen)[0], "jacrev", "inputs")
         pulled = vjp(of_arguments, *chosen, has_aux=has_aux)
         output, pull_back = pulled[0], pulled[1]
         outs, out_spec = tree_flatten(output)
-        _refuse_complex(outs, "jacrev")
+        _refuse_complex(outs, "jacrev", "outputs")
         basis = _basis(outs)
         flat_in, in_spec = tree_flatten(chosen)
 
@@ -351,10 +371,12 @@ def _pick(values: Any, argnums: Argnums) -> Any:
     return values[0] if isinstance(argnums, int) else values
 
 
-def _refuse_complex(tensors: list[Any], name: str) -> None:
-    for t in tensors:
-        if t._array.dtype.kind == "c":
-            raise RuntimeError(f"{name}: Expected all inputs to be real but received complex tensor at flattened input idx: 0")  # fmt: skip
+def _refuse_complex(tensors: list[Any], name: str, what: str) -> None:
+    for i, t in enumerate(tensors):
+        if isinstance(t, Tensor) and t._array.dtype.kind == "c":
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
 
 
 def jacfwd(
@@ -367,7 +389,7 @@ def jacfwd(
         numbers = _arguments(args, argnums, "jacfwd")
         chosen = tuple(args[n] for n in numbers)
         flat, spec = tree_flatten(chosen)
-        _refuse_complex(flat, "jacfwd")
+        _refuse_complex(flat, "jacfwd", "inputs")
 
         def push(*tangents: Any) -> Any:
             def of_arguments(*values: Any) -> Any:
@@ -382,6 +404,7 @@ def jacfwd(
         pushed = vmap(push, randomness=randomness)(*_basis(flat))
         jacobian, aux = pushed if has_aux else (pushed, None)
         columns, out_spec = tree_flatten(jacobian)
+        _refuse_complex(columns, "jacfwd", "outputs")
         per_output = []
         for matrix in columns:
             blocks, start = [], 0

@@ -51,7 +51,7 @@ def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[A
         )
     if not args:
         raise ValueError(
-            f"{what}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
             "inputs. The latter is unsupported."
         )
     flat, spec = tree_flatten(args)
@@ -83,7 +83,7 @@ def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[A
         dims[i] = dim % ndim
         sizes.append(arg._array.shape[dim])
     if not sizes:
-        raise ValueError(f"{what}: at least one input must be mapped over: every in_dim is None.")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "

@@ -1,12 +1,25 @@
 """Tensors: the class, its storage and views, and its operations."""
 
+from typing import Any
+
+from .._modes import current_mode
 from ._accumulate import AccumulateGrad
+from ._base import VIEW_PRIMITIVES
 from ._tensor import Parameter, Tensor
 from .._core import primitive as _core
 from ._record import record as record_call
 from ._table import functions, install_methods
+from ._views import NOWHERE
 
-_core.install_tensor(Tensor, lambda primitive, args, params: record_call(primitive, args, params, None, 3))
+def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
+    """Run a primitive that a rule calls on Tensors."""
+    result = record_call(primitive, args, params, None, 3)
+    if primitive.name in VIEW_PRIMITIVES and not current_mode().grad and args[0].requires_grad:
+        result._edge = NOWHERE  # torch makes a view, which requires grad as its base does
+    return result
+
+
+_core.install_tensor(Tensor, _call)
 install_methods()
 for _name in """sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill
 argmax argmin any all matmul flip triangle""".split():

@@ -26,6 +26,19 @@ class _Leaf:
 LEAF = _Leaf()
 
 
+VIEW_PRIMITIVES = frozenset("alias reshape permute_dims broadcast_to expand_dims squeeze getitem diagonal".split())
+
+
+class Rewritten:
+    """Stands for the node that a view gets after a write into its base, in messages."""
+
+    @staticmethod
+    def name() -> str:
+        return "AsStridedBackward0"
+
+    pull_back = None
+
+
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
@@ -46,13 +59,19 @@ class Storage:
 
         return None if self.code is None else describe(self.code, self.lasti)
 
-    def edge_now(self, array: Any, edge: Any) -> Any:
-        """Return the edge that the tensor of a saved array has now; `edge` is the one it had."""
-        for one in (self.owner, *(self.views or ())):
-            tensor = None if one is None else one()
-            if tensor is not None and (tensor._array is array or (isinstance(array, np.generic) and one is self.owner)):
-                return _edge_slot.__get__(tensor)
-        return edge
+    def now(self, array: Any, edge: Any) -> tuple[Any, Any]:
+        """Return the array and the edge that the tensor of a saved array has now, after writes; `edge` is as it was."""
+        for one in self.views or ():
+            tensor = one()
+            if tensor is not None and tensor._array is array:
+                return array, _edge_slot.__get__(tensor)
+        primitive = getattr(edge, "primitive", None)
+        if primitive is not None and primitive.name in VIEW_PRIMITIVES and isinstance(array, np.ndarray):
+            return array, Rewritten  # a view that nobody holds any more
+        tensor = None if self.owner is None else self.owner()
+        if tensor is not None and tensor._array.size == array.size:
+            return tensor._array, _edge_slot.__get__(tensor)
+        return array, edge
 
     def written(self, depth: int) -> None:
         """Move the version and note who wrote."""

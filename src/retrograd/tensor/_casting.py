@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from .. import _dtypes
 from .._core.arrays import LevelArray, raw_leaf
 from .._device import device as device_type
 from .._ops import shape as s
+from .._modes import current_mode
 from . import _base
 from ._record import record
 
@@ -125,7 +127,7 @@ def tolist(self: Any) -> Any:
 
 def numpy(self: Any, *, force: bool = False) -> Any:
     """Return the tensor's memory as a NumPy array."""
-    if self.requires_grad:
+    if self.requires_grad and current_mode().grad:
         if not force:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -152,9 +154,15 @@ def to_number(kind: Any) -> Any:
     """Make `__float__`, `__int__`, ..."""
 
     def method(self: Any) -> Any:
-        value = _value(self)
-        if value.size != 1:
-            raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
+        if kind is not int and self.requires_grad:
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
+                "using tensor.detach() first.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if _value(self).size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         return kind(item(self))
 
     return method

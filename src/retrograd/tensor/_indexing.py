@@ -16,7 +16,7 @@ from . import _base
 from ._base import wrap
 from ._layout import ordered, output_order, refuse_overlap, repeats
 from ._record import laid_out, record
-from ._shaping import alias, basic_view, unsqueeze
+from ._shaping import alias, basic_view, expand, unsqueeze
 
 
 class _Parts:
@@ -258,23 +258,25 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         else:
             value = wrap(np.asarray(value).astype(target._array.dtype))
     if parts.arrays:
-        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value, target), False, 3, parts.given)
+        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, 3, parts.given)
         return
     from ._inplace import copy_into, fill_with
 
     if not value._array.ndim and target._array.ndim:
         fill_with(target, value, 3)
     else:
-        copy_into(target, value if value.shape == target.shape else _stripped(value, target), 2)
+        if value.shape != target.shape:
+            value = expand(_stripped(value, always=True), *target.shape)
+        copy_into(target, value, 2)
 
 
-def _stripped(value: Any, target: Any) -> Any:
-    """Drop the leading dimensions of size one of a value, as torch does, by a view."""
+def _stripped(value: Any, always: bool = False) -> Any:
+    """Drop the leading dimensions of size one of a value, as torch does, by a view (`always`: even where there are none)."""
     shape = tuple(value._array.shape)
     kept = shape
     while kept and kept[0] == 1:
         kept = kept[1:]
-    return value if kept == shape else value.view(kept)
+    return value if kept == shape and not always else value.view(kept)
 
 
 def _scalar(tensor: Any) -> str:
@@ -417,7 +419,11 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
         return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0", 3)
     if not isinstance(index._array, LevelArray) and index._array.size:
         size = input._array.shape[axis]
-        if index._array.min() < 0 or index._array.max() >= size:
+        low, high = int(index._array.min()), int(index._array.max())
+        if low < 0 or high >= size:
+            if axis and input._array.ndim > 1:
+                wrong = next(int(k) for k in index._array.flat if k < 0 or k >= size)
+                raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
             raise IndexError("index out of range in self")
     array = index._array if index._array.ndim or isinstance(index._array, LevelArray) else index._array.reshape(1)
     layout = (slice(None),) * axis + (ARRAY,)
@@ -483,7 +489,7 @@ def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:  #
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value._array.ndim} dimension(s)."
             )
-        filled: Any = value if value._array.dtype == dtype else value.to(_base.dtype_of(input))
+        filled: Any = value
         name = "MaskedFillBackward1"
     else:
         filled = np.asarray(value).astype(dtype)[()]

@@ -27,6 +27,8 @@ def inplace(name: str, function: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
         check_inplace(self, others)
+        if name == "abs" and self._array.dtype.kind == "b":
+            raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
         refuse_repeats(self._array)
         for other in others:
             refuse_overlap(self._array, other._array)
@@ -44,6 +46,8 @@ def arithmetic(name: str, function: Any) -> Any:
     def method(self: Any, other: Any, *, alpha: Any = 1, **kwargs: Any) -> Any:
         array = self._array
         value = other._array if isinstance(other, _base.Tensor) else other
+        if type(self) is not _base.Tensor:
+            check_inplace(self, (other,) if isinstance(other, _base.Tensor) else ())  # a ForbiddenView has no edge to read
         if (
             type(array) is np.ndarray
             and array.dtype.kind == "f"
@@ -240,7 +244,12 @@ def reshaping(name: str, function: Any) -> Any:
             renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
             node.__class__ = renamed
             storage_of(self).written(2)
-            rebase(self, node)
+            if view is None:
+                rebase(self, node)
+            else:  # the base keeps its history: only what this view shows has changed
+                self._edge = node
+                view.version = storage_of(self).version
+                sync_views(storage_of(self))
         else:
             wrote(self, 3)
         return self
@@ -266,5 +275,7 @@ def set_data(self: Any, value: Any) -> None:
     if (self._edge is not None) and value._array.dtype.kind not in "fcV":
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     self._array = _base.materialise(value)
+    if value._storage is not None and value._storage.inference:
+        storage_of(self).inference = True
 
 

@@ -21,10 +21,10 @@ def is_leaf(tensor: Any) -> bool:
     return edge is None or edge is LEAF or edge is NOWHERE
 
 
-def set_requires_grad(tensor: Any, value: bool) -> None:
+def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dtype") -> None:
     """Change whether autograd follows a leaf; its views follow it."""
     if value and tensor._array.dtype.kind not in "fcV":
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        raise RuntimeError(f"only Tensors of {kinds} can require gradients")
     storage = tensor._storage
     if value and storage is not None and storage.inference and not current_mode().inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")

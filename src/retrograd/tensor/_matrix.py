@@ -14,7 +14,7 @@ from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
 from ._pointwise import _mul, write_out
-from ._layout import strides
+from ._layout import geometry, strides
 from ._record import record
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
 
@@ -47,7 +47,7 @@ def _c_name(tensor: Any) -> str:
 
 
 def _product(a: Any, b: Any, name: str, depth: int) -> Any:
-    shown = {"self_sym_strides": strides(a._array), "mat2_sym_strides": strides(b._array)}
+    shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
     return record(la.matmul, (a, b), {}, name, depth + 1, shown)
 
 

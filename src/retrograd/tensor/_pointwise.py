@@ -113,7 +113,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # n
     """Subtract `alpha` times a tensor from another."""
     for value in (input, other):
         if isinstance(value, bool) or (isinstance(value, _base.Tensor) and value._array.dtype.kind == "b"):
-            both = all(isinstance(v, _base.Tensor) for v in (input, other))
+            both = all(isinstance(v, _base.Tensor) and v._array.dtype.kind == "b" for v in (input, other))
             raise RuntimeError(
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
                 "`logical_xor()` operator instead."
@@ -194,6 +194,9 @@ def power(base: Any, exponent: Any, depth: int) -> Any:
     exponent, base = plain_scalar(exponent), plain_scalar(base)
     if isinstance(exponent, (int, float, builtins.complex)):
         dtype = base._array.dtype
+        if dtype.kind == "b" and isinstance(exponent, int) and not isinstance(exponent, bool):
+            base = base.to(_dtypes.int64)
+            dtype = base._array.dtype
         if dtype.kind in "iub" and isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent < 0 and dtype.kind != "b":
                 raise RuntimeError("Integers to negative integer powers are not allowed.")

@@ -25,7 +25,7 @@ from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
-from ._record_one import record_one
+from ._record_one import laid_out, record_one
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -55,6 +55,8 @@ def record(
     out = primitive.bind(arrays, params)
     if primitive.dense:
         out = laid_out(out)
+    if mode.saved_hooks:
+        out = _base.memory_of(out)  # what a hook keeps of it shares its memory
     if mode.grad and primitive.differentiable:
         edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
         for edge in edges:
@@ -64,13 +66,6 @@ def record(
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
-
-
-def laid_out(out: Any) -> Any:
-    """Give results dense memory."""
-    if type(out) is tuple:
-        return tuple(laid_out(part) for part in out)
-    return np.ascontiguousarray(out) if type(out) is NDARRAY and not out.flags.c_contiguous else out
 
 
 def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
@@ -290,13 +285,24 @@ class Elementwise:
         params = params or {}
         try:
             out = self.primitive.bind(cast_arrays, params)
+        except TypeError as error:
+            if "boolean negative" not in str(error):
+                raise
+            raise RuntimeError(
+                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+                "the `~` or `logical_not()` operator instead."
+            ) from None
         except ValueError as error:
+            if "negative integer powers" in str(error):
+                raise RuntimeError("Integers to negative integer powers are not allowed.") from None
             shapes = [a.shape for a in arrays if hasattr(a, "shape")]
             if len(shapes) < 2 or "broadcast" not in str(error):
                 raise
             raise _errors.broadcast_error(*shapes[:2]) from None
         if is_half(dtype) and out.dtype.itemsize == 4:
             out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
+        if mode.saved_hooks:
+            out = _base.memory_of(out)
         if mode.grad and self.primitive.differentiable:
             edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
             for edge in edges:

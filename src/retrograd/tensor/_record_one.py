@@ -22,6 +22,13 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 get_frame = sys._getframe
 
 
+def laid_out(out: Any) -> Any:
+    """Give results dense memory."""
+    if type(out) is tuple:
+        return tuple(laid_out(part) for part in out)
+    return np.ascontiguousarray(out) if type(out) is NDARRAY and not out.flags.c_contiguous else out
+
+
 class Plan:
     """What the node of a one-input primitive keeps: names of parameters, and whether shape, dtype, input, output."""
 
@@ -56,15 +63,20 @@ def record_one(
     x = tensor._array
     if type(x) is not NDARRAY or not ((dtype := x.dtype) is F32 or dtype is F64) or primitive.implementation is None:
         return None
-    edge = tensor._edge
-    if edge is None or not tracking or not primitive.differentiable:
-        return wrap(primitive.implementation(numpy_namespace, x, **params)) if primitive.outputs == 1 else None
+    edge = tensor._edge if tracking else None  # unread where nothing is recorded: a ForbiddenView would raise
+    if edge is None or not primitive.differentiable:
+        if primitive.outputs != 1:
+            return None
+        out = primitive.implementation(numpy_namespace, x, **params)
+        return wrap(laid_out(out) if primitive.dense else out)
     plan = _plans.get((primitive, name))
     if plan is None:
         plan = _plans[(primitive, name)] = Plan(primitive, name)
     if not plan.simple or (plan.x is not None and tensor._storage is not None and tensor._storage.inference):
         return None
     out = primitive.implementation(numpy_namespace, x, **params)
+    if primitive.dense:
+        out = laid_out(out)
     if out.dtype is not dtype:
         return None
     node = plan.cls()

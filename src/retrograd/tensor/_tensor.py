@@ -215,7 +215,7 @@ class Tensor(TensorBase):
     def requires_grad(self, value: bool) -> None:
         if not is_leaf(self):
             raise RuntimeError(NOT_A_LEAF + ("" if value else DETACH_INSTEAD))
-        set_requires_grad(self, bool(value))
+        set_requires_grad(self, bool(value), "floating point and complex dtype")
 
     @property
     def is_leaf(self) -> bool:

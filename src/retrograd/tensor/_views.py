@@ -426,6 +426,8 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
 def wrote(tensor: Any, depth: int) -> None:
     """Note a write that has no node of its own."""
     storage = storage_of(tensor)
+    if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
+        storage.owner = ref(tensor)
     storage.written(depth)
     if storage.views is not None:
         sync_views(storage)

@@ -99,9 +99,7 @@ class _Log(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [self._text(one) for one in args] + [
-            f"{key}={self._text(one)}" for key, one in kwargs.items()
-        ]
+        given = [self._text(one) for one in args] + [f"{key}={self._text(one)}" for key, one in kwargs.items()]
         self.stacks.append("".join(traceback.format_stack()[:-1]))
         self.lines.append(f"{_name(func)}({', '.join(given)})")
         at = len(self.lines) - 1
@@ -144,7 +142,7 @@ def _name(func: Any) -> str:
 def debug_contexts() -> tuple[
     Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]], Callable[[], str]
 ]:
-    """Return a `context_fn` that writes down what both runs call, and a function that writes the error's text."""
+    """Return a `context_fn` that writes down what both runs call, and what makes the error's text."""
     first, second = _Log(), _Log()
 
     def text() -> str:

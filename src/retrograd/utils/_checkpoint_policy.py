@@ -27,9 +27,7 @@ class SelectiveCheckpointContext:
         self.op_output = op_output
 
 
-def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
-) -> NoReturn:
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> NoReturn:
     """Refuse: retrograd keeps or recomputes whole checkpointed functions."""
     if not callable(policy_fn_or_list) and not isinstance(policy_fn_or_list, list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")

@@ -1,15 +1,15 @@
 """torch.utils.checkpoint: trade memory for a second run of the forward.
 
 Note [Checkpointing without reentrance]
-Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` instead of each tensor it would
-        save. The `_Frame` of the call keeps the arguments, and of the holders only weak references and the
-        tensors' metadata.
-Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same tensors
-        in the same order and hands the n-th to the n-th holder. When the last one is in, an exception ends the
-        run (early stop).
-Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it is
-        gone when it was unpacked, when the graph let go of the holder, or when the backward is over. There are no
-        cycles.
+Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` instead of each tensor it
+        would save. The `_Frame` of the call keeps the arguments, and of the holders only weak references and
+        the tensors' metadata.
+Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same
+        tensors in the same order and hands the n-th to the n-th holder. When the last one is in, an exception
+        ends the run (early stop).
+Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it
+        is gone when it was unpacked, when the graph let go of the holder, or when the backward is over.
+        No cycles arise.
 Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer
         checkpoint recomputes the arguments of an inner one, and an argument changed in place is an error.
 Rule 5. The function runs again under the transforms it ran under before, on the same random numbers.
@@ -27,6 +27,7 @@ from .._core.primitive import engine_state
 from .._modes import current_mode, using
 from .._places import Place, user_place
 from ..autograd.function import Function, _Saved
+from ..tensor._base import storage_of
 from ..tensor._sampling import get_rng_state, set_rng_state
 from ..tensor._tensor import Tensor
 from ._checkpoint_debug import debug_contexts
@@ -97,7 +98,7 @@ _forced_debug: bool | None = None
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Choose for a block whether recomputation ends once it has all tensors, whatever `checkpoint` is told."""
+    """Choose for a block whether recomputation ends once it has all tensors, overriding the argument."""
     global _forced_early_stop
     previous = _forced_early_stop
     _forced_early_stop = enable
@@ -188,9 +189,7 @@ def checkpoint_sequential(
     last = 0
     for start in range(0, size * (segments - 1), size):
         last = start + size
-        input = checkpoint(
-            segment(steps[start:last]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
-        )
+        input = checkpoint(segment(steps[start:last]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     return segment(steps[last:])(input)
 
 
@@ -236,9 +235,7 @@ def _random_state(state: Any) -> Iterator[None]:
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Make leaves of tensors: same memory, same `requires_grad`, outside the graph."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
-        )
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     detached = []
     for one in inputs:
         if isinstance(one, Tensor):
@@ -269,7 +266,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if getattr(engine_state.task, "partial", False):
+        if engine_state.task is not None and engine_state.task.capture is not None:  # inputs were chosen
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
                 "`inputs` parameter to .backward(). To resolve this error, you can either set "
@@ -386,7 +383,9 @@ class _Frame:
                 "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
                 "Otherwise please open an issue with details on your use case."
             )
-        return run.values.pop(holder)[0]
+        tensor = run.values.pop(holder)[0]
+        storage_of(tensor)  # versions of its own: its place in the graph belongs to other memory
+        return tensor
 
     def _recompute(self, run: _Run) -> None:
         def pack(tensor: Any) -> Any:
@@ -434,8 +433,7 @@ class _Frame:
             before, now = self.metadata[holder.number], run.values[holder][1]
             if before != now:
                 different += (
-                    f"tensor at position {holder.number}:\nsaved metadata: {before}\nrecomputed metadata: "
-                    f"{now}\n"
+                    f"tensor at position {holder.number}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
                 )
         if different:
             raise CheckpointError(
@@ -466,9 +464,7 @@ def _checkpoint_frames(
             raise ValueError("debug=True is incompatible with non-default context_fn")
         context_fn, on_error = debug_contexts()
     if determinism_check not in _determinism_checks:
-        raise ValueError(
-            f"determinism_check should be one of {list(_determinism_checks)}, but got {determinism_check}"
-        )
+        raise ValueError(f"determinism_check should be one of {list(_determinism_checks)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()
     mode = current_mode()
     if not mode.grad:
