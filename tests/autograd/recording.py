@@ -4,8 +4,8 @@ A program takes the library and returns what a user sees. The recording (`record
 
     python -m tests.autograd.recording
 
-with torch 2.13.0, so the tests of retrograd need no torch; the tests marked `oracle` run the same programs in torch and
-compare them with the recording too.
+with torch 2.13.0, so the tests of retrograd need no torch; the tests marked `oracle` run the same programs in
+torch and compare them with the recording too.
 """
 
 from __future__ import annotations

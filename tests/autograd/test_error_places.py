@@ -202,7 +202,8 @@ def test_first_sentence_is_torchs():
     text, _, _ = _both(SAVING["y * y"], WRITING["add_"])
     assert text.startswith(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        "[torch.DoubleTensor [3]], which is output 0 of Add, is at version 1; expected version 0 instead. Hint: "
+        "[torch.DoubleTensor [3]], which is output 0 of Add, is at version 1; expected version 0 instead. "
+        "Hint: "
     )
 
 

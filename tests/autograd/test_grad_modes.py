@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, set_grad_enabled and inference_mode: blocks, decorators, generators, threads, as in torch."""
+"""no_grad, enable_grad, set_grad_enabled, inference_mode: blocks, decorators, generators, threads."""
 
 from __future__ import annotations
 

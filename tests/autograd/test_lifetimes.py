@@ -19,9 +19,17 @@ from retrograd.tensor._base import Extra, Storage
 KINDS = (torch.Tensor, Node, Slot, Storage, Extra)
 
 
-@pytest.fixture(autouse=True)
-def _no_collector() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def _settled() -> Iterator[None]:
+    """Take what was made before out of the collector's sight, which makes looking at the rest quick."""
     gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_collector(_settled: None) -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()

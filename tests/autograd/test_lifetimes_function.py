@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from tests.autograd.test_lifetimes import _no_collector, frees, leaf
+from tests.autograd.test_lifetimes import _no_collector, _settled, frees, leaf
 
-_ = _no_collector  # the fixture, used by every test here
+_ = _no_collector, _settled  # the fixtures, used by every test here
 
 
 def save(what: str, ctx: Any, x: Any, mid: Any, out: Any) -> None:

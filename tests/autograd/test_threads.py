@@ -1,4 +1,4 @@
-"""Threads: every thread has its own modes and its own run of the engine; gradients of shared leaves add up."""
+"""Every thread has its own modes and its own run of the engine; gradients of shared leaves add up."""
 
 from __future__ import annotations
 
@@ -134,6 +134,7 @@ def test_grad_in_many_threads_on_one_graph():
     assert x.grad is None
 
 
+@pytest.mark.usefixtures("_hasty")
 def test_modes_are_per_thread():
     def work(i: int) -> list[bool]:
         seen = []
@@ -146,6 +147,7 @@ def test_modes_are_per_thread():
         assert set(seen) == {i % 2 == 0}
 
 
+@pytest.mark.usefixtures("_hasty")
 def test_transforms_are_per_thread():
     def work(i: int) -> Any:
         x = torch.full((3,), float(i), dtype=torch.float64)
@@ -159,6 +161,7 @@ def test_transforms_are_per_thread():
         assert mapped == [2.0 * i] * 3
 
 
+@pytest.mark.usefixtures("_hasty")
 def test_dual_levels_are_per_thread():
     fwd = torch.autograd.forward_ad
 

@@ -67,6 +67,7 @@ for exponent in (0, 1, 2, 3, 0.5, -1, -0.5, 0.0, 1.0):
     kink(f"pow {exponent}", lambda torch, x, e=exponent: x**e, [0.0, -1.0, 2.0, INF, NAN])
 for base in (0, 0.0, 1, -2.0, 2):
     kink(f"{base} pow", lambda torch, x, b=base: b**x, [0.0, 1.0, -1.0, 2.0])
+kink("negative number ** complex", lambda torch, x: (-2.0) ** x, [0.5 + 1j, 2 + 0j])
 kink("complex pow at zero", lambda torch, x, y: torch.pow(x, y), [0j, 1 + 1j], [2 + 0j, 0j])
 kink("complex square at zero", lambda torch, x: x**2, [0j, 1j])
 on_each("abs sgn sqrt log", [0j, 1 + 0j, -1 + 0j, 1j, -1j])

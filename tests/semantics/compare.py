@@ -38,7 +38,7 @@ class KnownDifference(NamedTuple):
     reason: str
     of_gradients: bool = False
     ends: bool = False
-    after: str = ""  # part of an earlier step's source
+    after: str = ""  # a regular expression that this step's source or that of an earlier one matches
 
 
 # Keep this short: every line is something a user can notice.
@@ -75,9 +75,10 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
     ),
     KnownDifference(
         "hook log|grad requires_grad|requires_grad",
-        lambda step, in_torch, in_library: "create_graph" in step.source and "True" in str(in_torch),
+        lambda step, in_torch, in_library: "True" in str(in_torch) or "True" in str(in_library),
         "torch's formulas connect a gradient with everything they read, even where the derivative is zero",
         ends=True,
+        after="create_graph=True",
     ),
     KnownDifference(
         "values",
@@ -86,11 +87,33 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
         ends=True,
     ),
     KnownDifference(
-        "hook log|grad values|saved values|values|error or not",
+        "hook log|grad values|saved values|values|error or not|is_inference|saved kind",
         lambda step, in_torch, in_library: True,
         "torch's graph sees what `x.data = ...` put in the place of a leaf; here it keeps what forward used",
         ends=True,
-        after=".data = ",
+        after=r"\.data\b",
+    ),
+    KnownDifference(
+        "stride|is_contiguous",
+        lambda step, in_torch, in_library: step.operation in ("add", "sub", "mul", "div", "maximum", "minimum", "where"),
+        "of operands laid out differently torch follows the first, NumPy makes the result contiguous",
+        ends=True,
+    ),
+    KnownDifference(
+        "saved plain value",
+        lambda step, in_torch, in_library: isinstance(in_torch, tuple) and isinstance(in_library, tuple),
+        "strides of dimensions of size 1, as a node saves them",
+    ),
+    KnownDifference(
+        "values",
+        lambda step, in_torch, in_library: step.operation in ("index_put_", "setitem list"),
+        "torch has written what comes before an index out of bounds",
+        ends=True,
+    ),
+    KnownDifference(
+        "hook log",
+        lambda step, in_torch, in_library: not step.operation.startswith(("backward", "autograd")) and not in_library,
+        "torch hands values to saved-tensor hooks before it notices that an argument is wrong",
     ),
 )
 
@@ -336,7 +359,7 @@ def known(
             continue
         if not one.applies(step, difference.in_torch, difference.in_library):
             continue
-        if one.after and not any(one.after in earlier.source for earlier in program.steps[:index]):
+        if one.after and not any(re.search(one.after, s.source) for s in program.steps[: index + 1]):
             continue
         name = re.search(r"\bt\d+", difference.expression or "") or re.search(r"\bt\d+", step.source)
         if not one.of_gradients or (name is not None and name[0] in gradients):

@@ -89,7 +89,7 @@ FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("retains_grad", "{0}.retains_grad", lambda t: t.retains_grad),
     ("stride", "{0}.stride()", lambda t: telling_strides(t.shape, t.stride())),
     ("is_contiguous", "{0}.is_contiguous()", lambda t: t.is_contiguous()),
-    ("storage_offset", "{0}.storage_offset()", lambda t: t.storage_offset()),
+    ("storage_offset", "{0}.storage_offset()", lambda t: t.storage_offset() if 0 not in t.shape else None),
 )
 GETTERS = tuple(getter for _, _, getter in FIELDS)
 RANK = {aspect: rank for rank, (aspect, _, _) in enumerate(FIELDS)}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
-from .._places import Place, describe
+from .._places import Place, describe, user_frame
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
@@ -98,11 +99,12 @@ class Freed:
 class Packed:
     """A saved value in the hands of saved-tensor hooks."""
 
-    __slots__ = ("unpack", "value")
+    __slots__ = ("given", "unpack", "value")
 
-    def __init__(self, value: Any, unpack: Any) -> None:
+    def __init__(self, value: Any, unpack: Any, given: Any) -> None:
         self.value = value
         self.unpack = unpack
+        self.given = ref(given)  # the tensor that was packed: an in-place operation moves it to its memory
 
 
 class Guard:
@@ -204,7 +206,7 @@ class Node:
         return None if self.code is None else describe(self.code, self.lasti)
 
     def record_place(self, depth: int) -> None:
-        frame = sys._getframe(depth)
+        frame = user_frame(sys._getframe(1))
         self.code = frame.f_code
         self.lasti = frame.f_lasti
 
@@ -213,6 +215,12 @@ class Node:
         """Return the Storage that a value saved without one may have got since. See Note [Saved values]."""
         edge = self if name == "out" else self._edges[self.input_of[name]]
         return None if edge is None else edge._storage
+
+    def touch(self, graph: bool) -> None:
+        """Unpack the saved values of a node that runs but computes nothing, for torch's errors and hooks."""
+        if self.primitive is not None and self.array_names:
+            self.check_saved()
+            self.values(graph)
 
     def check_freed(self) -> None:
         """Raise torch's error if saved values were freed."""
@@ -231,19 +239,32 @@ class Node:
             if name in versions:
                 entries = versions[name]
                 for at, (storage, version) in enumerate(entries if isinstance(entries, list) else (entries,)):
+                    if storage is not None and storage.detached is not None and name != "out" and names is None:
+                        self._check_detached(name, storage)
                     if storage is not None and storage.version != version:
                         self._raise_overwritten(name, storage, version, at)
             else:
                 storage = self.storage_now(name)
+                if storage is not None and storage.version == -1 and names is not None:
+                    continue  # detached: only backward complains
                 if storage is not None and storage.version != 0:
                     self._raise_overwritten(name, storage, 0)
 
+    def _check_detached(self, name: str, storage: Any) -> None:
+        if not isinstance(getattr(self, name), tuple) and storage.detached is self._edges[self.input_of[name]]:
+            raise RuntimeError(
+                "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+                "supported, please use out-of-place `.detach()` instead"
+            )
+
     def _raise_overwritten(self, name: str, storage: Any, version: int, at: int = 0) -> None:
         value = getattr(self, name)
+        if storage.detached is not None and name != "out":
+            self._check_detached(name, storage)
         producer: Any = self if name == "out" else self._edges[self.input_of[name]]
         if isinstance(value, tuple):  # indices, which have no node
             value, producer = value[min(at, len(value) - 1)], None
-        if name != "out":
+        if name != "out" or producer is None:
             value, producer = storage.now(value, producer)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
@@ -383,6 +404,10 @@ def gradient_namespace(g: Any) -> Any:
     if isinstance(g, LevelArray) or isinstance(g, core.tensor_type):  # type: ignore[arg-type]
         return vocabulary
     return cupy_namespace()
+
+
+def _is_hidden(edge: Any) -> bool:
+    return isinstance(edge, Node) and edge.hidden
 
 
 def face_of(edge: Any) -> tuple[Any, int]:
@@ -534,7 +559,8 @@ def _saved_property(name: Any) -> property:
             return name(self)
         if name in self.array_names:
             readers = self.readers[name]
-            if readers and all((e := self._edges[i]) is None or (isinstance(e, Node) and e.hidden) for i in readers):
+            several = len(self._edges) > 1
+            if readers and all((e := self._edges[i]) is None or (several and _is_hidden(e)) for i in readers):
                 return None  # never saved
             if type(self.guard) is Freed:
                 raise _errors.freed(self.guard.place)
@@ -583,7 +609,7 @@ def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
             "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
             "you need to perform in-place operations on the input to a pack hook."
         )
-    return Packed(value, unpack)
+    return Packed(value, unpack, tensor)
 
 
 # ---- installed by the tensor layer ----

@@ -97,10 +97,10 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "SortBackward1": {**DIM, "indices": indices, **SIZES},
     "MmBackward0": {
         "mat2": "y",
-        "mat2_sym_sizes": lambda node: node.y_shape if node._edges[1] is not None else (),
+        "mat2_sym_sizes": "y_shape",
         "mat2_sym_strides": lambda node: shown("mat2_sym_strides")(node) if node._edges[1] is not None else (),
         "self": "x",
-        "self_sym_sizes": lambda node: node.x_shape if node._edges[0] is not None else (),
+        "self_sym_sizes": "x_shape",
         "self_sym_strides": lambda node: shown("self_sym_strides")(node) if node._edges[0] is not None else (),
     },
     "MvBackward0": {"self": "x", "vec": "y"},

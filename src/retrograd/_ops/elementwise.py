@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cmath
-import cmath
 import math
 
 from .._core.primitive import elementwise
@@ -11,11 +10,17 @@ from .._core.primitive import elementwise
 # ---- arithmetic ----
 add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
 subtract = elementwise("subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g)
+
+
+def _dtype_of(x, y):
+    return x.dtype if hasattr(x, "dtype") else y.dtype
+
+
 add_scaled = elementwise(
     "add_scaled",
     torch="add",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: x + y * alpha,
+    implementation=lambda xp, x, y, *, alpha: (x + y * alpha).astype(_dtype_of(x, y), copy=False),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: g * alpha,
 )
@@ -23,7 +28,7 @@ subtract_scaled = elementwise(
     "subtract_scaled",
     torch="sub",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: x - y * alpha,
+    implementation=lambda xp, x, y, *, alpha: (x - y * alpha).astype(_dtype_of(x, y), copy=False),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: -g * alpha,
 )
@@ -49,16 +54,7 @@ def _power_dx(xp, g, x, y):
     return xp.where(xp.equal(y, 0), xp.zeros_like(g), g * (y * x ** (y - 1)))
 
 
-def _number_log(x):
-    if isinstance(x, complex):
-        return cmath.log(x) if x else -math.inf
-    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
-
-
 def _power_dy(xp, g, x, y, out):
-    if isinstance(x, (int, float, complex)):  # the logarithm stays a number, which leaves the dtype alone
-        slope = g * (out * _number_log(x))
-        return slope if x else xp.where(xp.greater_equal(xp.real(y), 0), 0, slope)
     # x == 0 with y >= 0: the limit is zero, where log(x) is infinite
     flat = xp.logical_and(xp.equal(x, 0), xp.greater_equal(xp.real(y), 0))
     return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(xp.where(flat, xp.ones_like(x), x))))
@@ -76,22 +72,34 @@ power_scalar = elementwise(
 )
 
 
-
-def _power_base_dx(xp, g, x, out, base):
-    grad = g * (out * (cmath.log(base) if isinstance(base, complex) or base < 0 else _log(base)))
+def _power_base_dx(xp, g, x, out, base, x_dtype):
+    grad = g * (out * _log(complex(base) if x_dtype.kind == "c" else base))
     # base 0: the limit is zero for exponents that are not negative
     return xp.where(xp.greater_equal(xp.real(x), 0), xp.zeros_like(grad), grad) if base == 0 else grad
 
 
 def _log(base):
-    return math.log(base) if base > 0 else -math.inf
+    """The logarithm of a number as a number, which leaves the dtype alone; NaN for negative ones, as torch."""
+    if base == 0:
+        return -math.inf
+    if isinstance(base, complex):
+        return cmath.log(base)
+    return math.log(base) if base > 0 else math.nan
+
+
+def _power_of(xp, base, x):
+    if x.dtype.kind not in "iu" or not (x < 0).any():
+        return xp.power(base, x)
+    # integers, as torch: a negative power of anything but 1 and -1 is 0
+    ones = 1 - 2 * (x % 2) if base == -1 else xp.ones_like(x) if base == 1 else xp.zeros_like(x)
+    return xp.where(x < 0, ones, xp.power(base, xp.where(x < 0, 0, x)))
 
 
 power_base = elementwise(
     "power_base",
     torch="pow",
     statics=("base",),
-    implementation=lambda xp, x, *, base: xp.power(base, x),
+    implementation=lambda xp, x, *, base: _power_of(xp, base, x),
     dx=_power_base_dx,
 )
 

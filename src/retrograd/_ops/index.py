@@ -269,11 +269,19 @@ def sort(xp, x, *, axis, descending, stable):
     return (xp.take_along(x, order, axis=axis) if x.ndim else x.copy()), order
 
 
+def _integer(indices):
+    """Refuse indices that saved-tensor hooks gave back as other numbers."""
+    if getattr(indices, "_array", indices).dtype.kind not in "iu":
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    return indices
+
+
 @sort.vjp("x")
 def sort_dx(xp, g, x_shape, out, axis):
     if g[0] is None:
         return None
-    return xp.scatter_add_zeros(g[0], out[1], axis=axis, shape=x_shape) if x_shape else g[0]
+    at = _integer(out[1])
+    return xp.scatter_add_zeros(g[0], at, axis=axis, shape=x_shape) if x_shape else xp.copy(g[0])
 
 
 @sort.jvp
@@ -306,9 +314,12 @@ def _extreme_at(name, torch):
 
     @primitive.vjp("x")
     def dx(xp, g, x_shape, out, axis, keepdims):
-        if g[0] is None or not x_shape:
-            return g[0]
-        at = kept(xp, out[1], axis, keepdims)
+        if g[0] is None:
+            return None
+        at = _integer(out[1])
+        if not x_shape:
+            return xp.copy(g[0])
+        at = kept(xp, at, axis, keepdims)
         return xp.scatter_add_zeros(kept(xp, g[0], axis, keepdims), at, axis=axis, shape=x_shape)
 
     @primitive.jvp

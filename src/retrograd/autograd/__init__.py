@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.primitive import ones_beside
 from .._modes import current_mode
-from .._places import Place, user_place
+from .._places import Place, user_frame, user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._tensor import Tensor
@@ -104,6 +104,12 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
         edge = edge_from(out)
         if edge is None or type(edge) is Nowhere:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        shape = None if not isinstance(out, Tensor) or out._extra is None else out._extra.node_shape
+        if shape is not None and shape != tuple(seeds[i].shape):
+            raise RuntimeError(
+                f"invalid gradient at index {i} - got {list(seeds[i].shape)} but expected shape compatible with "
+                f"{list(shape)}"
+            )
         roots.append(edge)
     return roots, seeds
 
@@ -128,6 +134,13 @@ def backward_from(
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     seeds = _make_seeds(tensors, gradients, False)
     roots, seeds = _roots(tensors, seeds)
+    keep = create_graph if retain_graph is None else retain_graph
+    capture = None
+    if inputs is not None:
+        for one in inputs:
+            if isinstance(one, Tensor):
+                one.retain_grad()
+        capture = engine.Capture([edge_from(one) for one in inputs], accumulate=True)
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
@@ -137,14 +150,7 @@ def backward_from(
             UserWarning,
             stacklevel=depth + 1,
         )
-    keep = create_graph if retain_graph is None else retain_graph
-    capture = None
-    if inputs is not None:
-        for one in inputs:
-            if isinstance(one, Tensor):
-                one.retain_grad()
-        capture = engine.Capture([edge_from(one) for one in inputs], accumulate=True)
-    frame = sys._getframe(depth)
+    frame = user_frame(sys._getframe(1))
     place = Place(frame.f_code, frame.f_lasti)
     engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
 

@@ -72,9 +72,9 @@ def run_backward(
     _state.depth = depth + 1
     _state.fresh = False
     graph = graph and not current_mode().inference
-    previous = set_grad(graph)
     # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
-    tensors = graph or any(seed._edge is not None for seed in seeds)
+    tensors = graph or any(seed.requires_grad for seed in seeds)
+    previous = set_grad(graph)
     try:
         _run(roots, seeds, tensors, keep, capture, place)
     finally:
@@ -178,7 +178,11 @@ def _run(
             else:
                 if extra is not None:
                     g = _before(node, extra, g, graph)
-                grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph, keep_levels)
+                if capture is not None and capture.ends_at(node, needed):
+                    node.touch(graph)
+                    grads = (None,) * len(node._edges)
+                else:
+                    grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph, keep_levels)
             if not keep and node.saves:
                 node.release(freed)
             if extra is not None and extra.hooks:
@@ -308,6 +312,13 @@ class Capture:
                 if part is not None:
                     self.keep(node, slot, part, graph)
         return runs
+
+    def ends_at(self, node: Any, needed: Any) -> bool:
+        """Tell whether nothing below a node is wanted: its hooks run, but it computes nothing."""
+        if not self.accumulate or id(node) not in self.wanted:
+            return False
+        targets = [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
+        return not any(id(target) in needed for target in targets)
 
     def keep(self, node: Any, slot: int, g: Any, graph: bool) -> None:
         """Keep a gradient that was asked for."""
@@ -559,6 +570,8 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
             extra.grad = _first_gradient(g if tensors else wrap(g))
         elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
             extra.grad = held + _as_tensor(g, tensors)
+            if isinstance(extra.grad._array, np.ndarray) and not extra.grad._array.flags.c_contiguous:
+                check_layout(extra.grad, leaf)
         else:
             array = _base.materialise(held)
             np.add(array, g._array if tensors else g, out=array, casting="unsafe")

@@ -127,6 +127,9 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     """Call `fn` when the gradients of several tensors are computed: all of them, or the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    for tensor in tensors:
+        if tensor.requires_grad and edge_of(tensor) is NOWHERE:
+            raise AssertionError("Expected gradient function to be set")
     if mode == "any":
         return _register_any(tensors, fn)
     from .engine import current_task
@@ -140,14 +143,17 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         def hook(grad: Any) -> None:
             with lock:
                 task = current_task()
-                grads = state.get(task)
-                if grads is None:
-                    grads = state[task] = [None] * count + [_expected(places)]  # type: ignore[index]
+                entry = state.get(task)
+                if entry is None:
+                    entry = state[task] = [0, _expected(places), [None] * count]
+                before, expected, grads = entry
+                entry[0] += 1
                 grads[i] = grad
-                grads[-1] -= 1
-                ready = grads[-1] == 0
+                ready = before == expected - 1
+                if ready:
+                    del state[task]
             if ready:
-                fn(grads[:-1])
+                fn(grads)
 
         return hook
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
+from .._graph.node import Node
+from .._places import user_place
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -115,6 +117,10 @@ def _mapped(
                 f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
             )
         left = [_leave(func, out, dim, level, out_dims, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
+    place = user_place(2)
+    for out in left:
+        if out is not None and isinstance(out._edge, Node) and place is not None:
+            out._edge.code, out._edge.lasti = place.code, place.offset
     return tree_unflatten(left, out_spec)
 
 

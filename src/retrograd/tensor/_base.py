@@ -11,6 +11,7 @@ import numpy as np
 from .. import _dtypes
 from .._core.arrays import LevelArray, raw_leaf
 from .._core.levels import creation_numbers
+from .._places import user_frame
 from .._graph.node import Node, Slot
 
 
@@ -29,6 +30,14 @@ LEAF = _Leaf()
 VIEW_PRIMITIVES = frozenset("alias reshape permute_dims broadcast_to expand_dims squeeze getitem diagonal".split())
 
 
+VIEW_NODES = frozenset(
+    f"{name}Backward{k}"
+    for name in "Alias View ReshapeAlias Permute Transpose T Expand Unsqueeze Squeeze Select Slice Diagonal".split()
+    for k in range(3)
+    if k == 0 or name == "Squeeze"
+)
+
+
 class Rewritten:
     """Stands for the node that a view gets after a write into its base, in messages."""
 
@@ -42,7 +51,7 @@ class Rewritten:
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
-    __slots__ = ("born", "code", "inference", "lasti", "owner", "version", "views")
+    __slots__ = ("born", "code", "detached", "inference", "lasti", "owner", "version", "views")
 
     def __init__(self) -> None:
         self.version = 0
@@ -50,6 +59,7 @@ class Storage:
         self.lasti = 0
         self.views: list[Any] | None = None  # weak references to the tensors that view the base
         self.inference = False
+        self.detached: Any = None  # the edge that `detach_` took away
         self.owner: Any = None  # weak reference to the base, once a write has changed its history
         self.born = creation_numbers()
 
@@ -61,22 +71,23 @@ class Storage:
 
     def now(self, array: Any, edge: Any) -> tuple[Any, Any]:
         """Return the array and the edge that the tensor of a saved array has now, after writes; `edge` is as it was."""
+        owner = None if self.owner is None else self.owner()
+        if owner is not None and owner._array is array:
+            return array, owner._edge
         for one in self.views or ():
             tensor = one()
-            if tensor is not None and tensor._array is array:
-                return array, _edge_slot.__get__(tensor)
-        primitive = getattr(edge, "primitive", None)
-        if primitive is not None and primitive.name in VIEW_PRIMITIVES and isinstance(array, np.ndarray):
+            if tensor is not None and (tensor._array is array or tensor._extra.view.was is array):
+                return tensor._array, tensor._edge  # which raises if autograd has lost the view
+        if type(edge).__name__ in VIEW_NODES:
             return array, Rewritten  # a view that nobody holds any more
-        tensor = None if self.owner is None else self.owner()
-        if tensor is not None and tensor._array.size == array.size:
-            return tensor._array, _edge_slot.__get__(tensor)
+        if owner is not None and owner._array.size == array.size:
+            return owner._array, owner._edge
         return array, edge
 
     def written(self, depth: int) -> None:
         """Move the version and note who wrote."""
         self.version += 1
-        frame = sys._getframe(depth)
+        frame = user_frame(sys._getframe(1))
         self.code = frame.f_code
         self.lasti = frame.f_lasti
 
@@ -92,6 +103,7 @@ class Extra:
     accumulator_pre_hooks: dict[int, Any] | None = None
     accumulator: Any = None
     retains_grad = False
+    node_shape: Any = None  # of the node's output, where an in-place view without grad has changed the tensor's
     hooked = False  # whether any hook was ever registered on this leaf
     view: Any = None  # a `_views.View`
 

@@ -154,7 +154,7 @@ def to_number(kind: Any) -> Any:
     """Make `__float__`, `__int__`, ..."""
 
     def method(self: Any) -> Any:
-        if kind is not int and self.requires_grad:
+        if kind is not int and self.requires_grad and current_mode().grad:
             warnings.warn(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
                 "using tensor.detach() first.",

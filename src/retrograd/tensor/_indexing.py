@@ -10,6 +10,7 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
+from .._modes import current_mode
 from .._ops import index as ops
 from ..overrides import overridable
 from . import _base
@@ -58,8 +59,6 @@ def _dims_used(part: Any) -> int:
 def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _Parts:
     """Apply ints, slices, None and Ellipsis as views, as torch does, and collect the index arrays that remain."""
     parts = _normalise(index)
-    if sum(part is Ellipsis for part in parts) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(_dims_used(part) for part in parts)
     ndim = tensor._array.ndim
     if used > ndim:
@@ -69,6 +68,7 @@ def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _P
     arrays: list[Any] = []
     layout: list[Any] = []
     given: list[Any] = []
+    seen_ellipsis = False
     whole = reading and isinstance(index, slice)  # x[:] is a view, in x[:, 0] the full slice is nothing
 
     for place, part in enumerate(parts):
@@ -76,7 +76,8 @@ def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _P
             result = _select(result, dim, int(part), depth + 1, place)
             continue
         if part is Ellipsis:
-            skip = ndim - used
+            skip = 0 if seen_ellipsis else ndim - used  # torch lets a second one pass
+            seen_ellipsis = True
             layout += [slice(None)] * skip
             given += [None] * skip
             dim += skip
@@ -296,6 +297,16 @@ def put_in_place(
             "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor",
             stacklevel=depth,
         )
+    if not current_mode().saved_hooks:
+        _check_source(tensor, value, given, accumulate)
+    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1, given)
+    if current_mode().saved_hooks:  # torch packs first, then looks
+        _check_source(tensor, value, given, accumulate)
+    return adopt(tensor, result, depth)
+
+
+def _check_source(tensor: Any, value: Any, given: list[Any], accumulate: bool) -> None:
+    """Raise torch's errors for the dtype and memory of what is written at indices."""
     masks = [one for one in given if one is not None]
     only_mask = len(masks) == 1 and masks[0]._array.dtype.kind == "b" and value._array.size == 1 and not accumulate
     if not only_mask:  # else torch fills
@@ -306,10 +317,6 @@ def put_in_place(
             )
         for source in (value, *masks):
             refuse_overlap(tensor._array, source._array, same=True)
-    elif value._array.dtype != tensor._array.dtype:
-        value = value.to(_base.dtype_of(tensor))
-    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1, given)
-    return adopt(tensor, result, depth)
 
 
 def index_put_record(
@@ -421,7 +428,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
         size = input._array.shape[axis]
         low, high = int(index._array.min()), int(index._array.max())
         if low < 0 or high >= size:
-            if axis and input._array.ndim > 1:
+            if axis == 1:
                 wrong = next(int(k) for k in index._array.flat if k < 0 or k >= size)
                 raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
             raise IndexError("index out of range in self")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -12,11 +13,11 @@ from .._graph.node import Node, node_class
 from .._modes import current_mode
 from .._ops import shape as s
 from . import _base
-from ._base import LEAF, storage_of, wrap
+from ._base import LEAF, Storage, storage_of, wrap
 from ._record import plain_scalar, record
 from ._layout import refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import NOWHERE, adopt, before_write, check_inplace, finish_write, rebase, sync_views, write_array, wrote
+from ._views import NOWHERE, adopt, before_write, check_inplace, finish_write, force_views, sync_views, write_array, wrote
 
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -27,8 +28,11 @@ def inplace(name: str, function: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
         check_inplace(self, others)
-        if name == "abs" and self._array.dtype.kind == "b":
-            raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
+        if self._array.dtype.kind == "b":
+            if name == "abs":
+                raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
+            if name == "relu":
+                raise RuntimeError("Boolean inputs not supported for relu")
         refuse_repeats(self._array)
         for other in others:
             refuse_overlap(self._array, other._array)
@@ -113,16 +117,7 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
         except ValueError:
             fits = False
         if not fits:
-            own = src._array.shape
-            if len(own) > len(shape):
-                raise _errors.broadcast_error(shape, own)
-            for k in range(1, len(shape) + 1):
-                if k <= len(own) and own[-k] not in (1, shape[-k]):
-                    raise RuntimeError(
-                        f"The expanded size of the tensor ({shape[-k]}) must match the existing size ({own[-k]}) at "
-                        f"non-singleton dimension {len(shape) - k}.  Target sizes: {_errors.sizes(shape)}.  Tensor "
-                        f"sizes: {_errors.sizes(own)}"
-                    )
+            _refuse_shape(shape, tuple(src._array.shape))
     mode = current_mode()
     value = src._array
     if value.dtype != target._array.dtype:
@@ -158,8 +153,7 @@ def fill_with(target: Any, value: Any, depth: int) -> Any:
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
     node = None
-    floating = target._array.dtype.kind in "fcV"
-    if current_mode().grad and floating and (target._edge is not None or value._edge is not None):
+    if current_mode().grad and (target._edge is not None or value._edge is not None):
         node = record(s.overwrite, (target, value), {}, "FillBackward3", depth)._edge
     array = value._array
     write_array(target, array if array.dtype == target._array.dtype else s.astype(array, dtype=target._array.dtype))
@@ -200,6 +194,8 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
 
 def detach_(self: Any) -> Any:
     """Leave the graph in place."""
+    if current_mode().inference:
+        return self
     view = None if self._extra is None else self._extra.view
     if view is not None:
         raise RuntimeError(
@@ -208,9 +204,13 @@ def detach_(self: Any) -> Any:
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference."
         )
+    if not is_leaf(self):
+        # torch's graph keeps the tensor itself, and complains when it finds it detached
+        storage_of(self).detached = self._edge
+        gone = Storage()
+        gone.version, gone.detached = -1, self._edge
+        self._edge._storage = gone
     self._edge = None
-    if self._extra is not None:
-        self._extra.retains_grad = False
     if self._storage is not None and self._storage.views is not None:
         sync_views(self._storage)
     return self
@@ -244,13 +244,17 @@ def reshaping(name: str, function: Any) -> Any:
             renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
             node.__class__ = renamed
             storage_of(self).written(2)
-            if view is None:
-                rebase(self, node)
+            if view is None:  # not `rebase`: a retained gradient stays with the old node
+                self._edge = node
+                storage_of(self).owner = ref(self)
+                force_views(self, storage_of(self))
             else:  # the base keeps its history: only what this view shows has changed
                 self._edge = node
-                view.version = storage_of(self).version
+                view.version, view.was = storage_of(self).version, before
                 sync_views(storage_of(self))
         else:
+            if not is_leaf(self) and self._need_extra().node_shape is None:
+                self._extra.node_shape = tuple(before.shape)
             wrote(self, 3)
         return self
 

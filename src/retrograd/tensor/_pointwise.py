@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import LevelArray
 from .._core.primitive import primitives as p
+from .._graph.node import PYTHON_SCALARS
 from .._ops import elementwise as e
 from .. import _dtypes
 from .._modes import current_mode
 from ..overrides import overridable
 from . import _base
-from ._record import Elementwise, binary, is_operand, plain_scalar, promoted, record, unary
+from ._base import edge_of, wrap
+from ._layout import ordered, output_order
+from ._record import Elementwise, binary, build_node, is_operand, plain_scalar, promoted, record, unary, wrap_outputs
 
 # ---- unary ----
 neg = negative = unary(e.negative, "neg")
@@ -111,16 +115,6 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # n
 @overridable
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
     """Subtract `alpha` times a tensor from another."""
-    for value in (input, other):
-        if isinstance(value, bool) or (isinstance(value, _base.Tensor) and value._array.dtype.kind == "b"):
-            both = all(isinstance(v, _base.Tensor) and v._array.dtype.kind == "b" for v in (input, other))
-            raise RuntimeError(
-                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                "`logical_xor()` operator instead."
-                if both
-                else "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
-                "a mask, use the `~` or `logical_not()` operator instead."
-            )
     return _with_alpha("sub", _sub, input, other, alpha, out)
 
 
@@ -129,6 +123,9 @@ subtract = sub
 
 def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:  # noqa: A002
     if alpha != 1 and is_operand(input) and is_operand(other):
+        tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
+        if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
         scaled = _ADD_SCALED if name == "add" else _SUB_SCALED
         result = scaled.slow((plain_scalar(input), plain_scalar(other)), 6, {"alpha": alpha})
     else:
@@ -268,14 +265,36 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 
 def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
-    x, y = plain_scalar(x), plain_scalar(y)
-    arrays = [v._array if isinstance(v, _base.Tensor) else v for v in (x, y)]
-    _, dtype = promoted(arrays)
-    operands = [
-        np.asarray(v).astype(dtype)[()] if not isinstance(v, _base.Tensor) else v if v._array.dtype == dtype else v.to(_dtypes.from_numpy(dtype))
-        for v in (x, y)
-    ]
-    return record(e.where, (condition, *operands), {}, None, depth)
+    """Choose; operands of several dtypes are promoted inside, so that the node has the tensors themselves as inputs."""
+    args = (condition, plain_scalar(x), plain_scalar(y))
+    given = [v._array if isinstance(v, _base.Tensor) else v for v in args[1:]]
+    operands, dtype = promoted(given)
+    operands = [np.asarray(v).astype(dtype)[()] if type(v) in PYTHON_SCALARS else v for v in operands]
+    chosen = condition._array
+    try:
+        out = e.where.bind([chosen, *operands], {})
+    except ValueError:
+        return record(e.where, (condition, *[wrap(v) for v in operands]), {}, None, depth)  # for the message
+    arrays = [chosen, *operands]
+    if isinstance(out, np.ndarray) and not all(np.asarray(a).flags.c_contiguous for a in arrays if not is_leveled(a)):
+        wide = [np.broadcast_to(a, out.shape).strides for a in arrays]
+        out = ordered(out, output_order(out.shape, wide))
+    mode = current_mode()
+    edges = (None, *[edge_of(v) if mode.grad and isinstance(v, _base.Tensor) else None for v in args[1:]])
+    if edges == (None, None, None):
+        return wrap_outputs(e.where, out, None, mode)
+    node = build_node(e.where, None, args, [chosen, *_as_arrays(given, operands)], out, {}, edges, mode)
+    node.record_place(depth)
+    return wrap_outputs(e.where, out, node, mode)
+
+
+def _as_arrays(given: Any, operands: Any) -> list[Any]:
+    return [o if type(g) in PYTHON_SCALARS else g for g, o in zip(given, operands, strict=True)]
+
+
+def is_leveled(array: Any) -> bool:
+    """Tell whether an array belongs to a transform."""
+    return isinstance(array, LevelArray)
 
 
 def real_view(tensor: Any, part: str) -> Any:

@@ -23,6 +23,7 @@ from .._core.primitive import ELEMENTWISE, Primitive
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
+from .._places import library_files, user_frame
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
 from ._record_one import laid_out, record_one
@@ -40,19 +41,20 @@ def record(
     name: str | None = None,
     depth: int = 2,
     shown: dict[str, Any] | None = None,
+    run_on: Sequence[Any] | None = None,
 ) -> Any:
     """Run a primitive on Tensors and record it. `depth` is the user's frame, counted from here.
 
-    `shown` is what the node's `_saved_*` names show that no rule reads.
+    `shown` is what the node's `_saved_*` names show that no rule reads. `run_on` are the tensors' arrays, cast.
     """
     mode = current_mode()
-    if len(args) == 1 and (mode is PLAIN or mode is NO_GRAD):
+    if len(args) == 1 and run_on is None and (mode is PLAIN or mode is NO_GRAD):
         result = record_one(primitive, args[0], params, name, depth + 1, mode is PLAIN, shown)
         if result is not None:
             return result
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
-    out = primitive.bind(arrays, params)
+    out = primitive.bind(arrays if run_on is None else run_on, params)
     if primitive.dense:
         out = laid_out(out)
     if mode.saved_hooks:
@@ -62,7 +64,7 @@ def record(
         for edge in edges:
             if edge is not None:
                 node = build_node(primitive, name, args, arrays, out, params, edges, mode, shown)
-                frame = get_frame(depth)
+                frame = user_frame(get_frame(1))
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
@@ -134,7 +136,7 @@ def build_node(
             args = (*args[: primitive.inputs.index("indices")], *given)
     save_arrays(node, cls, args, values, out, edges, mode)
     if mode.anomaly:
-        node.need_extra().traceback = traceback.extract_stack(get_frame(2))
+        node.need_extra().traceback = traceback.extract_stack(user_frame(get_frame(1)))
     return node
 
 
@@ -264,6 +266,22 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
 
 
+def refuse_bool(arrays: Sequence[Any]) -> None:
+    """Raise torch's errors for subtraction with bool tensors."""
+    bools = [type(a) is bool or (hasattr(a, "dtype") and a.dtype.kind == "b") for a in arrays]
+    if not any(bools):
+        return
+    if all(bools) and all(hasattr(a, "dtype") for a in arrays):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    raise RuntimeError(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead."
+    )
+
+
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
@@ -283,6 +301,8 @@ class Elementwise:
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
         cast_arrays, dtype = promoted(arrays, self.integers_to_float)
         params = params or {}
+        if self.name in ("sub", "rsub"):
+            refuse_bool(arrays)
         try:
             out = self.primitive.bind(cast_arrays, params)
         except TypeError as error:
@@ -310,7 +330,7 @@ class Elementwise:
                     if out.dtype.kind in "biu":
                         break
                     node = build_node(self.primitive, self.node_name, args, arrays, out, params, edges, mode)
-                    frame = get_frame(depth)
+                    frame = user_frame(get_frame(1))
                     node.code, node.lasti = frame.f_code, frame.f_lasti
                     return wrap_outputs(self.primitive, out, node, mode)
         return wrap_outputs(self.primitive, out, None, mode)
@@ -366,7 +386,10 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                             node.out = out
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
-                    node.code = frame.f_code
+                    if (code := frame.f_code).co_filename in library_files:
+                        frame = user_frame(frame)
+                        code = frame.f_code
+                    node.code = code
                     node.lasti = frame.f_lasti
                     node.seq = creation_numbers()
                     return result
@@ -481,7 +504,10 @@ def binary(
                         if saves_out:
                             node.out = out
                         frame = get_frame(1)
-                        node.code = frame.f_code
+                        if (code := frame.f_code).co_filename in library_files:
+                            frame = user_frame(frame)
+                            code = frame.f_code
+                        node.code = code
                         node.lasti = frame.f_lasti
                         node.seq = creation_numbers()
                         return result
@@ -511,7 +537,10 @@ def binary(
                         node.out = out
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
-                    node.code = frame.f_code
+                    if (code := frame.f_code).co_filename in library_files:
+                        frame = user_frame(frame)
+                        code = frame.f_code
+                    node.code = code
                     node.lasti = frame.f_lasti
                     node.seq = creation_numbers()
                     return result

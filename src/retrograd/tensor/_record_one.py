@@ -15,6 +15,7 @@ from .._core.levels import creation_numbers
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph.node import Guard, node_class
+from .._places import user_frame
 from ._base import LEAF, wrap
 
 NDARRAY = np.ndarray
@@ -97,7 +98,7 @@ def record_one(
         node.out = out
     if shown is not None:
         node.shown = shown
-    frame = get_frame(depth)
+    frame = user_frame(get_frame(1))
     node.code, node.lasti = frame.f_code, frame.f_lasti
     node.seq = creation_numbers()
     return wrap(out, node)

@@ -82,6 +82,11 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 
 def _not_empty(tensor: Any, dims: Any, name: str) -> None:
     """Refuse to reduce over nothing; `dims` are as the caller gave them."""
+    if not dims and not tensor._array.size:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+            "the 'dim' argument."
+        )
     for dim in dims:
         if tensor._array.ndim and tensor._array.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -91,7 +96,7 @@ def _not_empty(tensor: Any, dims: Any, name: str) -> None:
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the largest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
-    _not_empty(input, _given(dim) or axes, "amax")
+    _not_empty(input, _given(dim), "amax")
     return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
 
 
@@ -99,7 +104,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the smallest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
-    _not_empty(input, _given(dim) or axes, "amin")
+    _not_empty(input, _given(dim), "amin")
     return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
 
 
@@ -254,7 +259,9 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
         return sort(input, dim, descending)[1]
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    return record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None, 3)
+    result = record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None, 3)
+    result._array = laid_out_like(result._array, input._array)
+    return result
 
 
 def _squared_deviations(tensor: Any, dim: Any, correction: float, keepdim: bool) -> Any:

@@ -258,7 +258,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: 
 @overridable
 def ravel(input: Any) -> Any:  # noqa: A002
     """Flatten to one dimension; always a new view."""
-    return view(contiguous(input), -1)
+    return view(contiguous(input), -1) if not isinstance(input._array, LevelArray) else reshape(input, -1)
 
 
 def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:  # noqa: A002
@@ -457,15 +457,13 @@ def triu(input: Any, diagonal: int = 0) -> Any:  # noqa: A002
     return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0", 3)
 
 
-def _common_dtype(tensors: Sequence[Any]) -> list[Any]:
-    from .._dtypes import from_numpy, result_numpy
+def _common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
+    """Cast the arrays of tensors to their common dtype; None where they have one."""
+    from ._record import promoted
 
     if len({t._array.dtype for t in tensors}) == 1:
-        return list(tensors)
-    dims = tuple(t._array.dtype for t in tensors if t._array.ndim)
-    zeros = tuple(t._array.dtype for t in tensors if not t._array.ndim)
-    dtype = from_numpy(result_numpy(dims, zeros, ()))
-    return [t.to(dtype) for t in tensors]
+        return None
+    return promoted([t._array for t in tensors])[0]
 
 
 @overridable
@@ -479,10 +477,12 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     for k, tensor in enumerate(tensors):
         if not tensor._array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
-    shaped = [x for x in tensors if tuple(x._array.shape) != (0,)] or tensors[:1]
-    shaped = _common_dtype(shaped)
+    shaped = [x for x in tensors if tuple(x._array.shape) != (0,)] or tensors
+    if all(x._array.ndim == 1 for x in shaped):
+        shaped = tensors
     ndim = shaped[0]._array.ndim
-    d = _errors.wrap_dim(dim, ndim)
+    empty = all(tuple(x._array.shape) == (0,) for x in tensors)
+    d = 0 if empty else _errors.wrap_dim(dim, ndim)
     first = shaped[0]._array.shape
     for k, tensor in enumerate(shaped[1:], 1):
         shape = tensor._array.shape
@@ -494,7 +494,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                     f"Sizes of tensors must match except in dimension {d}. Expected size {first[axis]} but got size "
                     f"{shape[axis]} for tensor number {k} in the list."
                 )
-    result = record(s.concat, shaped, {"axis": d}, "CatBackward0", 3, {"dim": dim})
+    result = record(s.concat, shaped, {"axis": d}, "CatBackward0", 3, {"dim": dim}, _common_dtype(shaped))
     return write_out("cat", result, out, tuple(tensors))
 
 
@@ -517,8 +517,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"stack expects each tensor to be equal size, but got {_errors.sizes(first)} at entry 0 and "
                 f"{_errors.sizes(tensor._array.shape)} at entry {k}"
             )
-    tensors = _common_dtype(tensors)
-    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", 3, {"dim": dim})
+    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", 3, {"dim": dim}, _common_dtype(tensors))
     return write_out("stack", result, out, tuple(tensors))
 
 

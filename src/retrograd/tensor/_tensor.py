@@ -262,7 +262,7 @@ class Tensor(TensorBase):
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_c(value)}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{_CPP.get(_c(value), _c(value))}' to a tensor with grad_dtype "
                 f"'{_c(self)}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You "
                 "can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
                 "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
@@ -426,6 +426,9 @@ class Tensor(TensorBase):
         return result
 
 
+_CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
+
+
 def _c(tensor: Any) -> str:
     return _base.dtype_of(tensor)._scalar_name
 
@@ -470,7 +473,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
     name: str | None
     try:
         grad_fn = tensor.grad_fn
-        name = None if grad_fn is None else grad_fn.name()
+        name = None if grad_fn is None else type(grad_fn).__name__
     except RuntimeError:  # a ForbiddenView
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)

@@ -37,12 +37,13 @@ GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "i
 class View:
     """How a tensor is made from its base: the base itself and the steps to replay."""
 
-    __slots__ = ("base", "made_in", "steps", "version")
+    __slots__ = ("base", "made_in", "steps", "version", "was")
 
     def __init__(self, base: Any, steps: tuple[Step, ...], made_in: str, version: int) -> None:
         self.base = base
         self.steps = steps
         self.made_in = made_in  # torch's creation_meta; only GRAD lets autograd follow writes
+        self.was: Any = None  # the array before an in-place view such as `squeeze_`
         self.version = version  # of the base when the view's edge was made
 
 
@@ -168,6 +169,10 @@ class CopySlices(Node):
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
 
+    def touch(self, graph: bool) -> None:
+        self.check_freed()
+        self.fn.touch(graph)
+
     def release(self, freed: Any) -> None:
         """Torch lets go of the inner node, so a second backward raises whatever that node saved."""
         if self.fn.saves:
@@ -199,14 +204,17 @@ def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[A
 def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
     """Raise torch's errors for an in-place operation that autograd cannot allow, before anything is changed."""
     mode = current_mode()
+    if mode.grad and (tensor.requires_grad or any(o.requires_grad for o in others)):
+        _check_tracked(tensor)
     storage = tensor._storage
     if storage is not None and storage.inference and not mode.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
-    if not mode.grad or not (tensor.requires_grad or any(o.requires_grad for o in others)):
-        return
+
+
+def _check_tracked(tensor: Any) -> None:
     view = None if tensor._extra is None else tensor._extra.view
     if view is not None:
         check_view_rebase(view, tensor)
@@ -299,6 +307,8 @@ def store(target: Any, value: Any) -> None:
             store(target.array, value)
         else:
             store(target.array, value)
+    elif isinstance(target, np.ndarray) and not target.size:
+        return
     elif isinstance(target, np.ndarray) and not target.flags.writeable:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -330,6 +340,8 @@ def _promote(tensor: Any, missing: frozenset[Any]) -> None:
                 "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
                 "instead."
             )
+    if view is not None and base._edge is not None:
+        _lower(base, missing)
     array = materialise(base)
     for level in sorted(missing, key=lambda one: one.number):
         array = _with_batch(array, level) if level.kind == BATCH else _with_tangent(array, level)
@@ -341,6 +353,26 @@ def _promote(tensor: Any, missing: frozenset[Any]) -> None:
             other._array = replay(array, other._extra.view.steps)
     if view is not None:
         tensor._array = replay(array, view.steps)
+
+
+class Lowered(Node):
+    """Stands before the node of a base that got levels by a write into one of its views: gradients leave them here."""
+
+    __slots__ = ()
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        return (g,)
+
+
+def _lower(base: Any, missing: frozenset[Any]) -> None:
+    node = Lowered()
+    levels = levels_of(base._array)
+    node._edges = (edge_of(base),)
+    node.meta = Meta((InputFacts(tuple(base._array.shape), base._array.dtype, levels),), levels | missing, False)
+    node.seq = creation_numbers()
+    node.code, node.lasti = None, 0
+    node.guard = node.extra = node._storage = None
+    base._edge = node
 
 
 def _with_batch(array: Any, level: Any) -> Any:
@@ -417,6 +449,8 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
                 node.guard = Guard()
             if "out" not in node.guard.packed:
                 node.out = tensor._array
+            elif (given := node.guard.packed["out"].given()) is not None:
+                given._array, given._storage = tensor._array, storage
             node.guard.versions["out"] = (storage, storage.version)
         rebase(tensor, node)
     elif storage.views is not None:
@@ -471,11 +505,17 @@ def rebase(tensor: Any, node: Node) -> None:
     storage = base._storage
     if storage is not None:
         storage.owner = ref(base)
-    if storage is not None and storage.views is not None:
-        for one in storage.views:
-            other = one()
-            if other is not None and other._extra.view.base is base:
-                other._extra.view.version = -1
+    if storage is not None:
+        force_views(base, storage)
+
+
+def force_views(base: Any, storage: Any) -> None:
+    """Give all views of a base that has a new history new nodes."""
+    for one in storage.views or ():
+        other = one()
+        if other is not None and other._extra.view is not None and other._extra.view.base is base:
+            other._extra.view.version = -1
+    if storage.views is not None:
         sync_views(storage)
 
 
