@@ -102,3 +102,19 @@ def wrap_dim(dim: int, ndim: int) -> int:
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
+
+
+def refuse_bool(arrays: Any) -> None:
+    """Raise torch's errors for subtraction with bool tensors."""
+    bools = [type(a) is bool or (hasattr(a, "dtype") and a.dtype.kind == "b") for a in arrays]
+    if not any(bools):
+        return
+    if all(bools) and all(hasattr(a, "dtype") for a in arrays):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    raise RuntimeError(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead."
+    )

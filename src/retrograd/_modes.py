@@ -31,6 +31,11 @@ class Mode(NamedTuple):
     torch_function: bool = True
     transforms: tuple[Any, ...] = ()
 
+    @property
+    def tracks(self) -> bool:
+        """Tell whether operations are recorded: not in inference mode, even where gradients are switched on in it."""
+        return self.grad and not self.inference
+
 
 PLAIN = Mode()
 NO_GRAD = Mode(grad=False)

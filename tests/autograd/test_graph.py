@@ -483,7 +483,9 @@ def grad_shares_no_memory(torch):
 def test_create_graph_warns():
     """torch warns once in a process, so this is not recorded."""
     x = leaf(retrograd)
-    with pytest.warns(UserWarning, match="will create a reference cycle between the parameter and its gradient"):
+    with pytest.warns(
+        UserWarning, match="will create a reference cycle between the parameter and its gradient"
+    ):
         (x * x).sum().backward(create_graph=True)
     x.grad = None
 

@@ -153,9 +153,7 @@ def test_an_input_that_gets_the_gradient_of_another() -> None:
 
 def test_a_constant_that_leaks_into_one_input_alone() -> None:
     # both tangents together would hide it: the error of x cancels that of y where the tangents are equal
-    wrong = elementwise(
-        new("sum"), lambda xp, g: g * 2, lambda xp, g: g * 0, implementation=lambda xp, x, y: x + y
-    )
+    wrong = elementwise(new("sum"), lambda xp, g: g * 2, lambda xp, g: g * 0, implementation=lambda xp, x, y: x + y)
     with pytest.raises(AssertionError):
         checks.check_jvp(wrong, [X, Y], [True, True])
 
@@ -170,9 +168,7 @@ def test_a_batching_rule_that_reverses_the_batch() -> None:
 
 
 def test_a_batching_rule_that_forgets_the_batch_axis() -> None:
-    assert failing_batches(
-        total(batch=lambda call, args, batched, size, *, axis: call(args[0], axis=axis))
-    ) >= {"vmap"}
+    assert failing_batches(total(batch=lambda call, args, batched, size, *, axis: call(args[0], axis=axis))) >= {"vmap"}
 
 
 def test_a_missing_batching_rule_warns() -> None:

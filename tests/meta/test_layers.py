@@ -132,9 +132,9 @@ def test_rules_do_not_know_numpy() -> None:
     """Operations see arrays through `xp`: only implementations may reach the library, by `xp.module`."""
     for path in sorted((PACKAGE / "_ops").glob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            assert not (
-                isinstance(node, ast.Import) and node.names[0].name.split(".")[0] in ("numpy", "cupy")
-            ), path.name
+            assert not (isinstance(node, ast.Import) and node.names[0].name.split(".")[0] in ("numpy", "cupy")), (
+                path.name
+            )
 
 
 def test_files_are_short() -> None:
@@ -156,16 +156,10 @@ def functions_of_xp(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
         if keyword.arg == "implementation"
     }
     for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.FunctionDef, ast.Lambda))
-            and node.args.args
-            and node.args.args[0].arg == "xp"
-        ):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and node.args.args and node.args.args[0].arg == "xp":
             decorators = getattr(node, "decorator_list", [])
             named = {
-                d.func.id
-                if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)
-                else getattr(d, "id", "")
+                d.func.id if isinstance(d, ast.Call) and isinstance(d.func, ast.Name) else getattr(d, "id", "")
                 for d in decorators
             }
             yield node, bool(named & DECLARATIONS) or id(node) in implementing
@@ -183,9 +177,7 @@ def helpers_of_implementations(tree: ast.Module) -> set[str]:
     for function, implements in functions_of_xp(tree):
         if implements or getattr(function, "name", "") == "run":
             called |= {
-                c.func.id
-                for c in ast.walk(function)
-                if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)
+                c.func.id for c in ast.walk(function) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)
             }
     return called
 
@@ -197,9 +189,7 @@ def test_rules_use_names_of_the_vocabulary(path: Path) -> None:
     for function, implements in functions_of_xp(tree):
         free = implements or getattr(function, "name", "") in helpers | {"run"}
         for line, name in names_of_xp(function):
-            assert name == "module" or hasattr(numpy_namespace, name), (
-                f"{path.name}:{line}: xp.{name} does not exist"
-            )
+            assert name == "module" or hasattr(numpy_namespace, name), f"{path.name}:{line}: xp.{name} does not exist"
             if not free:
                 assert name in primitives, f"{path.name}:{line}: a rule uses xp.{name}, which is no primitive"
 

@@ -144,9 +144,7 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index shapes": lambda torch, x, i: x[torch.tensor([0, 1]), torch.tensor([0, 1, 2])],
     "mask shape": lambda torch, x, i: x[torch.ones(4, dtype=torch.bool)],
     "setitem value shape": lambda torch, x, i: x.clone().__setitem__(torch.tensor([0, 1]), torch.ones(2)),
-    "setitem value dtype": lambda torch, x, i: x.clone().__setitem__(
-        torch.tensor([0]), torch.ones(3).double()
-    ),
+    "setitem value dtype": lambda torch, x, i: x.clone().__setitem__(torch.tensor([0]), torch.ones(3).double()),
     "gather dtype": lambda torch, x, i: torch.gather(x, 0, torch.ones(1, 3)),
     "gather rank": lambda torch, x, i: torch.gather(x, 0, i),
     "gather range": lambda torch, x, i: torch.gather(x, 0, torch.tensor([[0, 5, 0]])),
@@ -157,15 +155,11 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index_select range": lambda torch, x, i: torch.index_select(x, 0, torch.tensor([5])),
     "index_select dim": lambda torch, x, i: torch.index_select(x, 2, i),
     "scatter dtype": lambda torch, x, i: torch.scatter(x, 0, torch.ones(1, 3), x),
-    "scatter source dtype": lambda torch, x, i: torch.scatter(
-        x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()
-    ),
+    "scatter source dtype": lambda torch, x, i: torch.scatter(x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()),
     "scatter range": lambda torch, x, i: torch.scatter(x, 0, torch.tensor([[0, 5, 0]]), x),
     "scatter rank": lambda torch, x, i: torch.scatter(x, 0, i, x),
     "scatter size": lambda torch, x, i: torch.scatter(x, 0, torch.zeros(3, 3, dtype=torch.int64), x),
-    "scatter_add dtype": lambda torch, x, i: torch.scatter_add(
-        x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()
-    ),
+    "scatter_add dtype": lambda torch, x, i: torch.scatter_add(x, 0, torch.zeros(1, 3, dtype=torch.int64), x.double()),
     "scatter_add range": lambda torch, x, i: torch.scatter_add(x, 0, torch.tensor([[0, 5, 0]]), x),
     "index_add sizes": lambda torch, x, i: torch.index_add(x, 0, torch.tensor([0]), x),
     "index_add range": lambda torch, x, i: torch.index_add(x, 0, torch.tensor([0, 5]), x),
@@ -210,7 +204,5 @@ BAD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "requires_grad of ints": lambda torch, x, i: i.requires_grad_(),
     "truth of many": lambda torch, x, i: bool(x),
     "item of many": lambda torch, x, i: x.item(),
-    "out of requires grad": lambda torch, x, i: torch.add(
-        x, x.clone().requires_grad_(), out=torch.ones(2, 3)
-    ),
+    "out of requires grad": lambda torch, x, i: torch.add(x, x.clone().requires_grad_(), out=torch.ones(2, 3)),
 }

@@ -121,9 +121,7 @@ def slopes(scalar: Callable[[list[np.ndarray]], float], arrays: Arrays) -> list[
 def gradients(f: Function, arrays: Arrays, floats: Sequence[bool], cotangents: Arrays) -> list[np.ndarray]:
     """Return the gradients of the differentiated inputs in reverse mode."""
     inputs = leaves_of(arrays, floats)
-    return [
-        array(g) for g in _pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)
-    ]
+    return [array(g) for g in _pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)]
 
 
 def _pulled(
@@ -319,9 +317,7 @@ def _same_rows(got: list[np.ndarray], wanted: list[list[np.ndarray]], what: str)
         close(out, column, f"{what}: output {k}", **EXACT)
 
 
-def check_vmap_of_grad(
-    f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]
-) -> None:
+def check_vmap_of_grad(f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]) -> None:
     """The gradient inside vmap, and of vmap, against a loop of gradients."""
     cotangents = [weights(evaluate(f, row), 9) for row in rows]
     seeds = [np.stack(column) for column in zip(*cotangents, strict=True)]
@@ -352,9 +348,7 @@ def check_vmap_of_grad(
             close(total, expected, f"grad of vmap, in_dims={dims}, input {k}", **EXACT)
 
 
-def check_vmap_of_jvp(
-    f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]
-) -> None:
+def check_vmap_of_jvp(f: Function, rows: Sequence[Arrays], batchable: Sequence[bool], floats: Sequence[bool]) -> None:
     """Forward mode inside vmap against a loop."""
     dims = tuple(0 if b else None for b in batchable)
     seen = rows_seen(rows, dims)

@@ -67,9 +67,7 @@ def make(library: Any, array: np.ndarray, dtype: str | None, requires_grad: bool
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def inputs_of(
-    library: Any, op: Op, sample: Sample, dtype: str, *, grad: bool = True, row: int = 0
-) -> list[Any]:
+def inputs_of(library: Any, op: Op, sample: Sample, dtype: str, *, grad: bool = True, row: int = 0) -> list[Any]:
     """Make the tensors of a sample in one dtype."""
     base = "complex128" if dtype.startswith("complex") else dtype if dtype in ("int64", "bool") else "float64"
     grad = grad and dtype not in ("int64", "bool")
@@ -99,9 +97,7 @@ def weight(like: np.ndarray, seed: int) -> np.ndarray:
     """Return random numbers for a cotangent or tangent: short ones, which every dtype holds."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(-12, 13, like.shape) / 8
-    return np.asarray(
-        numbers + 1j * rng.integers(-12, 13, like.shape) / 8 if like.dtype.kind == "c" else numbers
-    )
+    return np.asarray(numbers + 1j * rng.integers(-12, 13, like.shape) / 8 if like.dtype.kind == "c" else numbers)
 
 
 def compare(ours: Any, theirs: Any, what: str, tolerance: float) -> None:
@@ -111,9 +107,7 @@ def compare(ours: Any, theirs: Any, what: str, tolerance: float) -> None:
     import retrograd
 
     assert name_of(ours.dtype) == name_of(theirs.dtype), f"{what}: dtype {ours.dtype}, torch {theirs.dtype}"
-    assert tuple(ours.shape) == tuple(theirs.shape), (
-        f"{what}: shape {tuple(ours.shape)}, torch {tuple(theirs.shape)}"
-    )
+    assert tuple(ours.shape) == tuple(theirs.shape), f"{what}: shape {tuple(ours.shape)}, torch {tuple(theirs.shape)}"
     got, wanted = values(retrograd, ours), values(torch, theirs)
     size = np.abs(wanted[np.isfinite(wanted)]).max(initial=1.0) if wanted.dtype.kind in "fc" else 0.0
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * float(size), err_msg=what)
@@ -131,10 +125,7 @@ def first_order(library: Any, op: Op, sample: Sample, dtype: str, *, graph: bool
     wanted = differentiable(inputs)
     if not followed:
         return outs, wanted, [], [None] * len(wanted)
-    seeds = [
-        make(library, weight(values(library, o), 11 + k), name_of(o.dtype), graph)
-        for k, o in enumerate(followed)
-    ]
+    seeds = [make(library, weight(values(library, o), 11 + k), name_of(o.dtype), graph) for k, o in enumerate(followed)]
     grads = library.autograd.grad(followed, wanted, seeds, create_graph=graph, allow_unused=True)
     return outs, wanted, seeds, list(grads)
 
@@ -150,9 +141,7 @@ def second_order(library: Any, op: Op, sample: Sample, dtype: str) -> list[Any]:
     targets = [*wanted, *seeds]
     if not pairs:
         return [None] * len(targets)
-    return list(
-        library.autograd.grad([g for g, _ in pairs], targets, [d for _, d in pairs], allow_unused=True)
-    )
+    return list(library.autograd.grad([g for g, _ in pairs], targets, [d for _, d in pairs], allow_unused=True))
 
 
 def forward_mode(library: Any, op: Op, sample: Sample, dtype: str) -> list[Any]:

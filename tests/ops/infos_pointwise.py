@@ -24,18 +24,14 @@ def unary(
     OPS.append(Op(name, lambda torch, x, **kw: getattr(torch, name)(x, **kw), UNARY + also, **options))
 
 
-def inplace(
-    name: str, samples: tuple[Sample, ...], domain: Domain | None = None, *, complex: bool = True
-) -> None:
+def inplace(name: str, samples: tuple[Sample, ...], domain: Domain | None = None, *, complex: bool = True) -> None:
     """Add an in-place method, applied to a fresh copy of the first input."""
     options: dict[str, Any] = {"complex": complex} | ({} if domain is None else {"domain": domain})
     call = lambda torch, x, *a, **kw: getattr(x.clone(), name)(*a, **kw)  # noqa: E731
     OPS.append(Op(name, call, samples, **options))
 
 
-def binary(
-    name: str, *, complex: bool = True, domain: Domain | None = None, also: tuple[Sample, ...] = ()
-) -> None:
+def binary(name: str, *, complex: bool = True, domain: Domain | None = None, also: tuple[Sample, ...] = ()) -> None:
     """Add a function of two tensors."""
     options: dict[str, Any] = {"complex": complex} | ({} if domain is None else {"domain": domain})
     OPS.append(Op(name, lambda torch, x, y, **kw: getattr(torch, name)(x, y, **kw), BINARY + also, **options))
@@ -163,9 +159,7 @@ for _name in ("add_", "sub_", "mul_", "div_", "pow_"):
     inplace(_name, INPLACE_BINARY, POSITIVE)
 for _name in ("remainder_", "fmod_"):
     inplace(_name, INPLACE_BINARY, NOT_ZERO, complex=False)
-OPS.append(
-    Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True)
-)
+OPS.append(Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True))
 
 # ---- three operands ----
 OPS.append(

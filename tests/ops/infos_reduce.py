@@ -74,12 +74,8 @@ OPS.append(Op("sum_dtype", lambda torch, x: torch.sum(x, dtype=torch.float64), (
 OPS.append(Op("sum_dim_dtype", lambda torch, x: x.sum(0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("mean_dtype", lambda torch, x: torch.mean(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("prod_dtype", lambda torch, x: torch.prod(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
-OPS.append(
-    Op("cumsum_dtype", lambda torch, x: torch.cumsum(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3))))
-)
-OPS.append(
-    Op("softmax_dtype", lambda torch, x: torch.softmax(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3))))
-)
+OPS.append(Op("cumsum_dtype", lambda torch, x: torch.cumsum(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
+OPS.append(Op("softmax_dtype", lambda torch, x: torch.softmax(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("cumsum_", lambda torch, x: x.clone().cumsum_(0), (S(F(2, 3)), S(F(3))), complex=True))
 OPS.append(Op("max_of_two", lambda torch, x, y: torch.max(x, y), (S(F(2, 3), F(3)), S(F(), F()))))
 OPS.append(Op("min_of_two", lambda torch, x, y: torch.min(x, y), (S(F(2, 3), F(3)), S(F(), F()))))
@@ -90,9 +86,7 @@ for _name in ("argmax", "argmin", "any", "all"):
         Op(
             _name,
             lambda torch, x, name=_name, **kw: getattr(torch, name)(x, **kw),
-            (*per_dim(all_dims=True), S(F(2, 3), keepdim=True))
-            if _name.startswith("arg")
-            else per_dim(all_dims=True),
+            (*per_dim(all_dims=True), S(F(2, 3), keepdim=True)) if _name.startswith("arg") else per_dim(all_dims=True),
             differentiable=False,
         )
     )

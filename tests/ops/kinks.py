@@ -24,9 +24,7 @@ class Kink:
 KINKS: list[Kink] = []
 
 
-def kink(
-    name: str, call: Callable[..., Any], *inputs: Any, skipped: str = "", second_order: bool = False
-) -> None:
+def kink(name: str, call: Callable[..., Any], *inputs: Any, skipped: str = "", second_order: bool = False) -> None:
     KINKS.append(Kink(name, call, inputs, tuple(skipped.split()), second_order))
 
 
@@ -37,9 +35,7 @@ def on_each(names: str, *inputs: Any, skipped: str = "") -> None:
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-300, 1e300]
-on_each(
-    "relu abs sign sgn sqrt rsqrt reciprocal square exp expm1 log log1p log2 log10 sin tanh sigmoid", SPECIAL
-)
+on_each("relu abs sign sgn sqrt rsqrt reciprocal square exp expm1 log log1p log2 log10 sin tanh sigmoid", SPECIAL)
 on_each("floor ceil trunc round cos tan sinh cosh atan erf neg", SPECIAL)
 on_each("asin acos", [0.0, 1.0, -1.0, 0.5, 2.0, NAN])
 on_each("round", [0.5, 1.5, 2.5, -0.5, -1.5])
@@ -94,9 +90,7 @@ for name in ("max", "min", "amax", "amin"):
     # the gradient of torch's amax is NaN everywhere then, that of max goes to the NaN; ours always does
     skipped = "gradient tangent" if name.startswith("a") else ""
     whole = skipped or "tangent"
-    kink(
-        f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN], skipped=skipped
-    )
+    kink(f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN], skipped=skipped)
     kink(f"{name} all nan", lambda torch, x, n=name: getattr(torch, n)(x), [1.0, NAN, 2.0], skipped=whole)
     kink(f"{name} infinite", lambda torch, x, n=name: getattr(torch, n)(x, 0), [INF, INF, -INF, -INF])
 kink("amax two dims", lambda torch, x: torch.amax(x, (0, 1)), TIES)
@@ -176,9 +170,7 @@ kink("sum of nothing", lambda torch, x: torch.sum(x), np.zeros(0))
 kink("prod of nothing", lambda torch, x: torch.prod(x), np.zeros(0))
 kink("sum nan", lambda torch, x: torch.sum(x), [NAN, 1.0])
 kink("var of nothing", lambda torch, x: torch.var(x), np.zeros(0), skipped="tangent")  # 0, of a NaN, in torch
-kink(
-    "floor_divide", lambda torch, x, y: torch.floor_divide(x, y), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0]
-)
+kink("floor_divide", lambda torch, x, y: torch.floor_divide(x, y), [5.0, -5.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0])
 kink(
     "div floor",
     lambda torch, x, y: torch.div(x, y, rounding_mode="floor"),

@@ -145,9 +145,7 @@ def arrays_of(op: Op, sample: Sample, dtype: str = "float64", row: int = 0) -> l
     for k, leaf in enumerate(leaves(sample)):
         if isinstance(leaf, Constant):
             axis = leaf.array.ndim - 1
-            arrays.append(
-                np.roll(leaf.array, row, axis) if leaf.array.ndim and row and leaf.batched else leaf.array
-            )
+            arrays.append(np.roll(leaf.array, row, axis) if leaf.array.ndim and row and leaf.batched else leaf.array)
             continue
         domain = leaf.domain or op.domain
         seed = f"{op.name} {k} {row} {leaf.shape}"

@@ -32,9 +32,7 @@ def on_all_samples(op: Op, check: Callable[[Sample], None]) -> None:
             where = " ".join(getattr(error, "__notes__", ()))
             failures.append(f"{op.name}{sample}: {where} {type(error).__name__}: {str(error).strip()}")
     if failures:
-        pytest.fail(
-            f"{len(failures)} of {len(op.samples)} samples fail\n\n" + "\n\n".join(failures), pytrace=False
-        )
+        pytest.fail(f"{len(failures)} of {len(op.samples)} samples fail\n\n" + "\n\n".join(failures), pytrace=False)
 
 
 def function(op: Op, sample: Sample) -> Callable[..., Any]:
@@ -42,9 +40,7 @@ def function(op: Op, sample: Sample) -> Callable[..., Any]:
 
 
 def differentiate(op: Op, check: Callable[..., None], dtype: str) -> None:
-    on_all_samples(
-        op, lambda sample: check(function(op, sample), arrays_of(op, sample, dtype), is_float(sample))
-    )
+    on_all_samples(op, lambda sample: check(function(op, sample), arrays_of(op, sample, dtype), is_float(sample)))
 
 
 @each(DIFFERENTIABLE)
@@ -102,9 +98,7 @@ BATCHING_DIFFERENTIABLE = [op for op in DIFFERENTIABLE if op.batching]
 
 @each(BATCHING)
 def test_vmap(op: Op) -> None:
-    on_all_samples(
-        op, lambda s: checks.check_vmap(function(op, s), rows_of(op, s, dtype_for(op)), batchable(s))
-    )
+    on_all_samples(op, lambda s: checks.check_vmap(function(op, s), rows_of(op, s, dtype_for(op)), batchable(s)))
 
 
 def dtype_for(op: Op) -> str:
@@ -114,9 +108,7 @@ def dtype_for(op: Op) -> str:
 @each(BATCHING_DIFFERENTIABLE)
 def test_gradients_and_vmap(op: Op) -> None:
     def check(sample: Sample) -> None:
-        checks.check_vmap_of_grad(
-            function(op, sample), rows_of(op, sample), batchable(sample), is_float(sample)
-        )
+        checks.check_vmap_of_grad(function(op, sample), rows_of(op, sample), batchable(sample), is_float(sample))
 
     on_all_samples(op, check)
 
@@ -124,9 +116,7 @@ def test_gradients_and_vmap(op: Op) -> None:
 @each(BATCHING_DIFFERENTIABLE)
 def test_forward_mode_and_vmap(op: Op) -> None:
     def check(sample: Sample) -> None:
-        checks.check_vmap_of_jvp(
-            function(op, sample), rows_of(op, sample), batchable(sample), is_float(sample)
-        )
+        checks.check_vmap_of_jvp(function(op, sample), rows_of(op, sample), batchable(sample), is_float(sample))
 
     on_all_samples(op, check)
 
@@ -166,9 +156,7 @@ def test_every_name_is_in_the_table() -> None:
     known = {op.name for op in OPS} | ALIASES.keys() | NOT_IN_TABLE
     skipped = (_table._creation, _table._sampling)
     tables = (_table.BOTH, _table.FUNCTIONS, _table.METHODS)
-    public = {
-        n for t in tables for module, names in t.items() if module not in skipped for n in names.split()
-    }
+    public = {n for t in tables for module, names in t.items() if module not in skipped for n in names.split()}
     public |= {f"{name}_" for name in _table.INPLACE_FROM_FUNCTIONS.split()}
     comparisons = set(
         [

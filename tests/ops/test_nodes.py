@@ -51,9 +51,7 @@ def inputs(op: Op, sample: Sample, dtype: str, chosen: Any = None) -> list[Any]:
 
 def gradients_at_nodes(op: Op, sample: Sample, dtype: str) -> Iterator[tuple[Any, Any]]:
     """Run a backward and return every node with the gradient it was given, as raw arrays."""
-    outs = [
-        o for o in checks.outputs(op.function(torch, sample, inputs(op, sample, dtype))) if o.requires_grad
-    ]
+    outs = [o for o in checks.outputs(op.function(torch, sample, inputs(op, sample, dtype))) if o.requires_grad]
     nodes = nodes_of(outs)
     given: dict[int, Any] = {}
     for node in nodes:
@@ -76,9 +74,7 @@ def rules_of(node: Any) -> list[Any]:
 def saved_values(node: Any, rule: Any) -> SimpleNamespace:
     """Return what a rule reads from a node."""
     needed = tuple(edge is not None for edge in node._edges)
-    return SimpleNamespace(
-        **{name: needed if name == "needed" else getattr(node, name) for name in rule.names}
-    )
+    return SimpleNamespace(**{name: needed if name == "needed" else getattr(node, name) for name in rule.names})
 
 
 def results_of(value: Any) -> list[Any]:
@@ -124,9 +120,7 @@ def test_jvp_rules_use_only_the_vocabulary(op: Op, monkeypatch: pytest.MonkeyPat
         arrays, floats = arrays_of(op, sample, dtype), is_float(sample)
         moving = checks.chosen(arrays, floats)
         calls.clear()
-        checks.pushed(
-            lambda *tensors: op.function(torch, sample, tensors), arrays, floats, checks.weights(moving, 2)
-        )
+        checks.pushed(lambda *tensors: op.function(torch, sample, tensors), arrays, floats, checks.weights(moving, 2))
         for primitive, primals, tangents, out, params in list(calls):
             if all(isinstance(p, (np.ndarray, np.generic, int, float, complex)) for p in primals):
                 check_jvp_rule(primitive, primals, tangents, out, params)

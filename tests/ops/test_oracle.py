@@ -137,9 +137,7 @@ def test_second_order(op: Op) -> None:
     def check(sample: Sample, dtype: str) -> None:
         theirs = attempt(second_order, torch, op, sample, dtype)
         if not isinstance(theirs, Refused):
-            same_tensors(
-                attempt(second_order, retrograd, op, sample, dtype), theirs, "second derivative", dtype
-            )
+            same_tensors(attempt(second_order, retrograd, op, sample, dtype), theirs, "second derivative", dtype)
 
     on_samples(op, ("float64", "complex128"), check)
 
@@ -185,21 +183,13 @@ def kink_gradients(library: Any, case: Kink) -> Any:
     outs = parts(case.call(library, *inputs))
     followed = differentiable(outs)
     seeds = [make(library, weight(values(library, o), 5) + 0.0625, name_of(o.dtype), False) for o in followed]
-    grads = (
-        library.autograd.grad(followed, inputs, seeds, create_graph=True, allow_unused=True)
-        if followed
-        else []
-    )
+    grads = library.autograd.grad(followed, inputs, seeds, create_graph=True, allow_unused=True) if followed else []
     second: Any = []
     if case.second_order:
         followed = [g for g in grads if g.requires_grad]
-        directions = [
-            make(library, weight(values(library, g), 6) + 0.0625, name_of(g.dtype), False) for g in followed
-        ]
+        directions = [make(library, weight(values(library, g), 6) + 0.0625, name_of(g.dtype), False) for g in followed]
         second = (
-            library.autograd.grad(followed, inputs, directions, allow_unused=True)
-            if followed
-            else [None] * len(inputs)
+            library.autograd.grad(followed, inputs, directions, allow_unused=True) if followed else [None] * len(inputs)
         )
     return {"value": outs, "gradient": list(grads), "second derivative": list(second)}
 
@@ -209,9 +199,7 @@ def kink_tangents(library: Any, case: Kink) -> Any:
     with forward_ad.dual_level():
         arrays = [np.array(one) for one in case.inputs]
         duals = [
-            forward_ad.make_dual(
-                make(library, a, None, False), make(library, weight(a, 7) + 0.0625, None, False)
-            )
+            forward_ad.make_dual(make(library, a, None, False), make(library, weight(a, 7) + 0.0625, None, False))
             for a in arrays
         ]
         return {"tangent": [forward_ad.unpack_dual(o).tangent for o in parts(case.call(library, *duals))]}

@@ -81,10 +81,11 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
         after="create_graph=True",
     ),
     KnownDifference(
-        "values",
-        lambda step, in_torch, in_library: step.operation.startswith("backward"),
+        "values|_version|error or not",
+        lambda step, in_torch, in_library: in_library is None or not isinstance(in_library, tuple),
         "torch may keep the gradient it was given, or a view of it, as `.grad`, and later writes into it",
         ends=True,
+        after=r"backward\((gradient=)?t\d|backward\(\(.*\), \(.*t\d",
     ),
     KnownDifference(
         "hook log|grad values|saved values|values|error or not|is_inference|saved kind",
@@ -95,9 +96,10 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
     ),
     KnownDifference(
         "stride|is_contiguous",
-        lambda step, in_torch, in_library: step.operation in ("add", "sub", "mul", "div", "maximum", "minimum", "where"),
+        lambda step, in_torch, in_library: True,
         "of operands laid out differently torch follows the first, NumPy makes the result contiguous",
         ends=True,
+        after=r"t\d [-+*/] t\d|(add|sub|mul|div|maximum|minimum)\(.*t\d.*t\d|\.(add|sub|mul|div)\(t\d",
     ),
     KnownDifference(
         "saved plain value",

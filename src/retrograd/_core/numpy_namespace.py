@@ -22,7 +22,7 @@ add subtract multiply divide power negative exp log sqrt sin cos tan tanh sinh c
 maximum minimum floor ceil trunc expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where
 equal not_equal less less_equal greater greater_equal logical_not logical_and logical_or logical_xor
 bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite floor_divide remainder fmod
-reshape broadcast_to expand_dims squeeze flip
+reshape broadcast_to expand_dims squeeze
 """.split()
 
 # Functions whose intermediate results need more than half precision: computed in float32, rounded once.
@@ -189,6 +189,9 @@ class ArrayNamespace:
     # ---- shape ----
     def permute_dims(self, x: Any, *, axes: tuple[int, ...]) -> Any:
         return self.module.transpose(x, axes)
+
+    def flip(self, x: Any, axis: tuple[int, ...]) -> Any:
+        return self.module.flip(x, axis).copy()  # a view in NumPy; torch knows no negative strides
 
     def concat(self, *arrays: Any, axis: int) -> Any:
         return self.module.concatenate(arrays, axis=axis)

@@ -29,6 +29,7 @@ from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._places import Place, describe, user_frame
+from .hot_backward import hot_methods
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
@@ -213,7 +214,10 @@ class Node:
     # ---- saved values ----
     def storage_now(self, name: str) -> Any:
         """Return the Storage that a value saved without one may have got since. See Note [Saved values]."""
-        edge = self if name == "out" else self._edges[self.input_of[name]]
+        if name == "out":
+            storage = self._storage
+            return storage if storage is None or storage.real is None else storage.real
+        edge = self._edges[self.input_of[name]]
         return None if edge is None else edge._storage
 
     def touch(self, graph: bool) -> None:
@@ -266,6 +270,8 @@ class Node:
             value, producer = value[min(at, len(value) - 1)], None
         if name != "out" or producer is None:
             value, producer = storage.now(value, producer)
+        else:
+            producer = storage.view_edge(value, producer)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
     def values(self, graph: bool) -> Any:
@@ -471,7 +477,7 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     body["saves"] = bool(arrays)
     body["keeps_shapes"] = "x" in arrays and "y" in arrays and len(rules) == 2
     if primitive.kind == ELEMENTWISE and None not in rules and len(rules) <= 2:
-        body |= _hot_methods(rules, arrays)
+        body |= hot_methods(rules, arrays, Node.pull_back)
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices
@@ -489,68 +495,6 @@ def _visible(primitive: Primitive, name: str, rules: tuple[Any, ...]) -> tuple[i
     if primitive.variadic or primitive.group_rule is not None or (None not in rules and primitive.rest is None):
         return None
     return tuple(i for i, rule in enumerate(rules) if rule is not None)
-
-
-# ---- the hot backward: elementwise nodes on raw NumPy arrays, shapes and dtypes uniform ----
-# Written out as text for each node class, with the rules' arguments in place: a Python call is 50 ns, a NumPy call 250.
-_UNARY_PULL_BACK = """
-def pull_back(self, g, graph):
-    if (graph or self.guard is not None or self.meta is not None or type(g) not in raw_types{stale}):
-        return slow(self, g, graph)
-    return (dx(xp, g{x_arguments}),)
-"""
-_BINARY_PULL_BACK = """
-def pull_back(self, g, graph):
-    meta = self.meta
-    if (graph or self.guard is not None or (meta is not None and meta.special) or type(g) not in raw_types{stale}):
-        return slow(self, g, graph)
-    ex, ey = self._edges
-    if ex is None:
-        return None, dy(xp, g{y_arguments})
-    if ey is None:
-        return dx(xp, g{x_arguments}), None
-    gx, gy = dx(xp, g{x_arguments}), dy(xp, g{y_arguments})
-    {compare}
-    return gx, gy
-"""
-_COMPARE = """if meta is None and self.x.shape != self.y.shape:  # broadcasting, not noticed by the hot path of forward
-        return xp.sum_to(gx, shape=self.x.shape), xp.sum_to(gy, shape=self.y.shape)"""
-# A Storage that appeared after a value was saved, and has been written: the slow way will explain.
-_STALE_INPUT = """
-        or ((e := self._edges[{i}]) is not None and e._storage is not None and e._storage.version)"""
-_STALE_OUTPUT = """
-        or (self._storage is not None and self._storage.version)"""
-_RELEASE = """
-def release(self, freed):
-    {clear}
-    self.guard = freed
-"""
-
-
-def _hot_methods(rules: tuple[Any, ...], arrays: tuple[str, ...]) -> dict[str, Any]:
-    """Write `pull_back` and `release` for an elementwise node of one or two inputs."""
-
-    def arguments(rule: Any) -> str:
-        return "".join(f", self.{name}" for name in rule.names)
-
-    stale = "".join(_STALE_INPUT.format(i=i) for i, name in enumerate(("x", "y")) if name in arrays)
-    stale += _STALE_OUTPUT if "out" in arrays else ""
-    scope: dict[str, Any] = {"slow": Node.pull_back, "xp": numpy_namespace, "raw_types": _NUMPY_TYPES}
-    scope["dx"] = rules[0].function
-    if len(rules) == 1:
-        text = _UNARY_PULL_BACK.format(stale=stale, x_arguments=arguments(rules[0]))
-    else:
-        scope["dy"] = rules[1].function
-        text = _BINARY_PULL_BACK.format(
-            stale=stale,
-            x_arguments=arguments(rules[0]),
-            y_arguments=arguments(rules[1]),
-            compare=_COMPARE if "x" in arrays and "y" in arrays else "",
-        )
-    if arrays:
-        text += _RELEASE.format(clear=" = ".join(f"self.{name}" for name in arrays) + " = None")
-    exec(text, scope)
-    return {name: scope[name] for name in ("pull_back", "release") if name in scope}
 
 
 def _saved_property(name: Any) -> property:

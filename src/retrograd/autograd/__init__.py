@@ -12,7 +12,7 @@ from .._core.primitive import ones_beside
 from .._modes import current_mode
 from .._places import Place, user_frame, user_place
 from ..tensor import _base
-from ..tensor._base import LEAF, wrap
+from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph

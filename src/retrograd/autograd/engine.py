@@ -14,27 +14,25 @@ are, others are copied.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
-from sys import getrefcount
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import enter_dual
 from .._places import Place
 from ..tensor import _base
-from ..tensor._base import LEAF, wrap
-from ..tensor._layout import is_dense
-from ..tensor._views import check_inplace, fit, wrote
+from ..tensor._base import wrap
+from ..tensor._views import fit
 from .._graph.node import Freed, Node, Slot
+from ._accumulate import accumulate_raw
+from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_tensor_hooks, without_gradient
 from .forward_ad import MADE_BY_USER
 
 _state = core.engine_state
@@ -150,6 +148,7 @@ def _run(
     task, outer = Task(counts, roots, capture, needed), _state.task
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels)
+    plain = capture is None and not graph and not current_mode().inference
     leaf_types = _base.leaf_types
     node = g = grad = None
     try:
@@ -161,7 +160,7 @@ def _run(
                 g = pending.pop(node, None)
             if type(node) in leaf_types:  # a root that is a leaf
                 if g is not None:
-                    _finish_leaf(node, g, graph, capture, root=len(roots) == 1)
+                    finish_leaf(node, g, graph, capture, root=len(roots) == 1)
                 node = None
                 continue
             if capture is not None and not capture.passes(node, g, graph, needed, len(roots) == 1):
@@ -174,10 +173,10 @@ def _run(
                 if extra is None and not node.runs_without_gradient:
                     grads: Any = (None,) * len(node._edges)
                 else:
-                    g, grads = _without_gradient(node, extra, graph)
+                    g, grads = without_gradient(node, extra, graph)
             else:
                 if extra is not None:
-                    g = _before(node, extra, g, graph)
+                    g = run_before(node, extra, g, graph)
                 if capture is not None and capture.ends_at(node, needed):
                     node.touch(graph)
                     grads = (None,) * len(node._edges)
@@ -186,7 +185,9 @@ def _run(
             if not keep and node.saves:
                 node.release(freed)
             if extra is not None and extra.hooks:
-                grads = _after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
+                if capture is not None:
+                    grads = capture.masked(node, grads, needed)
+                grads = run_after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
             elif node.meta is not None:
                 grads = _fit_all(node, grads, keep_levels)
             following = g = None
@@ -216,12 +217,12 @@ def _run(
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
                     if grad is None:
                         if (extra := edge._extra) is not None and extra.hooked:
-                            _finish_leaf(edge, None, graph, capture)
+                            finish_leaf(edge, None, graph, capture)
                     else:
-                        if capture is None and not graph and ((extra := edge._extra) is None or not extra.hooked):
+                        if plain and ((extra := edge._extra) is None or not extra.hooked):
                             accumulate_raw(edge, grad)
                         else:
-                            _finish_leaf(edge, grad, graph, capture)
+                            finish_leaf(edge, grad, graph, capture)
                     continue
                 if capture is not None and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator]
                     continue
@@ -306,7 +307,7 @@ class Capture:
         """
         runs = id(node) in needed
         if not runs and node.extra is not None and (single or id(node) in self.wanted):
-            g = _tensor_hooks(node.extra, g, graph)
+            g = run_tensor_hooks(node.extra, g, graph)
         if id(node) in self.wanted and not self.accumulate:
             for slot, part in enumerate(g if type(g) in (list, tuple) else (g,)):
                 if part is not None:
@@ -319,6 +320,14 @@ class Capture:
             return False
         targets = [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
         return not any(id(target) in needed for target in targets)
+
+    def masked(self, node: Any, grads: Any, needed: Any) -> list[Any]:
+        """Leave out the gradients that torch does not compute because nothing wanted lies behind them."""
+        found = []
+        for edge, grad in zip(node._edges, grads, strict=False):
+            target = edge.node if type(edge) is Slot else edge
+            found.append(grad if id(target) in needed or id(target) in self.wanted else None)
+        return found
 
     def keep(self, node: Any, slot: int, g: Any, graph: bool) -> None:
         """Keep a gradient that was asked for."""
@@ -365,257 +374,6 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     ]
 
 
-# ---- hooks ----
-def _as_tensor(g: Any, graph: bool) -> Any:
-    return g if g is None or graph else wrap(g)
-
-
-def _as_given(value: Any, graph: bool) -> Any:
-    if value is None or graph:
-        return value
-    return value._array
-
-
-def call_tensor_hooks(hooks: dict[int, Any], tensor: Any) -> Any:
-    """Run tensor hooks in the order of registration; each may replace the gradient, but not make one of None."""
-    for hook in list(hooks.values()):
-        result = hook(tensor)
-        if result is not None:
-            if not isinstance(result, _base.Tensor):
-                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-            _check_hook_result(hook, tensor, result)
-            tensor = result
-    return tensor
-
-
-def _name(hook: Any) -> str:
-    return f"'{getattr(hook, '__name__', '<unknown>')}'"
-
-
-def _check_hook_result(hook: Any, before: Any, after: Any) -> None:
-    if before is None:
-        raise RuntimeError("can't replace a None gradient with a non-None value")
-    if tuple(before._array.shape) != tuple(after._array.shape):
-        raise RuntimeError(f"hook {_name(hook)} has changed the size of value")
-    if before._array.dtype != after._array.dtype:
-        was, got = (_errors._TYPE_NAMES[t._array.dtype.name] for t in (before, after))
-        raise RuntimeError(f"hook {_name(hook)} has changed the type of value (was {was} got {got})")
-
-
-def _without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
-    """Run a node to which no gradient came: hooks see None, and so does a custom Function (or zeros)."""
-    g: Any = None if node.num_outputs == 1 else (None,) * node.num_outputs
-    if extra is not None:
-        g = _before(node, extra, g, graph)
-    if node.runs_without_gradient or (any(part is not None for part in g) if type(g) is tuple else g is not None):
-        return g, node.pull_back(g, graph)
-    return g, (None,) * len(node._edges)
-
-
-def _tensor_hooks(extra: Any, g: Any, graph: bool) -> Any:
-    """Run the hooks of the tensors that are a node's outputs, then fill `.grad` of those that retain it."""
-    if not extra.tensor_hooks and not extra.retained:
-        return g
-    many = type(g) in (tuple, list)
-    tensors = [_as_tensor(part, graph) for part in (g if many else (g,))]
-    for slot, hooks in (extra.tensor_hooks or {}).items():
-        tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
-    for slot, reference in (extra.retained or {}).items():
-        owner = reference()
-        if owner is not None and tensors[slot] is not None:
-            _retain(owner, tensors[slot])
-    values = tuple(_as_given(t, graph) for t in tensors)
-    return values if many else values[0]
-
-
-def _before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
-    """Run tensor hooks, then the node's pre-hooks. A hook sees None where no gradient has arrived."""
-    g = _tensor_hooks(extra, g, graph)
-    if extra.pre_hooks:
-        many = type(g) is tuple
-        tensors = tuple(_as_tensor(part, graph) for part in (g if many else (g,)))
-        seen, rest = tensors[: node.hooked_outputs], tensors[len(tensors[: node.hooked_outputs]) :]
-        for hook in list(extra.pre_hooks.values()):
-            seen = _replaced(hook, hook(seen), seen)
-        values = tuple(_as_given(t, graph) for t in (*seen, *rest))
-        g = values if many else values[0]
-    return g
-
-
-def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what a node's hook made of gradients, after torch's checks."""
-    if result is None:
-        return tensors
-    result = (result,) if isinstance(result, _base.Tensor) else tuple(result)
-    if len(result) != len(tensors):
-        raise RuntimeError(
-            f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected "
-            f"{len(tensors)})"
-        )
-    for before, after in zip(tensors, result, strict=True):
-        if after is not None:
-            _check_hook_result(hook, before, after)
-    return result
-
-
-def _retain(owner: Any, grad: Any) -> None:
-    extra = owner._need_extra()
-    if extra.grad is not None:
-        extra.grad = extra.grad + grad
-        return
-    extra.grad = grad.clone()
-    extra.grad._array = _copied(extra.grad._array)
-
-
-def _after(node: Any, extra: Any, grads: Any, g: Any, graph: bool) -> Any:
-    """Run a node's hooks on what it computed."""
-    outputs = tuple(_as_tensor(part, graph) for part in (g if type(g) is tuple else (g,)))[: node.hooked_outputs]
-    tensors = tuple(_as_tensor(part, graph) for part in node.shown_of(grads))
-    for hook in list(extra.hooks.values()):
-        tensors = _replaced(hook, hook(tensors, outputs), tensors)
-    given = [_as_given(t, graph) for t in tensors]
-    if node.visible is None:
-        return given
-    full = list(grads)
-    for at, value in zip(node.visible, given, strict=True):
-        full[at] = value
-    return full
-
-
-# ---- leaves ----
-def _holders(g: Any) -> int:
-    return getrefcount(g)
-
-
-def _one_holder() -> int:
-    """Return what `getrefcount` says in `accumulate_raw` of a gradient that only the engine's loop holds.
-
-    The same loop as the engine's, because what counts (the tuple, zip's own, the loop variable, the argument) differs
-    between Pythons.
-    """
-    grads = (np.empty(1),)
-    for _, grad in zip((None,), grads):  # noqa: B905 - as in the engine
-        count = _holders(grad)
-    return count
-
-
-ONE_HOLDER = _one_holder()
-
-
-def accumulate_raw(leaf: Any, g: Any) -> None:
-    """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if nobody else sees it."""
-    if leaf._edge is not LEAF:
-        check_leaf(leaf)
-        return
-    with _accumulate_lock:  # another thread may have the same leaf
-        extra = leaf._extra
-        if extra is None:
-            extra = leaf._extra = _base.Extra()
-        held = extra.grad
-        if held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
-            extra.grad = wrap(g)
-        else:
-            accumulate_grad(leaf, g, False)
-
-
-def _finish_leaf(leaf: Any, g: Any, graph: bool, capture: Capture | None, root: bool = False) -> None:
-    """Hand a leaf its summed gradient: capture it, or add it to `.grad`."""
-    extra = leaf._extra
-    skipped = capture is not None and id(leaf) not in capture.wanted
-    if skipped and not root:
-        return
-    if extra is not None and extra.hooks:
-        g = _as_given(call_tensor_hooks(extra.hooks, _as_tensor(g, graph)), graph)
-    if capture is not None:
-        if skipped:
-            return
-        if not capture.accumulate:
-            if g is not None:
-                capture.keep(leaf, 0, g, graph)
-            return
-    if leaf._edge is not LEAF:
-        check_leaf(leaf)
-    elif extra is not None and extra.accumulator_pre_hooks:
-        for hook in list(extra.accumulator_pre_hooks.values()):
-            result = hook((_as_tensor(g, graph),))
-            if result is not None:
-                result = result if isinstance(result, _base.Tensor) else result[0]
-                g = _as_given(result, graph)
-    if g is not None and leaf._edge is LEAF:
-        accumulate_grad(leaf, g, graph)
-    extra = leaf._need_extra()
-    if extra.post_hooks:
-        for hook in list(extra.post_hooks.values()):
-            hook(leaf)
-    if extra.accumulator_hooks:
-        for hook in list(extra.accumulator_hooks.values()):
-            hook((), (_as_tensor(g, graph),))
-
-
-def check_leaf(leaf: Any) -> None:
-    """Raise torch's error for a tensor that was a leaf when it was used, and has a node now."""
-    if leaf.requires_grad and not leaf.is_leaf:
-        raise RuntimeError("leaf variable has been moved into the graph interior")
-
-
-_accumulate_lock = threading.RLock()
-
-
-def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
-    """Add a gradient to a leaf's `.grad`, which never shares memory with anything else."""
-    with _accumulate_lock:
-        extra = leaf._need_extra()
-        held = extra.grad
-        if held is None:
-            extra.grad = _first_gradient(g if tensors else wrap(g))
-        elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
-            extra.grad = held + _as_tensor(g, tensors)
-            if isinstance(extra.grad._array, np.ndarray) and not extra.grad._array.flags.c_contiguous:
-                check_layout(extra.grad, leaf)
-        else:
-            array = _base.materialise(held)
-            np.add(array, g._array if tensors else g, out=array, casting="unsafe")
-            check_inplace(held)  # for inference tensors; torch, too, has added by then
-            wrote(held, 3)
-            if not array.flags.c_contiguous or not _base.materialise(leaf).flags.c_contiguous:
-                check_layout(held, leaf)
-
-
-def check_layout(grad: Any, leaf: Any) -> None:
-    """Warn, as torch, of a gradient whose memory is ordered otherwise than the leaf's."""
-    pairs = zip(leaf.shape, grad.stride(), leaf.stride(), strict=True)
-    if is_dense(leaf._array) and any(n != 1 and a != b for n, a, b in pairs):
-        warnings.warn(
-            "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
-            f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\nparam.sizes() = "
-            f"{list(leaf.shape)}, strides() = {list(leaf.stride())}",
-            stacklevel=2,
-        )
-
-
-def _first_gradient(g: Any) -> Any:
-    """Copy a gradient for `.grad`, by torch's steps: new memory, then `copy_`."""
-    grad = wrap(_copied(g._array))
-    storage = _base.storage_of(grad)
-    storage.version = 1
-    storage.inference = current_mode().inference
-    if g._edge is not None and current_mode().grad:
-        from .._ops.shape import overwrite
-        from ..tensor._record import record
-
-        grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards", 2)._edge
-    return grad
-
-
-def _copied(array: Any) -> Any:
-    """Copy a gradient into dense memory of its own; NumPy scalars are values already."""
-    if isinstance(array, np.generic):
-        return array
-    if isinstance(array, np.ndarray):
-        return np.array(array, order="C")
-    return array if isinstance(array, LevelArray) else array.copy()
-
-
 # ---- anomaly mode, single nodes, callbacks ----
 def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any]) -> Any:
     """Run a node under anomaly detection, or where gradients keep levels."""
@@ -632,13 +390,13 @@ def call_node(node: Any, grads: tuple[Any, ...]) -> Any:
     """Apply one node's backward to Tensors, as torch's `grad_fn(grad)`."""
     graph = current_mode().grad
     many = node.num_outputs != 1
-    g: Any = tuple(_as_given(t, graph) for t in grads)
+    g: Any = tuple(as_given(t, graph) for t in grads)
     _state.depth += 1
     try:
         results = _fit_all(node, node.pull_back(g if many else g[0], graph), NO_LEVELS)
     finally:
         _state.depth -= 1
-    out = tuple(_as_tensor(r, graph) for r in results)
+    out = tuple(as_tensor(r, graph) for r in results)
     return out[0] if len(out) == 1 else out
 
 

@@ -8,7 +8,6 @@ mode. The node of the graph is `ctx` itself.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, storage_of, wrap, wrap_leaf_alias
 from ..tensor._tensor import Tensor
 from ..tensor._views import rebase, register_view
+from ._once import once_differentiable
 
 
 class VmapInfo(NamedTuple):
@@ -126,6 +126,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self.to_save: tuple[Any, ...] = ()
         self.saved_for_forward: Any = None
         self.needs_input_grad: tuple[bool, ...] = ()
+        self.is_tensor_input: tuple[bool, ...] = ()
         self.num_outputs = 1
         self.forward_saved: Any = ()
         self._kept: Any = None
@@ -163,8 +164,8 @@ class BackwardCFunction(Node, FunctionCtx):
         backward = cls.vjp if cls.vjp is not Function.vjp else cls.backward
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                "one of them."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
             )
         results = backward(self, *grads)
         results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
@@ -179,7 +180,7 @@ class BackwardCFunction(Node, FunctionCtx):
             raise RuntimeError(
                 f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
             )
-        checked = []
+        checked: list[Any] = []
         for i, result in enumerate(results):
             edge = self._edges[i]
             if result is None or edge is None:
@@ -222,7 +223,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
-        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})  # type: ignore[attr-defined]
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
@@ -435,7 +436,7 @@ def _keep_saved(node: Any, outputs: tuple[Any, ...], wrapped: tuple[Any, ...]) -
     slots = {id(o): i for i, o in enumerate(outputs) if isinstance(o, Tensor)}
     slots |= {id(o): i for i, o in enumerate(wrapped) if isinstance(o, Tensor)}
     inputs_dirty = {id(t) for t in node.dirty_tensors}
-    kept = []
+    kept: list[Any] = []
     for tensor in node.to_save:
         if tensor is None:
             kept.append(None)
@@ -566,42 +567,6 @@ def _apply_vmap(cls: Any, level: Any, args: tuple[Any, ...]) -> Any:
     return results if isinstance(output, tuple) else results[0]
 
 
-def once_differentiable(backward: Any) -> Any:
-    """Mark a backward that cannot itself be differentiated."""
-
-    @functools.wraps(backward)
-    def wrapper(ctx: Any, *grads: Any) -> Any:
-        tracked = current_mode().grad and any(isinstance(g, Tensor) and g._edge is not None for g in grads)
-        with using(grad=False):
-            results = backward(ctx, *grads)
-        if not tracked:
-            return results
-        many = results if isinstance(results, tuple) else (results,)
-        marked = tuple(_refuse_twice(r) if isinstance(r, Tensor) else r for r in many)
-        return marked if isinstance(results, tuple) else marked[0]
-
-    return wrapper
-
-
-class Error(Node):
-    """A node whose backward is an error."""
-
-    __slots__ = ("message",)
-
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        raise RuntimeError(self.message)
-
-
-def _refuse_twice(result: Any) -> Any:
-    node = Error()
-    node._edges = ()
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.meta = node.guard = node.extra = node._storage = None
-    node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-    return wrap(result._array, node, result._storage)
-
-
 class InplaceFunction(Function):
     """A Function with an `inplace` flag, kept for old code."""
 
@@ -611,3 +576,13 @@ class InplaceFunction(Function):
 
 
 NestedIOFunction = Function
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "VmapInfo",
+    "once_differentiable",
+]

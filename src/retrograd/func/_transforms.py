@@ -258,7 +258,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to contain at least one Tensor.")
         for one in leaves:
             if not isinstance(one, Tensor):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got {type(one)}")
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got {type(one)}"
+                )
     for p, t in zip(flat, flat_t, strict=True):
         check_dual(p, t)
     level = Level(DUAL)

@@ -161,7 +161,7 @@ def _chunked(
         result = _mapped(func, piece, spec, dims, out_dims, randomness, length, kwargs, none)
         leaves, out_spec = tree_flatten(result)
         parts.append(leaves)
-    dims_out = _broadcast_to_and_flatten(out_dims, out_spec) if out_spec is not None else None  # type: ignore[arg-type]
+    dims_out = _broadcast_to_and_flatten(out_dims, out_spec) if out_spec is not None else None
     if dims_out is None:
         dims_out = [out_dims[0] if isinstance(out_dims, tuple) else out_dims] * len(parts[0])
     joined = [

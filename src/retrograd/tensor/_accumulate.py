@@ -38,7 +38,7 @@ class AccumulateGrad(Node):
         return RemovableHandle.add(extra.accumulator_pre_hooks, hook)
 
     def pull_back(self, g: Any, graph: bool) -> Any:
-        from ..autograd.engine import accumulate_grad
+        from ..autograd._accumulate import accumulate_grad
 
         accumulate_grad(self.variable, g, graph)
         return ()

@@ -51,7 +51,7 @@ class Rewritten:
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
-    __slots__ = ("born", "code", "detached", "inference", "lasti", "owner", "version", "views")
+    __slots__ = ("born", "code", "detached", "inference", "lasti", "owner", "real", "version", "views")
 
     def __init__(self) -> None:
         self.version = 0
@@ -60,6 +60,7 @@ class Storage:
         self.views: list[Any] | None = None  # weak references to the tensors that view the base
         self.inference = False
         self.detached: Any = None  # the edge that `detach_` took away
+        self.real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
         self.owner: Any = None  # weak reference to the base, once a write has changed its history
         self.born = creation_numbers()
 
@@ -69,8 +70,18 @@ class Storage:
 
         return None if self.code is None else describe(self.code, self.lasti)
 
+    def view_edge(self, array: Any, edge: Any) -> Any:
+        """Return the edge that a written view has now, or `edge` if the array is no view's."""
+        for one in self.views or ():
+            tensor = one()
+            if tensor is not None and tensor._array is array:
+                return tensor._edge
+        return edge
+
     def now(self, array: Any, edge: Any) -> tuple[Any, Any]:
         """Return the array and the edge that the tensor of a saved array has now, after writes; `edge` is as it was."""
+        if type(edge) in leaf_types:
+            return edge._array, edge._edge
         owner = None if self.owner is None else self.owner()
         if owner is not None and owner._array is array:
             return array, owner._edge

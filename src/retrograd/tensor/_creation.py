@@ -18,6 +18,7 @@ from .._ops import elementwise as e
 from . import _base
 from ._base import LEAF, wrap
 from ._casting import device_of
+from ._layout import ordered, output_order, repeats
 from ._record import mark_inference
 from ._shaping import sizes_from
 from ._views import write_array
@@ -168,7 +169,10 @@ def _like_maker(name: str, fill: Any) -> Any:
 
             return finish(own_memory(out), None, requires_grad)
         # torch keeps the order of the strides
-        out = np.full_like(array, fill, dtype=numpy_dtype, order="K", subok=False)
+        if repeats(array):
+            out = ordered(np.full(array.shape, fill, numpy_dtype), output_order(array.shape, [array.strides]))
+        else:
+            out = np.full_like(array, fill, dtype=numpy_dtype, order="K", subok=False)
         return finish(out, device_of(input) if device is None else device, requires_grad)
 
     create.__name__ = create.__qualname__ = name

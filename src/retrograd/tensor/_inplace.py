@@ -122,7 +122,7 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
     value = src._array
     if value.dtype != target._array.dtype:
         value = s.astype(value, dtype=target._array.dtype)
-    tracked = mode.grad and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
+    tracked = mode.tracks and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
     node = None
     if tracked:
         old = wrap(target._array, target._edge, target._storage)
@@ -153,7 +153,7 @@ def fill_with(target: Any, value: Any, depth: int) -> Any:
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
     node = None
-    if current_mode().grad and (target._edge is not None or value._edge is not None):
+    if current_mode().tracks and (target._edge is not None or value._edge is not None):
         node = record(s.overwrite, (target, value), {}, "FillBackward3", depth)._edge
     array = value._array
     write_array(target, array if array.dtype == target._array.dtype else s.astype(array, dtype=target._array.dtype))
@@ -169,7 +169,7 @@ def zero_(self: Any) -> Any:
 
 def _constant(tensor: Any, value: Any, name: str, depth: int) -> Any:
     node = None
-    if current_mode().grad and tensor._edge is not None:
+    if current_mode().tracks and tensor._edge is not None:
         node = record(s.forget, (tensor,), {}, name, depth)._edge
     if isinstance(value, complex) and tensor._array.dtype.kind != "c":
         raise RuntimeError("value cannot be converted to type float without overflow")
@@ -208,7 +208,7 @@ def detach_(self: Any) -> Any:
         # torch's graph keeps the tensor itself, and complains when it finds it detached
         storage_of(self).detached = self._edge
         gone = Storage()
-        gone.version, gone.detached = -1, self._edge
+        gone.version, gone.detached, gone.real = -1, self._edge, storage_of(self)
         self._edge._storage = gone
     self._edge = None
     if self._storage is not None and self._storage.views is not None:
@@ -227,6 +227,21 @@ _IN_PLACE_NAMES = {
 }
 
 
+def _undo_first(base: Any, step: Any, shape: tuple[int, ...]) -> None:
+    """Let the views of a base that changed its shape in place start from the shape they know."""
+    storage = storage_of(base)
+    primitive, params = step
+    if primitive is s.permute_dims:
+        axes = params["axes"]
+        undo = (primitive, {"axes": tuple(axes.index(k) for k in range(len(axes)))})
+    else:
+        undo = (s.reshape, {"shape": shape})
+    for one in storage.views or ():
+        view = None if (tensor := one()) is None else tensor._extra.view
+        if view is not None and view.base is base:
+            view.steps = (undo, *view.steps)
+
+
 def reshaping(name: str, function: Any) -> Any:
     """Make an in-place view method such as `t_`: the tensor itself changes shape."""
 
@@ -238,8 +253,11 @@ def reshaping(name: str, function: Any) -> Any:
         node = result._edge
         self._array = result._array
         view = None if self._extra is None else self._extra.view
+        steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
         if view is not None:
-            view.steps = (*view.steps, *result._extra.view.steps)
+            view.steps = (*view.steps, *steps)
+        elif steps:
+            _undo_first(self, steps[0], tuple(before.shape))
         if isinstance(node, Node) and node is not NOWHERE:
             renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
             node.__class__ = renamed
@@ -253,7 +271,7 @@ def reshaping(name: str, function: Any) -> Any:
                 view.version, view.was = storage_of(self).version, before
                 sync_views(storage_of(self))
         else:
-            if not is_leaf(self) and self._need_extra().node_shape is None:
+            if view is None and not is_leaf(self) and self._need_extra().node_shape is None:
                 self._extra.node_shape = tuple(before.shape)
             wrote(self, 3)
         return self

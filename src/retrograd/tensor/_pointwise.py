@@ -12,11 +12,11 @@ from .._core.arrays import LevelArray
 from .._core.primitive import primitives as p
 from .._graph.node import PYTHON_SCALARS
 from .._ops import elementwise as e
-from .. import _dtypes
+from .. import _dtypes, _errors
 from .._modes import current_mode
 from ..overrides import overridable
 from . import _base
-from ._base import edge_of, wrap
+from ._base import edge_of
 from ._layout import ordered, output_order
 from ._record import Elementwise, binary, build_node, is_operand, plain_scalar, promoted, record, unary, wrap_outputs
 
@@ -122,6 +122,8 @@ subtract = sub
 
 
 def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:  # noqa: A002
+    if name == "sub":
+        _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
     if alpha != 1 and is_operand(input) and is_operand(other):
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
         if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
@@ -169,7 +171,7 @@ def write_out(name: str, result: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
     """Write a result into `out=`, which autograd cannot follow."""
     if out is None:
         return result
-    if current_mode().grad and any(isinstance(t, _base.Tensor) and t._edge is not None for t in (*inputs, out)):
+    if current_mode().tracks and any(isinstance(t, _base.Tensor) and t._edge is not None for t in (*inputs, out)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
@@ -274,13 +276,19 @@ def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
     try:
         out = e.where.bind([chosen, *operands], {})
     except ValueError:
-        return record(e.where, (condition, *[wrap(v) for v in operands]), {}, None, depth)  # for the message
+        wide: tuple[int, ...] = ()
+        for shape in (tuple(np.shape(a)) for a in (chosen, *operands)):
+            try:
+                wide = np.broadcast_shapes(wide, shape)
+            except ValueError:
+                raise _errors.broadcast_error(wide, shape) from None
+        raise
     arrays = [chosen, *operands]
     if isinstance(out, np.ndarray) and not all(np.asarray(a).flags.c_contiguous for a in arrays if not is_leveled(a)):
-        wide = [np.broadcast_to(a, out.shape).strides for a in arrays]
-        out = ordered(out, output_order(out.shape, wide))
+        steps = [np.broadcast_to(a, out.shape).strides for a in arrays]
+        out = ordered(out, output_order(out.shape, steps))
     mode = current_mode()
-    edges = (None, *[edge_of(v) if mode.grad and isinstance(v, _base.Tensor) else None for v in args[1:]])
+    edges = (None, *[edge_of(v) if mode.tracks and isinstance(v, _base.Tensor) else None for v in args[1:]])
     if edges == (None, None, None):
         return wrap_outputs(e.where, out, None, mode)
     node = build_node(e.where, None, args, [chosen, *_as_arrays(given, operands)], out, {}, edges, mode)

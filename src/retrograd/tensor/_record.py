@@ -59,7 +59,7 @@ def record(
         out = laid_out(out)
     if mode.saved_hooks:
         out = _base.memory_of(out)  # what a hook keeps of it shares its memory
-    if mode.grad and primitive.differentiable:
+    if mode.tracks and primitive.differentiable:
         edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
         for edge in edges:
             if edge is not None:
@@ -266,22 +266,6 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
 
 
-def refuse_bool(arrays: Sequence[Any]) -> None:
-    """Raise torch's errors for subtraction with bool tensors."""
-    bools = [type(a) is bool or (hasattr(a, "dtype") and a.dtype.kind == "b") for a in arrays]
-    if not any(bools):
-        return
-    if all(bools) and all(hasattr(a, "dtype") for a in arrays):
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
-            "operator instead."
-        )
-    raise RuntimeError(
-        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-        "`~` or `logical_not()` operator instead."
-    )
-
-
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
@@ -302,7 +286,7 @@ class Elementwise:
         cast_arrays, dtype = promoted(arrays, self.integers_to_float)
         params = params or {}
         if self.name in ("sub", "rsub"):
-            refuse_bool(arrays)
+            _errors.refuse_bool(arrays)
         try:
             out = self.primitive.bind(cast_arrays, params)
         except TypeError as error:
@@ -323,7 +307,7 @@ class Elementwise:
             out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
         if mode.saved_hooks:
             out = _base.memory_of(out)
-        if mode.grad and self.primitive.differentiable:
+        if mode.tracks and self.primitive.differentiable:
             edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
             for edge in edges:
                 if edge is not None:
@@ -452,7 +436,7 @@ def binary(
     y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
     saves_out = "out" in readers
     saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
-    keeps_shapes = cls is not None and cls.keeps_shapes
+    saves_both = cls is not None and cls.keeps_shapes
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
     slow = rules.slow
 
@@ -485,22 +469,19 @@ def binary(
                             return result
                         node = result._edge = cls()
                         node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
-                        if kind is not NDARRAY or (keeps_shapes and ex is not None and ey is not None):
-                            node.meta = None  # uniform, or to be seen in backward on the saved operands
-                        elif x.shape != y.shape:
-                            node.meta = broadcast_meta(x, y, ex, ey)
-                        else:
-                            node.meta = None
-                        node.extra = node._storage = None
-                        if saves_inputs:
-                            node.x = x if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
-                            node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
-                            if ex is None or ey is None or input._storage is not None or other._storage is not None:
+                        node.meta = node.guard = node.extra = node._storage = None
+                        if saves_both and ex is not None and ey is not None:
+                            node.x = x  # shapes are compared in backward, on these
+                            node.y = y
+                            if input._storage is not None or other._storage is not None:
                                 node.guard = guard_operands(node, input, other)
-                            else:
-                                node.guard = None
                         else:
-                            node.guard = None
+                            if kind is NDARRAY and x.shape != y.shape:
+                                node.meta = broadcast_meta(x, y, ex, ey)
+                            if saves_inputs:
+                                node.x = x if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
+                                node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
+                                node.guard = guard_operands(node, input, other)
                         if saves_out:
                             node.out = out
                         frame = get_frame(1)

@@ -320,7 +320,7 @@ def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: di
     array = _base.materialise(input)
     mode = current_mode()
     node: Any = None
-    if mode.grad and input._edge is not None:
+    if mode.tracks and input._edge is not None:
         node = _split_node_class(name)()
         node._edges = (_base.edge_of(input),)
         node.indices, node.facts = indices, (tuple(array.shape), array.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import Batched, Dual, LevelArray, levels_of
-from .._core.levels import BATCH, creation_numbers
+from .._core.levels import creation_numbers
 from .._core.primitive import Primitive, vocabulary
 from .._modes import Mode, current_mode
 from .._ops.levels import remove_level
@@ -204,7 +204,7 @@ def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[A
 def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
     """Raise torch's errors for an in-place operation that autograd cannot allow, before anything is changed."""
     mode = current_mode()
-    if mode.grad and (tensor.requires_grad or any(o.requires_grad for o in others)):
+    if mode.tracks and (tensor.requires_grad or any(o.requires_grad for o in others)):
         _check_tracked(tensor)
     storage = tensor._storage
     if storage is not None and storage.inference and not mode.inference:
@@ -268,7 +268,9 @@ def write_array(tensor: Any, value: Any) -> None:
     """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
     target = materialise(tensor)
     if isinstance(value, LevelArray) and not _covers(target, value):
-        _promote(tensor, levels_of(value))
+        from ._raising import promote
+
+        promote(tensor, levels_of(value))
         target = tensor._array
     store(target, value)
 
@@ -327,80 +329,6 @@ def own_memory(array: Any) -> Any:
     return array.copy() if isinstance(array, np.ndarray) else np.array(array) if isinstance(array, np.generic) else array.copy()
 
 
-def _promote(tensor: Any, missing: frozenset[Any]) -> None:
-    """Give the base the levels of a value written into it; its views replay."""
-    view = None if tensor._extra is None else tensor._extra.view
-    base = tensor if view is None else view.base
-    for transform in current_mode().transforms:
-        if transform.level in missing and transform.kind == BATCH and storage_of(base).born < transform.born:
-            raise RuntimeError(
-                "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
-                "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
-                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
-                "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
-                "instead."
-            )
-    if view is not None and base._edge is not None:
-        _lower(base, missing)
-    array = materialise(base)
-    for level in sorted(missing, key=lambda one: one.number):
-        array = _with_batch(array, level) if level.kind == BATCH else _with_tangent(array, level)
-    base._array = array
-    storage = base._storage
-    for one in [] if storage is None or storage.views is None else storage.views:
-        other = one()
-        if other is not None:
-            other._array = replay(array, other._extra.view.steps)
-    if view is not None:
-        tensor._array = replay(array, view.steps)
-
-
-class Lowered(Node):
-    """Stands before the node of a base that got levels by a write into one of its views: gradients leave them here."""
-
-    __slots__ = ()
-
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        return (g,)
-
-
-def _lower(base: Any, missing: frozenset[Any]) -> None:
-    node = Lowered()
-    levels = levels_of(base._array)
-    node._edges = (edge_of(base),)
-    node.meta = Meta((InputFacts(tuple(base._array.shape), base._array.dtype, levels),), levels | missing, False)
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.guard = node.extra = node._storage = None
-    base._edge = node
-
-
-def _with_batch(array: Any, level: Any) -> Any:
-    """Give every part of an array a batch axis of its own memory."""
-    if not isinstance(array, LevelArray) or array.level.number < level.number:
-        return Batched(level, own_memory(core.front(array, False, level.size)))
-    if array.level is level:
-        return array
-    if isinstance(array, Batched):
-        return Batched(array.level, _with_batch(array.array, level))
-    tangent = None if array.tangent is None else _with_batch(array.tangent, level)  # type: ignore[attr-defined]
-    return Dual(array.level, _with_batch(array.primal, level), tangent)  # type: ignore[attr-defined]
-
-
-def _with_tangent(array: Any, level: Any) -> Any:
-    """Give an array a tangent of its own memory at a dual level."""
-    if not isinstance(array, LevelArray) or array.level.number < level.number:
-        return Dual(level, array, own_memory(vocabulary.zeros_like(array)))
-    if array.level is level:
-        if array.tangent is None:  # type: ignore[attr-defined]
-            return Dual(level, array.primal, own_memory(vocabulary.zeros_like(array.primal)))  # type: ignore[attr-defined]
-        return array
-    if isinstance(array, Batched):
-        return Batched(array.level, _with_tangent(array.array, level))
-    tangent = None if array.tangent is None else _with_tangent(array.tangent, level)  # type: ignore[attr-defined]
-    return Dual(array.level, _with_tangent(array.primal, level), tangent)  # type: ignore[attr-defined]
-
-
 def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
     """Finish an in-place operation: write its result, move the version, rebase the graph."""
     if tuple(result._array.shape) != tuple(tensor._array.shape):
@@ -413,6 +341,11 @@ def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
             f"result type {_scalar_type(result)} can't be cast to the desired output type {_scalar_type(tensor)}"
         )
     _keep_original(tensor, result._edge)
+    node = result._edge
+    if isinstance(node, Node) and node.meta is None and result._array.dtype != tensor._array.dtype:
+        # gradients will come in the tensor's dtype, and leave in that of the operation
+        facts = InputFacts(tuple(result._array.shape), result._array.dtype, levels_of(result._array))
+        node.meta = Meta(tuple(None if e is None else facts for e in node._edges), levels_of(result._array), False)
     write_array(tensor, result._array)
     finish_write(tensor, result._edge, depth + 1)
     return tensor

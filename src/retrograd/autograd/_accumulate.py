@@ -1,0 +1,119 @@
+"""Leaves: how a gradient gets into `.grad`. See Note [Who owns a gradient]."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import LevelArray
+from .._modes import current_mode
+from ..tensor import _base
+from ..tensor._base import LEAF, wrap
+from ..tensor._layout import is_dense
+from ..tensor._views import check_inplace, wrote
+
+NDARRAY = np.ndarray
+
+
+def _holders(g: Any) -> int:
+    return getrefcount(g)
+
+
+def _one_holder() -> int:
+    """Return what `getrefcount` says in `accumulate_raw` of a gradient that only the engine's loop holds.
+
+    The same loop as the engine's, because what counts (the tuple, zip's own, the loop variable, the argument) differs
+    between Pythons.
+    """
+    grads = (np.empty(1),)
+    for _, grad in zip((None,), grads):  # noqa: B905 - as in the engine
+        count = _holders(grad)
+    return count
+
+
+ONE_HOLDER = _one_holder()
+
+
+def accumulate_raw(leaf: Any, g: Any) -> None:
+    """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if nobody else sees it."""
+    if leaf._edge is not LEAF:
+        check_leaf(leaf)
+        return
+    with _accumulate_lock:  # another thread may have the same leaf
+        extra = leaf._extra
+        if extra is None:
+            extra = leaf._extra = _base.Extra()
+        held = extra.grad
+        fresh = held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER
+        if fresh and g.flags.c_contiguous:
+            extra.grad = wrap(g)
+        else:
+            accumulate_grad(leaf, g, False)
+
+
+def check_leaf(leaf: Any) -> None:
+    """Raise torch's error for a tensor that was a leaf when it was used, and has a node now."""
+    if leaf.requires_grad and not leaf.is_leaf:
+        raise RuntimeError("leaf variable has been moved into the graph interior")
+
+
+_accumulate_lock = threading.RLock()
+
+
+def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
+    """Add a gradient to a leaf's `.grad`, which never shares memory with anything else."""
+    with _accumulate_lock:
+        extra = leaf._need_extra()
+        held = extra.grad
+        if held is None:
+            extra.grad = _first_gradient(g if tensors else wrap(g))
+        elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
+            extra.grad = held + (g if tensors else wrap(g))
+            if isinstance(extra.grad._array, np.ndarray) and not extra.grad._array.flags.c_contiguous:
+                check_layout(extra.grad, leaf)
+        else:
+            array = _base.materialise(held)
+            np.add(array, g._array if tensors else g, out=array, casting="unsafe")
+            check_inplace(held)  # for inference tensors; torch, too, has added by then
+            wrote(held, 3)
+            if not array.flags.c_contiguous or not _base.materialise(leaf).flags.c_contiguous:
+                check_layout(held, leaf)
+
+
+def check_layout(grad: Any, leaf: Any) -> None:
+    """Warn, as torch, of a gradient whose memory is ordered otherwise than the leaf's."""
+    pairs = zip(leaf.shape, grad.stride(), leaf.stride(), strict=True)
+    if is_dense(leaf._array) and any(n != 1 and a != b for n, a, b in pairs):
+        warnings.warn(
+            "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
+            f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\nparam.sizes() = "
+            f"{list(leaf.shape)}, strides() = {list(leaf.stride())}",
+            stacklevel=2,
+        )
+
+
+def _first_gradient(g: Any) -> Any:
+    """Copy a gradient for `.grad`, by torch's steps: new memory, then `copy_`."""
+    grad = wrap(copied(g._array))
+    storage = _base.storage_of(grad)
+    storage.version = 1
+    storage.inference = current_mode().inference
+    if g._edge is not None and current_mode().grad:
+        from .._ops.shape import overwrite
+        from ..tensor._record import record
+
+        grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards", 2)._edge
+    return grad
+
+
+def copied(array: Any) -> Any:
+    """Copy a gradient into dense memory of its own; NumPy scalars are values already."""
+    if isinstance(array, np.generic):
+        return array
+    if isinstance(array, np.ndarray):
+        return np.array(array, order="C")
+    return array if isinstance(array, LevelArray) else array.copy()
