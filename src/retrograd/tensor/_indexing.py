@@ -464,9 +464,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:  # noqa: A002
     """Return a copy with `src` added at indices along a dimension."""
     axis, src = _scatter_sources(input, dim, index, src)
-    shape = tuple(input._array.shape)
-    added = record(ops.scatter_add_zeros, (src, index), {"axis": axis, "shape": shape}, None, 3)
-    return input + added
+    return record(ops.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0", 3)
 
 
 @overridable
@@ -474,9 +472,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     """Return a copy with slices of `source` added along a dimension."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
     layout = (slice(None),) * axis + (ARRAY,)
-    source = source * alpha if alpha != 1 else source
-    params = {"shape": tuple(input._array.shape), "layout": layout}
-    return input + record(ops.index_add_zeros, (source, index._array), params, None, 3)
+    params = {"layout": layout, "alpha": alpha}
+    return record(ops.index_add, (input, source, index._array), params, "IndexAddBackward0", 3)
 
 
 @overridable

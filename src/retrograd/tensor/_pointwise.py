@@ -88,6 +88,21 @@ _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
 _ROUND = Elementwise(e.round_, "round", None, False)
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _WHERE = Elementwise(e.where, "where", None, False)
+_CLAMP_TENSORS = {
+    (True, True): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
+    (True, False): Elementwise(e.clip_low, "clamp", "ClampBackward0", False),
+    (False, True): Elementwise(e.clip_high, "clamp", "ClampBackward0", False),
+}
+_ROUNDED = {
+    "floor": Elementwise(e.divide_floor, "div", "DivBackward2", False),
+    "trunc": Elementwise(e.divide_trunc, "div", "DivBackward2", False),
+}
+_LERP = {
+    True: Elementwise(e.lerp, "lerp", "LerpBackward1", False),
+    False: Elementwise(e.lerp, "lerp", "LerpBackward0", False),
+}
+_ADDCMUL = Elementwise(e.addcmul, "addcmul", "AddcmulBackward0", False)
+_ADDCDIV = Elementwise(e.addcdiv, "addcdiv", "AddcdivBackward0", False)
 _CONJ = Elementwise(e.conj, "conj", "ConjBackward0", False)
 _COMPLEX = Elementwise(e.complex_, "complex", None, False)
 
@@ -149,13 +164,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     """Divide two tensors, rounding the quotient as asked."""
     if rounding_mode is None:
         result = _checked("div", _div(input, other), (input, other))
-    elif rounding_mode == "floor":
-        result = _checked("div", floor_divide(input, other), (input, other))
-    elif rounding_mode == "trunc":
-        result = trunc(_div(input, other))
-        wanted = _sub(input, other)._array.dtype  # what the operands promote to
-        if result._array.dtype != wanted:
-            result = result.to(_dtypes.from_numpy(wanted))
+    elif rounding_mode in _ROUNDED:
+        result = _ROUNDED[rounding_mode].slow((plain_scalar(input), plain_scalar(other)), 3)
     else:
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -241,11 +251,11 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
-        result = input if min is None else maximum(input, min)
-        result = result if max is None else minimum(result, max)
+        bounds = [b for b in (min, max) if b is not None]
+        result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, *bounds), 3)
     else:
-        if min is not None and max is not None and min > max and not math.isnan(max):
-            min = max
+        if input._array.dtype.kind in "iub" and any(isinstance(b, float) for b in (min, max)):
+            input = input.to(_dtypes.get_default_dtype())
         result = _CLAMP.slow((input,), 3, {"low": min, "high": max})
     return write_out("clamp", result, out, (input, min, max))
 
@@ -336,16 +346,19 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
 @overridable
 def lerp(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
     """Interpolate linearly between two tensors."""
-    return _add(input, _mul(_sub(end, input), weight))
+    return _LERP[isinstance(weight, _base.Tensor)].slow((input, end, plain_scalar(weight)), 3)
 
 
 @overridable
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
     """Add `value` times a product."""
-    return _add(input, _mul(_mul(tensor1, tensor2), value))
+    value = plain_scalar(value)
+    if input._array.dtype.kind in "iu":
+        value = int(value)
+    return _ADDCMUL.slow((input, tensor1, tensor2), 3, {"value": value})
 
 
 @overridable
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
     """Add `value` times a quotient."""
-    return _add(input, _mul(_div(tensor1, tensor2), value))
+    return _ADDCDIV.slow((input, tensor1, tensor2), 3, {"value": plain_scalar(value)})

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .. import _dtypes, _errors
 from .._ops import index as i
 from .._ops import reduce as r
+from .._ops import spread
 from ..overrides import overridable
 from . import _base, _pointwise
 from ._layout import laid_out_like
@@ -264,17 +265,6 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     return result
 
 
-def _squared_deviations(tensor: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    axes = _axes(dim, tensor._array.ndim)
-    count = 1
-    for axis in axes:
-        count *= tensor._array.shape[axis]
-    centred = tensor - mean(tensor, axes or None, True)
-    squares = centred * (centred.conj() if tensor._array.dtype.kind == "c" else centred)
-    total = sum(squares if tensor._array.dtype.kind != "c" else squares.real, axes or None, keepdim)
-    return total / (count - correction if count > correction else 0.0)
-
-
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     if isinstance(dim, bool):
         return None, 1 if dim else 0
@@ -283,33 +273,35 @@ def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     return dim, 1 if correction is None else correction
 
 
+def _spread(primitive: Any, tensor: Any, dim: Any, correction: float, keepdim: bool, name: str) -> Any:
+    if tensor._array.dtype.kind in "iub":
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    axes = _axes(dim, tensor._array.ndim)
+    return record(primitive, (tensor,), {"axis": axes, "correction": correction, "keepdims": keepdim}, name, 4)
+
+
 @overridable
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
     """Compute the variance."""
     dim, by = _correction(dim, unbiased, correction)
-    return _squared_deviations(_float_or_given(input, None, "var"), dim, by, keepdim)
+    return _spread(spread.var, input, dim, by, keepdim, "VarBackward0")
 
 
 @overridable
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
     """Compute the standard deviation."""
     dim, by = _correction(dim, unbiased, correction)
-    return _pointwise.sqrt(_squared_deviations(_float_or_given(input, None, "std"), dim, by, keepdim))
+    return _spread(spread.std, input, dim, by, keepdim, "StdBackward0")
 
 
 @overridable
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """Compute a vector norm over dimensions."""
-    size = _pointwise.abs(input)
-    axes = _axes(dim, size._array.ndim)
-    if p in ("fro", 2, 2.0, None):
-        return record(r.norm2, (input,), {"axis": axes, "keepdims": keepdim}, "LinalgVectorNormBackward0", 3)
-    if p in (1, 1.0):
-        return sum(size, axes or None, keepdim)
-    if p == float("inf"):
-        return amax(size, axes, keepdim)
-    if p == float("-inf"):
-        return amin(size, axes, keepdim)
-    if p == 0:
-        return sum((size != 0).to(_base.dtype_of(size)), axes or None, keepdim)
-    return sum(size**p, axes or None, keepdim) ** (1.0 / p)
+    if input._array.dtype.kind in "iub":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{_base.dtype_of(input)._scalar_name}"
+        )
+    order = 2 if p in ("fro", None) else p
+    params = {"p": order, "axis": _axes(dim, input._array.ndim), "keepdims": keepdim}
+    return record(spread.norm, (input,), params, "LinalgVectorNormBackward0", 3)
