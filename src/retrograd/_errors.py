@@ -77,8 +77,9 @@ def _owner(producer: Any) -> tuple[str | None, int]:
 
 
 def short_name(name: str) -> str:
-    """Write a node's name as torch does in messages: Relu for ReluBackward0, Max1 for MaxBackward1."""
-    return name.replace("Backward0", "").replace("Backward", "") if name[-1:].isdigit() else name
+    """Write a node's name as torch does in messages: Relu for ReluBackward0, Max1 for MaxBackward1, Made for MadeBackward."""
+    stem, found, number = name.rpartition("Backward")
+    return stem + ("" if number == "0" else number) if found and (number.isdigit() or not number) else name
 
 
 def broadcast_error(a: Any, b: Any) -> RuntimeError:

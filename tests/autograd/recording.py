@@ -11,6 +11,7 @@ torch and compare them with the recording too.
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import math
 import warnings
@@ -108,6 +109,11 @@ class Programs:
     @property
     def names(self) -> list[str]:
         return list(self.all)
+
+    def using(self, *words: str) -> list[str]:
+        """Return the names of the programs whose text has one of some words."""
+        texts = {name: inspect.getsource(one) for name, one in self.all.items()}
+        return [name for name, text in texts.items() if any(word in text for word in words)]
 
     def run(self, library: Any, name: str) -> Any:
         with warnings.catch_warnings():

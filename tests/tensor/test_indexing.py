@@ -133,7 +133,6 @@ def test_masks():
         (5, IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
         ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
         (([0, 7],), IndexError, "index 7 is out of bounds for dimension 0 with size 3"),
-        ((Ellipsis, Ellipsis), IndexError, None),
         (slice(None, None, -1), ValueError, "step must be greater than zero"),
         (1.5, IndexError, None),
     ],

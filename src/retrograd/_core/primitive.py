@@ -396,9 +396,11 @@ def check_alive(array: Any) -> Any:
     if isinstance(array, Dual):
         return check_alive(array.primal) if isinstance(array.primal, LevelArray) else array.primal
     raise RuntimeError(
-        "vmap: It looks like you're attempting to use a Tensor in some way that could have escaped "
-        "the vmapped function: the Tensor belongs to a vmap that has returned. "
-        "Hint: return it from the function given to vmap instead of storing it outside."
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+        "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
+        "`gen_vmap_plumbing` Please file an issue if it looks like the latter\n"
+        "Hint: the tensor belongs to a vmap that has returned; return it from the function given to vmap instead of "
+        "storing it outside."
     )
 
 

@@ -234,7 +234,7 @@ def gradients(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(edge)
     if not edges:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     capture = engine.Capture(edges)
     engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
     results = []

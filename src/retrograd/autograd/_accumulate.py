@@ -48,11 +48,29 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
         if extra is None:
             extra = leaf._extra = _base.Extra()
         held = extra.grad
-        fresh = held is None and type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER
-        if fresh and g.flags.c_contiguous:
-            extra.grad = wrap(g)
-        else:
-            accumulate_grad(leaf, g, False)
+        if held is None:
+            if type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
+                extra.grad = wrap(g)
+                return
+        elif held._edge is None and (storage := held._storage or _base.storage_of(held)) and not storage.inference:
+            array = held._array
+            kind = type(array)
+            if kind is NDARRAY:
+                if type(g) is NDARRAY and array.dtype is g.dtype and array.flags.c_contiguous and _is_plain(leaf):
+                    np.add(array, g, out=array)
+                    storage.version += 1
+                    return
+            elif kind is type(g) and kind in (np.float32, np.float64):
+                held._array = array + g  # nobody shares a value that has no memory yet
+                storage.version += 1
+                return
+        accumulate_grad(leaf, g, False)
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Tell whether a leaf's memory is ordered as its gradient's."""
+    array = leaf._array
+    return type(array) is not NDARRAY or array.flags.c_contiguous
 
 
 def check_leaf(leaf: Any) -> None:
@@ -80,7 +98,7 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
             np.add(array, g._array if tensors else g, out=array, casting="unsafe")
             check_inplace(held)  # for inference tensors; torch, too, has added by then
             wrote(held, 3)
-            if not array.flags.c_contiguous or not _base.materialise(leaf).flags.c_contiguous:
+            if not array.flags.c_contiguous or not _is_plain(leaf):
                 check_layout(held, leaf)
 
 

@@ -127,11 +127,11 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     """Call `fn` when the gradients of several tensors are computed: all of them, or the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        return _register_any(tensors, fn)
     for tensor in tensors:
         if tensor.requires_grad and edge_of(tensor) is NOWHERE:
             raise AssertionError("Expected gradient function to be set")
-    if mode == "any":
-        return _register_any(tensors, fn)
     from .engine import current_task
 
     state: dict[Any, list[Any]] = weakref.WeakKeyDictionary()  # type: ignore[assignment]

@@ -83,14 +83,26 @@ def caster(name: str, dtype: Any) -> Any:
     return method
 
 
-def _value(tensor: Any) -> Any:
+NO_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+    "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
+    "internals, please file a bug report."
+)
+NO_BRANCH = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
+    "yet, please shout over at https://github.com/pytorch/functorch/issues/257 .\nHint: torch.where chooses for each "
+    "sample."
+)
+
+
+def _value(tensor: Any, refusal: str = NO_ITEM) -> Any:
     array = tensor._array
     if isinstance(array, LevelArray):
-        array = _readable(array)
+        array = _readable(array, refusal)
     return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
-def _readable(array: Any) -> Any:
+def _readable(array: Any, refusal: str) -> Any:
     """Let a user read a dual's primal; a batched value has no single number."""
     from .._core.arrays import Dual
 
@@ -100,11 +112,7 @@ def _readable(array: Any) -> Any:
                 from .._core.primitive import check_alive
 
                 check_alive(array)
-            raise RuntimeError(
-                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
-                "a Tensor, please try to rewrite what you're doing with other operations. If error is occurring "
-                "somewhere inside PyTorch internals, please file a bug report."
-            )
+            raise RuntimeError(refusal)
         array = array.primal
     return array
 
@@ -135,8 +143,10 @@ def numpy(self: Any, *, force: bool = False) -> Any:
         return numpy(self.detach())
     array = self._array
     if isinstance(array, LevelArray):
-        _value(self)
-        raise RuntimeError("Can't call numpy() on a Tensor of a transform. Hint: return it from the function first.")
+        raise RuntimeError(
+            "Cannot access data pointer of Tensor that doesn't have storage\nHint: it belongs to a transform; return it "
+            "from the function first."
+        )
     array = _base.materialise(self)
     if not isinstance(array, np.ndarray):
         if force:
@@ -170,7 +180,7 @@ def to_number(kind: Any) -> Any:
 
 def truth(self: Any) -> bool:
     """Return the truth of a tensor with one element."""
-    value = _value(self)
+    value = _value(self, NO_BRANCH)
     if value.size != 1:
         if value.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")

@@ -16,6 +16,7 @@ from . import _base
 from ._base import LEAF, Storage, storage_of, wrap
 from ._record import plain_scalar, record
 from ._layout import refuse_overlap, refuse_repeats, repeats
+from ._refusals import refuse_in_place
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._views import NOWHERE, adopt, before_write, check_inplace, finish_write, force_views, sync_views, write_array, wrote
 
@@ -28,11 +29,7 @@ def inplace(name: str, function: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
         check_inplace(self, others)
-        if self._array.dtype.kind == "b":
-            if name == "abs":
-                raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
-            if name == "relu":
-                raise RuntimeError("Boolean inputs not supported for relu")
+        refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
         refuse_repeats(self._array)
         for other in others:
             refuse_overlap(self._array, other._array)

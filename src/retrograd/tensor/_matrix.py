@@ -16,6 +16,7 @@ from . import _base
 from ._pointwise import _mul, write_out
 from ._layout import geometry, strides
 from ._record import record
+from ._refusals import refuse
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
 
 
@@ -47,6 +48,8 @@ def _c_name(tensor: Any) -> str:
 
 
 def _product(a: Any, b: Any, name: str, depth: int) -> Any:
+    if a._array.dtype.kind == "b" and a._array.size and b._array.size:
+        refuse({"MmBackward0": "mm", "MvBackward0": "mv", "DotBackward0": "dot"}.get(name, "bmm"), a._array.dtype)
     shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
     return record(la.matmul, (a, b), {}, name, depth + 1, shown)
 

@@ -80,26 +80,27 @@ fmod = binary(e.fmod, "fmod")
 floor_divide = binary(e.floor_divide, "floor_divide")
 
 _POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
-_POW_TENSOR = Elementwise(e.power, "pow", "PowBackward1", False)
+_POW_TENSOR = Elementwise(e.power, "pow_tensors", "PowBackward1", False)
 _RPOW = Elementwise(e.power_base, "pow", "PowBackward2", False)
 _RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
 _ADD_SCALED = Elementwise(e.add_scaled, "add", "AddBackward0", False)
 _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
 _ROUND = Elementwise(e.round_, "round", None, False)
+_ROUND_DECIMALS = Elementwise(e.round_, "round_decimals", "RoundBackward1", False)
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _WHERE = Elementwise(e.where, "where", None, False)
 _CLAMP_TENSORS = {
-    (True, True): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
+    (True, True): Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False),
     (True, False): Elementwise(e.clip_low, "clamp", "ClampBackward0", False),
     (False, True): Elementwise(e.clip_high, "clamp", "ClampBackward0", False),
 }
 _ROUNDED = {
-    "floor": Elementwise(e.divide_floor, "div", "DivBackward2", False),
-    "trunc": Elementwise(e.divide_trunc, "div", "DivBackward2", False),
+    "floor": Elementwise(e.divide_floor, "div_floor", "DivBackward2", False),
+    "trunc": Elementwise(e.divide_trunc, "div_trunc", "DivBackward2", False),
 }
 _LERP = {
-    True: Elementwise(e.lerp, "lerp", "LerpBackward1", False),
-    False: Elementwise(e.lerp, "lerp", "LerpBackward0", False),
+    True: Elementwise(e.lerp, "lerp_tensor", "LerpBackward1", False),
+    False: Elementwise(e.lerp, "lerp_scalar", "LerpBackward0", False),
 }
 _ADDCMUL = Elementwise(e.addcmul, "addcmul", "AddcmulBackward0", False)
 _ADDCDIV = Elementwise(e.addcdiv, "addcdiv", "AddcdivBackward0", False)
@@ -242,7 +243,7 @@ def reversed_subtract(tensor: Any, number: Any, depth: int) -> Any:
 @overridable
 def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001, A002
     """Round half to even."""
-    return _ROUND.slow((input,), 3, {"decimals": decimals})
+    return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), 3, {"decimals": decimals})
 
 
 @overridable

@@ -27,6 +27,7 @@ from .._places import library_files, user_frame
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
 from ._record_one import laid_out, record_one
+from ._refusals import refuse, refuse_zero_divisor
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -155,7 +156,7 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
         if attribute == "out":
             if mode.saved_hooks and value is not None:
                 guard = guard or Guard()
-                guard.packed["out"] = _pack_output(value, node, mode)
+                guard.packed["out"] = _pack_output(value, mode)
             continue
         at = cls.input_of[attribute]
         sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
@@ -200,10 +201,13 @@ def pack(tensor: Any, mode: Mode) -> Any:
     return pack_value(tensor, pack_hook, unpack_hook)
 
 
-def _pack_output(value: Any, node: Any, mode: Mode) -> Any:
+def _pack_output(value: Any, mode: Mode) -> Any:
     if isinstance(value, tuple):
         return tuple(v if v is None else pack(wrap(v), mode) for v in value)
-    return pack(wrap(value, node), mode)
+    from ._views import NOWHERE
+
+    # It requires grad, as torch's; but it does not know the node, or a hook that keeps it would keep both forever.
+    return pack(wrap(value, NOWHERE), mode)
 
 
 def make_meta(
@@ -287,15 +291,10 @@ class Elementwise:
         params = params or {}
         if self.name in ("sub", "rsub"):
             _errors.refuse_bool(arrays)
+        refuse(self.name, dtype)
+        refuse_zero_divisor(self.name, cast_arrays, dtype)
         try:
             out = self.primitive.bind(cast_arrays, params)
-        except TypeError as error:
-            if "boolean negative" not in str(error):
-                raise
-            raise RuntimeError(
-                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
-                "the `~` or `logical_not()` operator instead."
-            ) from None
         except ValueError as error:
             if "negative integer powers" in str(error):
                 raise RuntimeError("Integers to negative integer powers are not allowed.") from None

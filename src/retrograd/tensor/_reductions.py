@@ -13,6 +13,7 @@ from . import _base, _pointwise
 from ._layout import laid_out_like
 from ._pointwise import write_out
 from ._record import record
+from ._refusals import refuse
 
 
 def _axes(dim: Any, ndim: int, name: str = "") -> tuple[int, ...]:
@@ -98,6 +99,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the largest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, _given(dim), "amax")
+    refuse("amax", input._array.dtype)
     return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
 
 
@@ -106,6 +108,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
     """Take the smallest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, _given(dim), "amin")
+    refuse("amin", input._array.dtype)
     return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
 
 
@@ -134,11 +137,13 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A
                 f"{which}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
                 "with the 'dim' argument."
             )
+        refuse(f"{which}_all", input._array.dtype)
         primitive = r.max_ if which == "max" else r.min_
         name = "MaxBackward1" if which == "max" else "MinBackward1"
         return record(primitive, (input,), {"axis": _axes(None, input._array.ndim), "keepdims": False}, name, 4)
     if isinstance(dim, _base.Tensor):
         return _pointwise.maximum(input, dim) if which == "max" else _pointwise.minimum(input, dim)
+    refuse(f"{which}_at", input._array.dtype)
     axis = _errors.wrap_dim(dim, input._array.ndim)
     _not_empty(input, (axis,), which)
     primitive = i.max_at if which == "max" else i.min_at
@@ -160,6 +165,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A00
 
 
 def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: bool) -> Any:  # noqa: A002
+    refuse(name, input._array.dtype)
     if dim is None:
         if input._array.size == 0:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -207,31 +213,23 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
 @overridable
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
     """Normalise exponentials along a dimension."""
-    tensor = _float_for(input, dtype, "softmax")
-    if not tensor._array.ndim:
-        return tensor * 0 + 1
+    tensor = input if dtype is None else input.to(dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
+    if tensor._array.size:
+        last = axis == max(tensor._array.ndim, 1) - 1
+        refuse("softmax_lastdim" if last else "softmax", tensor._array.dtype)
     return record(r.softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 @overridable
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
     """Take the logarithm of softmax without underflow."""
-    tensor = _float_for(input, dtype, "log_softmax")
-    if not tensor._array.ndim:
-        return tensor * 0
+    tensor = input if dtype is None else input.to(dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
+    if tensor._array.size:
+        last = axis == max(tensor._array.ndim, 1) - 1
+        refuse("log_softmax_lastdim" if last else "log_softmax", tensor._array.dtype)
     return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
-
-
-def _float_for(tensor: Any, dtype: Any, name: str) -> Any:
-    if dtype is not None:
-        return tensor.to(dtype)
-    if tensor._array.dtype.kind in "iub":
-        raise NotImplementedError(
-            f'"{name}_lastdim_kernel_impl" not implemented for \'{_base.dtype_of(tensor)._scalar_name}\''
-        )
-    return tensor
 
 
 @overridable
@@ -245,6 +243,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
 @overridable
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:  # noqa: A002
     """Sort along a dimension; returns values and indices."""
+    refuse("sort", input._array.dtype)
     axis = _errors.wrap_dim(dim, input._array.ndim)
     params = {"axis": axis, "descending": bool(descending), "stable": True}
     name = "SortBackward0" if stable is None else "SortBackward1"
@@ -257,6 +256,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | Non
 @overridable
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
     """Return the indices that sort along a dimension."""
+    refuse("sort", input._array.dtype)
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
         return sort(input, dim, descending)[1]
     axis = _errors.wrap_dim(dim, input._array.ndim)

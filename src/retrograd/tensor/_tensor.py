@@ -19,6 +19,14 @@ from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._views import NOWHERE
 
 
+class read_only(property):  # noqa: N801 - a decorator
+    """A property that refuses writing in torch's words."""
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        name = self.fget.__name__  # type: ignore[union-attr]
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array that autograd can follow."""
 
@@ -217,19 +225,19 @@ class Tensor(TensorBase):
             raise RuntimeError(NOT_A_LEAF + ("" if value else DETACH_INSTEAD))
         set_requires_grad(self, bool(value), "floating point and complex dtype")
 
-    @property
+    @read_only
     def is_leaf(self) -> bool:
         edge = self._edge
         return edge is None or edge is LEAF or edge is NOWHERE
 
-    @property
+    @read_only
     def grad_fn(self) -> Any:
         edge = self._edge
         if edge is None or edge is LEAF or edge is NOWHERE:
             return None
         return edge.node if type(edge) is Slot else edge
 
-    @property
+    @read_only
     def output_nr(self) -> int:
         return self._edge.index if type(self._edge) is Slot else 0
 
