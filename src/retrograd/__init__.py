@@ -6,8 +6,17 @@ import importlib
 from typing import Any
 
 from . import _dtypes, _ops, autograd
-from ._device import channels_last, contiguous_format, device, get_default_device, preserve_format
-from ._device import layout, memory_format, set_default_device, strided
+from ._device import (
+    channels_last,
+    contiguous_format,
+    device,
+    get_default_device,
+    layout,
+    memory_format,
+    preserve_format,
+    set_default_device,
+    strided,
+)
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._size import Size
 from .autograd.grad_mode import (

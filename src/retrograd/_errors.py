@@ -40,7 +40,7 @@ def freed(place: Any) -> RuntimeError:
 
 def overwritten(value: Any, producer: Any, storage: Any, version: int, saved_at: str | None) -> RuntimeError:
     """Build the error for a saved value that was changed in place."""
-    name = _TYPE_NAMES.get(getattr(value, "dtype", None).name if hasattr(value, "dtype") else "", "torch.Tensor")
+    name = _TYPE_NAMES.get(value.dtype.name if hasattr(value, "dtype") else "", "torch.Tensor")
     if name == "torch.BoolTensor":
         name = "CPUBoolType"  # torch's own slip
     shape = getattr(value, "shape", ())

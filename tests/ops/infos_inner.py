@@ -77,8 +77,6 @@ op(
     S(F(3), F(3), K([0, 2, 2]), layout=(ARRAY,), alpha=1),
     S(F(2, 3), F(2, 3), K([0, 2, 2]), layout=(EVERY, ARRAY), alpha=0.7),
 )
-op("xp_clip_low", lambda _, x, y: xp.clip_low(x, y), *BINARY, complex=False)
-op("xp_clip_high", lambda _, x, y: xp.clip_high(x, y), *BINARY, complex=False)
 op(
     "xp_clip_both",
     lambda _, x, y, z: xp.clip_both(x, y, z),

@@ -59,7 +59,7 @@ def namespace_of(*values: Any) -> Any:
 
 
 # ---- what the tensor layer and the engine install (nothing here imports upward) ----
-tensor_type: type | None = None
+tensor_type: Any = None
 record: Callable[..., Any] | None = None
 
 

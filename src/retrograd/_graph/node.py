@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -146,6 +146,12 @@ class Node:
     guard: Any
     extra: NodeExtra | None
 
+    if TYPE_CHECKING:  # subclasses are made at run time, with a slot for each name their rules read
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     # ---- torch's face ----
     def name(self) -> str:
         name = type(self).__name__
@@ -236,7 +242,7 @@ class Node:
         guard = self.guard
         if guard is not None and type(guard) is Freed:
             raise _errors.freed(guard.place)
-        versions = () if guard is None else guard.versions
+        versions: dict[str, Any] = {} if guard is None else guard.versions
         for name in self.array_names if names is None else names:
             if getattr(self, name) is None or (guard is not None and name in guard.packed):
                 continue  # what hooks hold is theirs to guard
@@ -314,7 +320,7 @@ class Node:
         if isinstance(value, tuple):
             return tuple(wrap(v, None, None) for v in value)
         edge = self._edges[self.input_of[name]]
-        if edge is not None and isinstance(edge, core.tensor_type):  # type: ignore[arg-type]
+        if edge is not None and isinstance(edge, core.tensor_type):
             return edge if edge._array is value else wrap_leaf_alias(edge, value)
         return wrap(value, edge, self._stored(name))
 
@@ -327,14 +333,14 @@ class Node:
         return self.storage_now(name)
 
     def _unpack(self, packed: Packed, name: str | None) -> Any:
-        tensor = packed.unpack(packed.value)
-        if not isinstance(tensor, core.tensor_type):  # type: ignore[arg-type]
+        tensor: Any = packed.unpack(packed.value)
+        if not isinstance(tensor, core.tensor_type):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
         edge = None if name is None else self if name == "out" else self._edges[self.input_of[name]]
-        if edge is not None and isinstance(edge, core.tensor_type):  # type: ignore[arg-type]
+        if edge is not None and isinstance(edge, core.tensor_type):
             return wrap_leaf_alias(edge, tensor._array)
         return wrap(tensor._array, edge, tensor._storage)
 
@@ -363,7 +369,7 @@ class Node:
         )
         if conjugated:
             g = xp.conj(g)
-        grads = []
+        grads: list[Any] = []
         for edge, rule in zip(self._edges, self.rules, strict=False):
             if edge is None or rule is None:
                 grads.append(None)
@@ -377,7 +383,7 @@ class Node:
 
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward has not."""
-        x, y = self.x, self.y  # type: ignore[attr-defined]
+        x, y = self.x, self.y
         if not hasattr(x, "shape") or not hasattr(y, "shape") or x.shape == y.shape:
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
@@ -407,7 +413,7 @@ def gradient_namespace(g: Any) -> Any:
         g = next((part for part in g if part is not None), None)
     if type(g) in _NUMPY_TYPES or g is None:
         return numpy_namespace
-    if isinstance(g, LevelArray) or isinstance(g, core.tensor_type):  # type: ignore[arg-type]
+    if isinstance(g, (LevelArray, core.tensor_type)):
         return vocabulary
     return cupy_namespace()
 

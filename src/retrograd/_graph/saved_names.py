@@ -144,6 +144,7 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "IndexSelectBackward0": {**DIM, "index": lambda node: (index_tensors(node) or (None,))[0], **SIZES},
     "GatherBackward0": {**DIM, "index": "indices", "self": "x", "sparse_grad": lambda node: False},
     "ScatterBackward0": {**DIM, "index": "indices"},
+    "ScatterBackward1": {**DIM, "index": "indices"},
     "IndexPutBackward0": {"accumulate": shown("accumulate"), "indices": index_tensors},
     "MaskedFillBackward0": {"mask": "y"},
     "MaskedFillBackward1": {"mask": "y"},
@@ -158,8 +159,11 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
 VISIBLE: dict[str, tuple[int, ...]] = {
     "RsubBackward1": (1,),
     "MaskedFillBackward0": (0,),
+    "LerpBackward0": (0, 1),
+    "ScatterBackward1": (0,),
+    "MaskedSelectBackward0": (0,),
     "RemainderBackward0": (0,),
     "FmodBackward0": (0,),
 }
 # torch's own names for the classes that are written by hand in C++.
-QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices"})
+QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "NotImplemented"})

@@ -32,6 +32,14 @@ subtract_scaled = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: -g * alpha,
 )
+subtract_from = elementwise(
+    "subtract_from",
+    torch="rsub",
+    statics=("alpha",),
+    implementation=lambda xp, x, y, *, alpha: (y - x * alpha).astype(_dtype_of(x, y), copy=False),
+    dx=lambda xp, g, alpha: -g * alpha,
+    dy=lambda xp, g: g,
+)
 multiply = elementwise("multiply", torch="mul", dx=lambda xp, g, y: g * y, dy=lambda xp, g, x: g * x)
 divide = elementwise(
     "divide",
@@ -225,20 +233,6 @@ def _inside(xp, x, low, high):
 
 
 # Bounds that are tensors: unlike maximum and minimum, a tie gives everything to x.
-clip_low = elementwise(
-    "clip_low",
-    torch="clamp",
-    implementation=lambda xp, x, y: xp.maximum(x, y),
-    dx=lambda xp, g, x, y: xp.where(xp.greater_equal(x, y), g, 0),
-    dy=lambda xp, g, x, y: xp.where(xp.less(x, y), g, 0),
-)
-clip_high = elementwise(
-    "clip_high",
-    torch="clamp",
-    implementation=lambda xp, x, y: xp.minimum(x, y),
-    dx=lambda xp, g, x, y: xp.where(xp.less_equal(x, y), g, 0),
-    dy=lambda xp, g, x, y: xp.where(xp.greater(x, y), g, 0),
-)
 clip_both = elementwise(
     "clip_both",
     torch="clamp",
@@ -311,10 +305,12 @@ addcdiv = elementwise(
 )
 
 # ---- no derivative ----
-for _name in """equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
-bitwise_and bitwise_or bitwise_xor""".split():
+for _name in """
+equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
+bitwise_xor
+""".split():  # noqa: SIM905 - names read better as text
     elementwise(_name, inputs=("x", "y"))
-for _name in "logical_not invert isnan isinf isfinite".split():
+for _name in ["logical_not", "invert", "isnan", "isinf", "isfinite"]:
     elementwise(_name, inputs=("x",))
 zeros_like = elementwise("zeros_like", implementation=lambda xp, x: xp.module.zeros_like(x), inputs=("x",))
 ones_like = elementwise("ones_like", implementation=lambda xp, x: xp.module.ones_like(x), inputs=("x",))

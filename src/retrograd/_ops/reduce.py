@@ -19,7 +19,7 @@ def _shifted(axis):
 
 
 @linear
-def sum(xp, x, *, axis, keepdims):  # noqa: A001 - the vocabulary's name
+def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
@@ -168,6 +168,14 @@ logsumexp.batch(
 )
 
 
+def _along(call, args, batched, size, *, axis):
+    """Batch an operation along one axis; numbers have none, so each becomes a row of one."""
+    (x,) = args
+    if x.ndim > 1:
+        return call(x, axis=axis + 1)
+    return vocabulary.reshape(call(vocabulary.reshape(x, shape=(size, 1)), axis=1), shape=(size,))
+
+
 @general
 def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
@@ -184,7 +192,7 @@ def softmax_dx(xp, g, out, axis):
 
 
 softmax.jvp(lambda xp, t, out, axis: softmax_dx(xp, t, out, axis))  # the Jacobian is symmetric
-softmax.batch(lambda call, args, batched, size, *, axis: call(args[0], axis=axis + 1))
+softmax.batch(_along)
 
 
 @general
@@ -206,7 +214,7 @@ def log_softmax_jvp(xp, t, out, axis):
     return t - xp.sum(xp.exp(out) * t, axis=(axis,), keepdims=True)
 
 
-log_softmax.batch(lambda call, args, batched, size, *, axis: call(args[0], axis=axis + 1))
+log_softmax.batch(_along)
 
 
 @linear
@@ -260,30 +268,3 @@ argmax = _positions("argmax")
 argmin = _positions("argmin")
 any_ = _positions("any")
 all_ = _positions("all")
-
-
-@general
-def norm2(xp, x, *, axis, keepdims):
-    """The Euclidean norm."""
-    size = xp.abs(x)
-    return xp.sqrt(xp.sum(size * size, axis=axis, keepdims=keepdims))
-
-
-def _direction(xp, x, out, axis, keepdims):
-    # the norm's gradient at 0 is 0, as torch's masked subgradient
-    full = _restore(xp, out, axis, keepdims)
-    zero = xp.equal(full, 0)
-    return xp.where(zero, xp.zeros_like(x), x / xp.where(zero, xp.ones_like(full), full))
-
-
-@norm2.vjp("x")
-def norm2_dx(xp, g, x, out, axis, keepdims):
-    return _restore(xp, g, axis, keepdims) * _direction(xp, x, out, axis, keepdims)
-
-
-@norm2.jvp
-def norm2_jvp(xp, t, x, out, axis, keepdims):
-    return xp.sum(xp.real(xp.conj(_direction(xp, x, out, axis, keepdims)) * t), axis=axis, keepdims=keepdims)
-
-
-norm2.batch(lambda call, args, batched, size, *, axis, keepdims: call(args[0], axis=_shifted(axis), keepdims=keepdims))

@@ -150,7 +150,11 @@ def concat(xp, *arrays, axis):
 @concat.vjp("arrays")
 def concat_dx(xp, g, arrays_shape, axis):
     grads, start = [], 0
-    for shape in arrays_shape:  # even where no gradient is needed, as torch: a node's hooks see them all
+    for shape in arrays_shape:
+        if len(shape) != g.ndim:  # torch lets an empty vector stand among tensors of any rank
+            grads.append(xp.reshape(xp.getitem(g, index=(slice(0, 0),) * g.ndim), shape=shape))
+            continue
+        # even where no gradient is needed, as torch: a node's hooks see them all
         stop = start + shape[axis]
         index = (slice(None),) * axis + (slice(start, stop),)
         grads.append(xp.getitem(g, index=index))
@@ -161,6 +165,21 @@ def concat_dx(xp, g, arrays_shape, axis):
 @concat.batch
 def concat_batch(call, args, batched, size, *, axis):
     return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
+
+
+@linear
+def view_as_real(xp, x):
+    """The real and imaginary parts as a last axis."""
+    return xp.module.stack((x.real, x.imag), -1)
+
+
+@view_as_real.vjp("x")
+def view_as_real_dx(xp, g):
+    lead = (slice(None),) * (g.ndim - 1)
+    return xp.getitem(g, index=(*lead, 0)) + 1j * xp.getitem(g, index=(*lead, 1))
+
+
+view_as_real.batch(lambda call, args, batched, size: call(args[0]))
 
 
 @linear(torch="_to_copy")

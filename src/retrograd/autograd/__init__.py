@@ -170,7 +170,10 @@ def backward(
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")  # fmt: skip
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                "only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
     seeds = _tuple_of(grad_tensors, len(outputs))
@@ -198,13 +201,21 @@ def grad(
 ) -> tuple[Any, ...]:
     """Compute and return the sum of gradients of outputs with respect to inputs."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")  # fmt: skip
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
     inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     seeds = _tuple_of(grad_outputs, len(outputs))
     if len(seeds) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")

@@ -14,7 +14,7 @@ from .._modes import current_mode
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._layout import is_dense
-from ..tensor._views import check_inplace, wrote
+from ..tensor._views import wrote
 
 NDARRAY = np.ndarray
 
@@ -96,8 +96,7 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
         else:
             array = _base.materialise(held)
             np.add(array, g._array if tensors else g, out=array, casting="unsafe")
-            check_inplace(held)  # for inference tensors; torch, too, has added by then
-            wrote(held, 3)
+            wrote(held, 3)  # raises for inference tensors; torch, too, has added by then
             if not array.flags.c_contiguous or not _is_plain(leaf):
                 check_layout(held, leaf)
 

@@ -99,7 +99,7 @@ def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ..
     for before, after in zip(tensors, result, strict=True):
         if after is not None:
             _check_hook_result(hook, before, after)
-    return result
+    return tuple(result)
 
 
 def _retain(owner: Any, grad: Any) -> None:

@@ -24,13 +24,13 @@ import numpy as np
 
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
+from .._graph.node import Freed, Node, Slot
 from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import enter_dual
 from .._places import Place
 from ..tensor import _base
 from ..tensor._base import wrap
 from ..tensor._views import fit
-from .._graph.node import Freed, Node, Slot
 from ._accumulate import accumulate_raw
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_tensor_hooks, without_gradient
 from .forward_ad import MADE_BY_USER

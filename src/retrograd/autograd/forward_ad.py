@@ -38,7 +38,9 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if current is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != 0:
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")  # fmt: skip
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
     current.alive = False
     _state.level = None
     left = tuple(t for t in current_mode().transforms if t.level is not current)
@@ -103,7 +105,7 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     result = vocabulary.enter_dual(tensor, tangent, level=level)
     result._storage = storage_of(tensor)
     if isinstance(result._edge, Node):
-        result._edge.shown = MADE_BY_USER  # type: ignore[attr-defined]
+        result._edge.shown = MADE_BY_USER
     return result
 
 

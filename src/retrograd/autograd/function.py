@@ -91,7 +91,10 @@ class FunctionCtx:
         """Keep tensors for jvp."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")  # fmt: skip
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
@@ -277,7 +280,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Compute for a whole batch."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True.")  # fmt: skip
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set "
+            "generate_vmap_rule=True."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

@@ -41,8 +41,9 @@ class _ModeContext:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)
-            return function
+            decorated_class: Any = function
+            decorated_class.__init__ = self(decorated_class.__init__)
+            return decorated_class
         if _is_generator(function):
             return self._wrap_generator(function)
 

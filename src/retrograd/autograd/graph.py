@@ -130,8 +130,11 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     if mode == "any":
         return _register_any(tensors, fn)
     for tensor in tensors:
-        if tensor.requires_grad and edge_of(tensor) is NOWHERE:
-            raise AssertionError("Expected gradient function to be set")
+        if tensor.requires_grad and tensor.grad_fn is None:
+            if current_mode().inference:  # torch asks a view for its node
+                raise AttributeError("'NoneType' object has no attribute 'next_functions'")
+            if edge_of(tensor) is NOWHERE:
+                raise AssertionError("Expected gradient function to be set")
     from .engine import current_task
 
     state: dict[Any, list[Any]] = weakref.WeakKeyDictionary()  # type: ignore[assignment]

@@ -110,7 +110,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             aux = None
             if has_aux:
                 if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True")  # fmt: skip
+                    raise RuntimeError(
+                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
+                        "has_aux is True"
+                    )
                 output, aux = output
             _check_scalar(output)
             targets = [leaf for n in numbers for leaf in tree_flatten(inner[n])[0] if isinstance(leaf, Tensor)]
@@ -194,7 +197,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True")  # fmt: skip
+                raise RuntimeError(
+                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True"
+                )
             output, aux = output
     flat, spec = tree_flatten(output)
     for one in flat:
@@ -270,7 +275,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True")  # fmt: skip
+                raise RuntimeError(
+                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux "
+                    "is True"
+                )
             output, aux = output
         outs, out_spec = tree_flatten(output)
         for one in outs:
@@ -293,7 +301,10 @@ def _check_strict(outs: list[Any], level: Level) -> None:
 
     for one in outs:
         if level not in levels_of(one._array):
-            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")  # fmt: skip
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed with strict=True."
+            )
 
 
 # ---- Jacobians ----
@@ -418,7 +429,7 @@ def jacfwd(
             per_output.append(_pick(tree_unflatten(blocks, spec), argnums))
         result = tree_unflatten(per_output, out_spec)
         if has_aux:
-            return result, tree_map(lambda t: t[0] if isinstance(t, Tensor) else t, aux)
+            return result, tree_map(lambda t: t.select(0, 0) if isinstance(t, Tensor) else t, aux)
         return result
 
     return wrapper

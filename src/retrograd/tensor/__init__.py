@@ -2,14 +2,15 @@
 
 from typing import Any
 
+from .._core import primitive as _core
 from .._modes import current_mode
 from ._accumulate import AccumulateGrad
 from ._base import VIEW_PRIMITIVES
-from ._tensor import Parameter, Tensor
-from .._core import primitive as _core
 from ._record import record as record_call
 from ._table import functions, install_methods
+from ._tensor import Parameter, Tensor
 from ._views import NOWHERE
+
 
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
     """Run a primitive that a rule calls on Tensors."""
@@ -21,8 +22,10 @@ def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
 
 _core.install_tensor(Tensor, _call)
 install_methods()
-for _name in """sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill
-argmax argmin any all matmul flip triangle""".split():
+for _name in """
+sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill
+argmax argmin any all matmul flip triangle
+""".split():  # noqa: SIM905 - names read better as text
     _core.primitives[_name].dense = True
 
 __all__ = ["AccumulateGrad", "Parameter", "Tensor", "functions"]

@@ -51,7 +51,7 @@ def accumulator_of(leaf: Any) -> AccumulateGrad:
     if found is None:
         found = AccumulateGrad(leaf)
         extra.accumulator = ref(found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 _node.install(accumulator_of=accumulator_of)

@@ -16,17 +16,17 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def is_floating_point(input: Tensor) -> bool:  # noqa: A002 - torch's name
+def is_floating_point(input: Tensor) -> bool:
     """Tell whether a tensor's dtype is a floating point one."""
     return input.is_floating_point()
 
 
-def is_complex(input: Tensor) -> bool:  # noqa: A002
+def is_complex(input: Tensor) -> bool:
     """Tell whether a tensor's dtype is complex."""
     return input.is_complex()
 
 
-def numel(input: Tensor) -> int:  # noqa: A002
+def numel(input: Tensor) -> int:
     """Return the number of elements."""
     return input.numel()
 
@@ -37,22 +37,22 @@ def result_type(tensor1: Any, tensor2: Any) -> _dtypes.dtype:
     return _dtypes.from_numpy(promoted(arrays)[1])
 
 
-def real(input: Tensor) -> Any:  # noqa: A002
+def real(input: Tensor) -> Any:
     """Return the real part."""
     return input.real
 
 
-def imag(input: Tensor) -> Any:  # noqa: A002
+def imag(input: Tensor) -> Any:
     """Return the imaginary part."""
     return input.imag
 
 
-def equal(input: Tensor, other: Tensor) -> bool:  # noqa: A002
+def equal(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape and values."""
-    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all().item())
+    return tuple(input.shape) == tuple(other.shape) and bool(input.eq(other).all().item())
 
 
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:  # noqa: A002
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Tell whether two tensors are equal up to tolerances."""
     if input.dtype != other.dtype:
         raise RuntimeError(f"{input.dtype._scalar_name} did not match {other.dtype._scalar_name}")

@@ -12,7 +12,6 @@ from .. import _dtypes
 from .._core.arrays import LevelArray, raw_leaf
 from .._core.levels import creation_numbers
 from .._places import user_frame
-from .._graph.node import Node, Slot
 
 
 class _Leaf:
@@ -27,12 +26,12 @@ class _Leaf:
 LEAF = _Leaf()
 
 
-VIEW_PRIMITIVES = frozenset("alias reshape permute_dims broadcast_to expand_dims squeeze getitem diagonal".split())
+VIEW_PRIMITIVES = frozenset(["alias", "reshape", "permute_dims", "broadcast_to", "expand_dims", "squeeze", "getitem", "diagonal"])
 
 
 VIEW_NODES = frozenset(
     f"{name}Backward{k}"
-    for name in "Alias View ReshapeAlias Permute Transpose T Expand Unsqueeze Squeeze Select Slice Diagonal".split()
+    for name in ["Alias", "View", "ReshapeAlias", "Permute", "Transpose", "T", "Expand", "Unsqueeze", "Squeeze", "Select", "Slice", "Diagonal"]
     for k in range(3)
     if k == 0 or name == "Squeeze"
 )
@@ -223,7 +222,7 @@ def storage_of(tensor: Any) -> Storage:
         edge = tensor._edge
         if edge is not None and edge is not LEAF:
             edge._storage = storage
-    return storage
+    return storage  # type: ignore[no-any-return]
 
 
 def materialise(tensor: Any) -> Any:

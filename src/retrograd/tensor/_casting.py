@@ -10,8 +10,8 @@ import numpy as np
 from .. import _dtypes
 from .._core.arrays import LevelArray, raw_leaf
 from .._device import device as device_type
-from .._ops import shape as s
 from .._modes import current_mode
+from .._ops import shape as s
 from . import _base
 from ._record import record
 

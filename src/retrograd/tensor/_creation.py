@@ -95,7 +95,10 @@ def from_numpy(array: Any) -> Any:
             stacklevel=2,
         )
     if not array.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")  # fmt: skip
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+            "is currently not supported."
+        )
     return wrap(np.asarray(array))
 
 
@@ -150,7 +153,7 @@ def _like(array: Any, raw: Any) -> Any:
 
 def _like_maker(name: str, fill: Any) -> Any:
     def create(
-        input: Any,  # noqa: A002
+        input: Any,
         *,
         dtype: Any = None,
         device: Any = None,
@@ -185,7 +188,7 @@ ones_like = _like_maker("ones_like", 1)
 empty_like = _like_maker("empty_like", 0)
 
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:  # noqa: A002
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
     """Make a tensor like another, filled with one value."""
     result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
     write_array(result, np.asarray(fill_value).astype(result._array.dtype)[()])
@@ -271,11 +274,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """Expand vectors to grids."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
+    if indexing == "xy" and len(tensors) >= 2:
+        second, first, *rest = meshgrid(tensors[1], tensors[0], *tensors[2:], indexing="ij")
+        return (first, second, *rest)
     n = len(tensors)
     shape = [t.numel() for t in tensors]
-    grids = [t.reshape(*[-1 if k == j else 1 for j in range(n)]).expand(*shape) for k, t in enumerate(tensors)]
-    if indexing == "xy" and n >= 2:
-        first = [tensors[1], tensors[0], *tensors[2:]]
-        swapped = meshgrid(*first, indexing="ij")
-        return tuple(g.transpose(0, 1) for g in (swapped[1], swapped[0], *swapped[2:]))
-    return tuple(grids)
+    return tuple(t.reshape(*[-1 if k == j else 1 for j in range(n)]).expand(*shape) for k, t in enumerate(tensors))

@@ -43,19 +43,21 @@ def device_of_array(array: Any) -> device_type:
     return device_type("cpu") if isinstance(array, (np.ndarray, np.generic)) else device_type("cuda", array.device.id)
 
 
-@linear(name="to_device", torch="_to_copy")
-def to_device(xp: Any, x: Any, *, device: Any, source: Any) -> Any:
+def _to_device(xp: Any, x: Any, *, device: Any, source: Any) -> Any:
     """Copy to another device."""
     return place_array(x, device)
 
 
-@to_device.vjp("x")  # type: ignore[misc]
-def to_device_dx(xp: Any, g: Any, device: Any, source: Any) -> Any:
+to_device = linear(_to_device, name="to_device", torch="_to_copy")
+
+
+def _to_device_dx(xp: Any, g: Any, device: Any, source: Any) -> Any:
     from .._core.primitive import vocabulary
 
     return vocabulary.to_device(g, device=source, source=device)
 
 
+to_device.vjp("x")(_to_device_dx)
 to_device.batch(lambda call, args, batched, size, *, device, source: call(args[0], device=device, source=source))
 
 

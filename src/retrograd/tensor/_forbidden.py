@@ -26,7 +26,7 @@ class ForbiddenView(Tensor):
 
     @_edge.setter
     def _edge(self, edge: Any) -> None:
-        self.__class__ = Tensor
+        self.__class__ = Tensor  # type: ignore[assignment]
         _edge_slot.__set__(self, edge)
 
     @property

@@ -12,6 +12,7 @@ from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
 from .._modes import current_mode
 from .._ops import index as ops
+from .._ops.shape import reshape as reshape_array
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
@@ -95,8 +96,10 @@ def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _P
         elif _is_advanced(part):
             part = _as_index(part)
             found = _index_arrays(part, result, dim, len(arrays))
+        elif isinstance(part, str):
+            raise TypeError("new(): invalid data type 'str'")
         else:
-            raise TypeError(
+            raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                 f"{type(part).__name__})"
             )
@@ -141,7 +144,7 @@ def _slice(tensor: Any, dim: int, part: slice, depth: int, always: bool) -> Any:
     start, stop, step = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
     step = 1 if step is None else step
     if step <= 0:
-        raise ValueError("step must be greater than zero")
+        raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
     start, stop = 0 if start is None else start, LAST if stop is None else stop
     size = tensor._array.shape[dim]
     if not always and start == 0 and stop >= size and step == 1:
@@ -267,7 +270,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         fill_with(target, value, 3)
     else:
         if value.shape != target.shape:
-            value = expand(_stripped(value, always=True), *target.shape)
+            value = _stripped(value, always=True)
+            value = value if value.shape == target.shape else expand(value, *target.shape)
         copy_into(target, value, 2)
 
 
@@ -310,13 +314,17 @@ def _check_source(tensor: Any, value: Any, given: list[Any], accumulate: bool) -
     masks = [one for one in given if one is not None]
     only_mask = len(masks) == 1 and masks[0]._array.dtype.kind == "b" and value._array.size == 1 and not accumulate
     if not only_mask:  # else torch fills
-        if value._array.dtype != tensor._array.dtype:
-            raise RuntimeError(
-                "Index put requires the source and destination dtypes match, got "
-                f"{_scalar(tensor)} for the destination and {_scalar(value)} for the source."
-            )
+        _check_source_dtype(tensor, value)
         for source in (value, *masks):
             refuse_overlap(tensor._array, source._array, same=True)
+
+
+def _check_source_dtype(tensor: Any, value: Any) -> None:
+    if value._array.dtype != tensor._array.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{_scalar(tensor)} for the destination and {_scalar(value)} for the source."
+        )
 
 
 def index_put_record(
@@ -368,9 +376,10 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 
 @overridable
-def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: A002
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Return a copy with values written at index tensors."""
     arrays, layout, given = _index_tuple(input, indices)
+    _check_source_dtype(input, values)
     return index_put_record(input, arrays, layout, values, accumulate, 3, given)
 
 
@@ -386,12 +395,16 @@ def _check_index(index: Any, size: int, name: str) -> None:
         raise RuntimeError(f"index {bad} is out of bounds for dimension 0 with size {size}")
 
 
+def _refuse_index_dtype(name: str, index: Any) -> None:
+    if index._array.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+
+
 @overridable
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:  # noqa: A002
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Take elements along a dimension."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    if index._array.dtype != np.int64:
-        raise RuntimeError("gather(): Expected dtype int64 for index")
+    _refuse_index_dtype("gather", index)
     if index._array.ndim != input._array.ndim and max(index._array.ndim, 1) != max(input._array.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for k in range(index._array.ndim):
@@ -415,7 +428,7 @@ def _check_bounds(index: Any, size: int, axis: int) -> None:
 
 
 @overridable
-def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
+def index_select(input: Any, dim: int, index: Any) -> Any:
     """Take whole slices along a dimension."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
     if index._array.ndim > 1:
@@ -432,7 +445,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
                 wrong = next(int(k) for k in index._array.flat if k < 0 or k >= size)
                 raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
             raise IndexError("index out of range in self")
-    array = index._array if index._array.ndim or isinstance(index._array, LevelArray) else index._array.reshape(1)
+    array = index._array if index._array.ndim else reshape_array(index._array, shape=(1,))
     layout = (slice(None),) * axis + (ARRAY,)
     shown = {"dim": dim, "indices": (index,)}
     result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3, shown)
@@ -440,10 +453,10 @@ def index_select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
     return result
 
 
-def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:  # noqa: A002
+def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    if index._array.dtype != np.int64:
-        raise RuntimeError("scatter(): Expected dtype int64 for index")
+    _refuse_index_dtype("scatter", index)
+    _check_scatter_shapes(input, axis, index, src)
     if not isinstance(src, _base.Tensor):
         src = wrap(np.full(tuple(index._array.shape), src, input._array.dtype))
     elif src._array.dtype != input._array.dtype:
@@ -453,85 +466,63 @@ def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, A
     return axis, src
 
 
+def _check_scatter_shapes(input: Any, axis: int, index: Any, src: Any) -> None:
+    shape, own = tuple(index._array.shape), tuple(input._array.shape)
+    if not index._array.size:
+        return
+    source = tuple(src._array.shape) if isinstance(src, _base.Tensor) else None
+    for name, other in (("self", own), ("src", source)):
+        if other is not None and max(len(other), 1) != max(len(shape), 1):
+            raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
+    too_large = any(k != axis and n > m for k, (n, m) in enumerate(zip(shape, own, strict=False)))
+    text = f"Expected index {_errors.sizes(shape)} to be no larger than self {_errors.sizes(own)} apart from dimension {axis}"
+    if source is not None and (too_large or any(n > m for n, m in zip(shape, source, strict=False))):
+        raise RuntimeError(f"{text} and to be no larger size than src {_errors.sizes(source)}")
+    if too_large:
+        raise RuntimeError(text)
+
+
 @overridable
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:  # noqa: A002
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
     """Return a copy with `src` written at indices along a dimension."""
-    axis, src = _scatter_sources(input, dim, index, value if src is None else src)
-    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, "ScatterBackward0", 3, {"dim": dim})
+    given = value if src is None else src
+    axis, src = _scatter_sources(input, dim, index, given)
+    name = "ScatterBackward0" if isinstance(given, _base.Tensor) else "ScatterBackward1"
+    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, name, 3, {"dim": dim})
 
 
 @overridable
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:  # noqa: A002
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """Return a copy with `src` added at indices along a dimension."""
     axis, src = _scatter_sources(input, dim, index, src)
     return record(ops.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0", 3)
 
 
+def _check_index_add(input: Any, axis: int, index: Any, source: Any) -> None:
+    shape = tuple(index._array.shape)
+    if len(shape) > 1:
+        raise IndexError(
+            f"index_add_(): Index is supposed to be a vector, but got dim: {len(shape)} with type: {_scalar(index)} and "
+            f"size: {_errors.sizes(shape)}"
+        )
+    if source._array.dtype != input._array.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
+        )
+    count, size = index._array.size, source._array.shape[axis] if source._array.ndim else 1
+    if count != size:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({size}), for dim: {axis}"
+        )
+    if input._array.ndim:
+        _check_bounds(index, input._array.shape[axis], axis)
+
+
 @overridable
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Return a copy with slices of `source` added along a dimension."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
     layout = (slice(None),) * axis + (ARRAY,)
+    _check_index_add(input, axis, index, source)
     params = {"layout": layout, "alpha": alpha}
     return record(ops.index_add, (input, source, index._array), params, "IndexAddBackward0", 3)
-
-
-@overridable
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:  # noqa: A002
-    """Return a copy with a value where a mask is true."""
-    return masked_fill_record(input, mask, value, 4)
-
-
-def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:  # noqa: A002
-    """Choose `value` where `mask`; the node is torch's MaskedFillBackward0."""
-    if mask._array.dtype.kind != "b":
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_dtype(mask)}")
-    dtype = input._array.dtype
-    if isinstance(value, _base.Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                f"{value._array.ndim} dimension(s)."
-            )
-        filled: Any = value
-        name = "MaskedFillBackward1"
-    else:
-        filled = np.asarray(value).astype(dtype)[()]
-        name = "MaskedFillBackward0"
-    return record(ops.masked_fill, (input, mask, filled), {}, name, depth + 1)
-
-
-def _c_dtype(tensor: Any) -> str:
-    from ._matrix import _C_NAMES
-
-    return _C_NAMES[tensor._array.dtype.name]
-
-
-@overridable
-def masked_select(input: Any, mask: Any) -> Any:  # noqa: A002
-    """Take the elements where a mask is true."""
-    shape = np.broadcast_shapes(tuple(input._array.shape), tuple(mask._array.shape))
-    wide, chosen = input.expand(shape), mask.expand(shape)
-    return getitem(wide, chosen)
-
-
-@overridable
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:  # noqa: A002
-    """Return the indices of elements that are not zero."""
-    array = np.asarray(input._array)
-    found = np.nonzero(array) if array.ndim else (np.zeros(int(bool(array)), np.int64),) * (1 if as_tuple else 0)
-    if as_tuple:
-        return tuple(wrap(part) for part in found)
-    if not array.ndim:
-        return wrap(np.zeros((int(bool(array)), 0), np.int64))
-    return wrap(np.stack(found, 1))
-
-
-@overridable
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:  # noqa: A002
-    """Take elements along a dimension, broadcasting."""
-    if dim is None:
-        return gather(input.reshape(-1), 0, indices.reshape(-1))
-    return gather(input, dim, indices)
-
-

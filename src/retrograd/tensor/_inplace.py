@@ -14,11 +14,22 @@ from .._modes import current_mode
 from .._ops import shape as s
 from . import _base
 from ._base import LEAF, Storage, storage_of, wrap
-from ._record import plain_scalar, record
 from ._layout import refuse_overlap, refuse_repeats, repeats
-from ._refusals import refuse_in_place
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import NOWHERE, adopt, before_write, check_inplace, finish_write, force_views, sync_views, write_array, wrote
+from ._record import plain_scalar, record
+from ._refusals import refuse_in_place
+from ._views import (
+    NOWHERE,
+    adopt,
+    before_write,
+    check_inplace,
+    finish_write,
+    force_views,
+    refuse_inference,
+    sync_views,
+    write_array,
+    wrote,
+)
 
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -177,7 +188,7 @@ def _constant(tensor: Any, value: Any, name: str, depth: int) -> Any:
 
 def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     """Write a value where a mask is true."""
-    from ._indexing import masked_fill_record
+    from ._masks import masked_fill_record
 
     check_inplace(self, (value,) if isinstance(value, _base.Tensor) else ())
     if repeats(self._array):
@@ -249,6 +260,7 @@ def reshaping(name: str, function: Any) -> Any:
         result = function(seen, *args, **kwargs)
         node = result._edge
         self._array = result._array
+        refuse_inference(storage_of(self))
         view = None if self._extra is None else self._extra.view
         steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
         if view is not None:

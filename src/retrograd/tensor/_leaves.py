@@ -38,6 +38,6 @@ def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dty
             )
     _edge_slot.__set__(tensor, LEAF if value else None)
     if tensor._extra is not None and tensor._extra.view is not None:
-        sync(tensor, storage.version)  # type: ignore[union-attr]
+        sync(tensor, storage.version)
     elif storage is not None and storage.views is not None:
         sync_views(storage)

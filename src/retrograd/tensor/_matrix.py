@@ -13,8 +13,8 @@ from .._ops import linalg as la
 from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
-from ._pointwise import _mul, write_out
 from ._layout import geometry, strides
+from ._pointwise import _mul, write_out
 from ._record import record
 from ._refusals import refuse
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
@@ -48,14 +48,14 @@ def _c_name(tensor: Any) -> str:
 
 
 def _product(a: Any, b: Any, name: str, depth: int) -> Any:
-    if a._array.dtype.kind == "b" and a._array.size and b._array.size:
+    if a._array.dtype.kind == "b" and (name == "DotBackward0" or (a._array.size and b._array.size)):
         refuse({"MmBackward0": "mm", "MvBackward0": "mv", "DotBackward0": "dot"}.get(name, "bmm"), a._array.dtype)
     shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
     return record(la.matmul, (a, b), {}, name, depth + 1, shown)
 
 
 @overridable
-def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:  # noqa: A002
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """Multiply two matrices."""
     if input._array.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -73,7 +73,7 @@ def _check_mm(a: Any, b: Any) -> None:
 
 
 @overridable
-def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:  # noqa: A002
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """Multiply two batches of matrices."""
     if input._array.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
@@ -94,7 +94,7 @@ def _check_bmm(first: Any, second: Any) -> None:
 
 
 @overridable
-def mv(input: Any, vec: Any) -> Any:  # noqa: A002
+def mv(input: Any, vec: Any) -> Any:
     """Multiply a matrix and a vector."""
     return _mv(input, vec, 4)
 
@@ -113,7 +113,7 @@ def _mv(a: Any, b: Any, depth: int) -> Any:
 
 
 @overridable
-def dot(input: Any, tensor: Any) -> Any:  # noqa: A002
+def dot(input: Any, tensor: Any) -> Any:
     """Multiply two vectors and sum."""
     return _dot(input, tensor, 4)
 
@@ -139,18 +139,18 @@ def _scalar(tensor: Any) -> str:
 
 
 @overridable
-def outer(input: Any, vec2: Any) -> Any:  # noqa: A002
+def outer(input: Any, vec2: Any) -> Any:
     """Multiply every element of a vector with every element of another."""
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(
             f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D"
         )
-    return _mul(input.unsqueeze(1), vec2)
+    return _mul(reshape(input, input._array.shape[0], 1), vec2)
 
 
 @overridable
-def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
     return write_out("matmul", product(input, other, 4), out, (input, other))
 
@@ -264,9 +264,20 @@ def _check_batched(a: Any, b: Any) -> None:
 
 
 @overridable
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:  # noqa: A002
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and a product of matrices."""
+    for name, matrix in (("mat1", mat1), ("mat2", mat2)):
+        if matrix._array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {matrix._array.ndim}-D tensor")
     _check_mm(mat1, mat2)
+    refuse("mm", mat1._array.dtype)
+    shape, own = (mat1._array.shape[0], mat2._array.shape[1]), tuple(input._array.shape)
+    for k, (size, have) in enumerate(zip(reversed(shape), reversed(own), strict=False), 1):
+        if have not in (1, size):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({size}) must match the existing size ({have}) at non-singleton "
+                f"dimension {2 - k}.  Target sizes: {_errors.sizes(shape)}.  Tensor sizes: {_errors.sizes(own)}"
+            )
     return record(la.addmm, (input, mat1, mat2), {"beta": beta, "alpha": alpha}, "AddmmBackward0", 3)
 
 

@@ -8,24 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import LevelArray
+from .. import _dtypes, _errors
+from .._core.arrays import LevelArray, levels_of
+from .._core.levels import DUAL
 from .._core.primitive import primitives as p
 from .._graph.node import PYTHON_SCALARS
-from .._ops import elementwise as e
-from .. import _dtypes, _errors
 from .._modes import current_mode
+from .._ops import elementwise as e
+from .._ops import index as i
+from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
 from ._base import edge_of
 from ._layout import ordered, output_order
-from ._record import Elementwise, binary, build_node, is_operand, plain_scalar, promoted, record, unary, wrap_outputs
+from ._refusals import refuse
+from ._no_derivative import without_derivative
+from ._record import (
+    Elementwise,
+    binary,
+    build_node,
+    is_operand,
+    not_a_tensor,
+    plain_scalar,
+    promoted,
+    record,
+    unary,
+    wrap_outputs,
+)
 
 # ---- unary ----
 neg = negative = unary(e.negative, "neg")
 exp = unary(e.exp, "exp", integers_to_float=True)
 expm1 = unary(e.expm1, "expm1", integers_to_float=True)
 log = unary(e.log, "log", integers_to_float=True)
-log1p = unary(e.log1p, "log1p", integers_to_float=True)
+log1p = unary(e.log1p, "log1p", "Log1PBackward0", integers_to_float=True)
 log2 = unary(e.log2, "log2", integers_to_float=True)
 log10 = unary(e.log10, "log10", integers_to_float=True)
 sqrt = unary(e.sqrt, "sqrt", integers_to_float=True)
@@ -43,7 +59,7 @@ sigmoid = unary(e.sigmoid, "sigmoid", integers_to_float=True)
 relu = unary(e.relu, "relu")
 erf = unary(e.erf, "erf", integers_to_float=True)
 reciprocal = unary(e.reciprocal, "reciprocal", integers_to_float=True)
-abs = absolute = unary(e.abs_, "abs")  # noqa: A001 - torch's name
+abs = absolute = unary(e.abs_, "abs")
 sign = unary(e.sign, "sign")
 sgn = unary(e.sgn, "sgn")
 floor = unary(e.floor, "floor")
@@ -53,7 +69,6 @@ isnan = unary(p["isnan"], "isnan")
 isinf = unary(p["isinf"], "isinf")
 isfinite = unary(p["isfinite"], "isfinite")
 logical_not = unary(p["logical_not"], "logical_not")
-bitwise_not = unary(p["invert"], "bitwise_not")
 
 # ---- binary ----
 _add = binary(e.add, "add")
@@ -61,8 +76,8 @@ _sub = binary(e.subtract, "sub")
 _mul = binary(e.multiply, "mul")
 _div = binary(e.divide, "div", integers_to_float=True)
 atan2 = arctan2 = binary(e.arctan2, "atan2", integers_to_float=True)
-maximum = binary(e.maximum, "maximum")
-minimum = binary(e.minimum, "minimum")
+_maximum = binary(e.maximum, "maximum")
+_minimum = binary(e.minimum, "minimum")
 eq = binary(p["equal"], "eq")
 ne = not_equal = binary(p["not_equal"], "ne")
 lt = less = binary(p["less"], "lt")
@@ -72,17 +87,15 @@ ge = greater_equal = binary(p["greater_equal"], "ge")
 logical_and = binary(p["logical_and"], "logical_and")
 logical_or = binary(p["logical_or"], "logical_or")
 logical_xor = binary(p["logical_xor"], "logical_xor")
-bitwise_and = binary(p["bitwise_and"], "bitwise_and")
-bitwise_or = binary(p["bitwise_or"], "bitwise_or")
-bitwise_xor = binary(p["bitwise_xor"], "bitwise_xor")
-remainder = binary(e.remainder, "remainder")
-fmod = binary(e.fmod, "fmod")
-floor_divide = binary(e.floor_divide, "floor_divide")
+_REMAINDER = {n: binary(e.remainder, "remainder", f"RemainderBackward{n}") for n in (0, 1)}
+_FMOD = {n: binary(e.fmod, "fmod", f"FmodBackward{n}") for n in (0, 1)}
+_floor_divide = binary(e.floor_divide, "floor_divide")
 
 _POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
 _POW_TENSOR = Elementwise(e.power, "pow_tensors", "PowBackward1", False)
 _RPOW = Elementwise(e.power_base, "pow", "PowBackward2", False)
 _RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
+_RSUB_TENSORS = Elementwise(e.subtract_from, "rsub", "RsubBackward0", False)
 _ADD_SCALED = Elementwise(e.add_scaled, "add", "AddBackward0", False)
 _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
 _ROUND = Elementwise(e.round_, "round", None, False)
@@ -91,9 +104,17 @@ _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _WHERE = Elementwise(e.where, "where", None, False)
 _CLAMP_TENSORS = {
     (True, True): Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False),
-    (True, False): Elementwise(e.clip_low, "clamp", "ClampBackward0", False),
-    (False, True): Elementwise(e.clip_high, "clamp", "ClampBackward0", False),
+    (True, False): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
+    (False, True): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
 }
+_CLAMP_INTEGERS = {
+    True: Elementwise(e.maximum, "clamp", None, False),
+    False: Elementwise(e.minimum, "clamp", None, False),
+}
+_CLAMP_MIN = Elementwise(e.clip, "clamp", "ClampMinBackward0", False)
+_CLAMP_MAX = Elementwise(e.clip, "clamp", "ClampMaxBackward0", False)
+_BITWISE = {name: Elementwise(p[f"bitwise_{name}"], f"bitwise_{name}", None, False) for name in ("and", "or", "xor")}
+_INVERT = Elementwise(p["invert"], "bitwise_not", None, False)
 _ROUNDED = {
     "floor": Elementwise(e.divide_floor, "div_floor", "DivBackward2", False),
     "trunc": Elementwise(e.divide_trunc, "div_trunc", "DivBackward2", False),
@@ -106,6 +127,74 @@ _ADDCMUL = Elementwise(e.addcmul, "addcmul", "AddcmulBackward0", False)
 _ADDCDIV = Elementwise(e.addcdiv, "addcdiv", "AddcdivBackward0", False)
 _CONJ = Elementwise(e.conj, "conj", "ConjBackward0", False)
 _COMPLEX = Elementwise(e.complex_, "complex", None, False)
+
+
+@overridable
+def bitwise_not(input: Any) -> Any:
+    """Invert the bits of each element."""
+    return _INVERT.slow((input,), 3)
+
+
+def _bitwise(name: str) -> Any:
+    rules = _BITWISE[name]
+
+    def call(input: Any, other: Any) -> Any:
+        if not is_operand(input) or not is_operand(other):
+            return NotImplemented
+        return rules.slow((plain_scalar(input), plain_scalar(other)), 3)
+
+    call.__name__ = call.__qualname__ = f"bitwise_{name}"
+    call.__doc__ = f"Compute the bitwise {name} of two tensors."
+    return overridable(call)
+
+
+bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
+
+
+@overridable
+def remainder(input: Any, other: Any) -> Any:
+    """Compute the remainder of a division that rounds down."""
+    return _REMAINDER[isinstance(other, _base.Tensor)](input, other)
+
+
+@overridable
+def fmod(input: Any, other: Any) -> Any:
+    """Compute the remainder of a division that rounds towards zero."""
+    return _FMOD[isinstance(other, _base.Tensor)](input, other)
+
+
+@overridable
+def maximum(input: Any, other: Any) -> Any:
+    """Take the larger of two elements; ties share the gradient."""
+    return _maximum(*_two_tensors("maximum", input, other))
+
+
+@overridable
+def minimum(input: Any, other: Any) -> Any:
+    """Take the smaller of two elements; ties share the gradient."""
+    return _minimum(*_two_tensors("minimum", input, other))
+
+
+def _two_tensors(name: str, *given: Any) -> Any:
+    for place, (argument, value) in enumerate(zip(("input", "other"), given, strict=True), 1):
+        if not isinstance(value, _base.Tensor):
+            raise TypeError(not_a_tensor(name, place, value, argument))
+    return given
+
+
+@overridable
+def floor_divide(input: Any, other: Any) -> Any:
+    """Divide, rounding down; torch has no derivative for it, and says so in backward."""
+    tensors = [one for one in (input, other) if isinstance(one, _base.Tensor)]
+    if any(level.kind == DUAL for one in tensors for level in levels_of(one._array)):
+        raise NotImplementedError("Trying to use forward AD with aten::floor_divide that does not support it.")
+    result = _floor_divide(input, other)
+    mode = current_mode()
+    if mode.tracks and isinstance(result, _base.Tensor) and result._array.dtype.kind in "fV":
+        edges = tuple(edge_of(one) for one in tensors)
+        if any(edge is not None for edge in edges):
+            result._edge = without_derivative("aten::floor_divide", edges, 4)
+    return result
 
 
 def _unsupported(symbol: str, a: Any, b: Any) -> TypeError:
@@ -123,13 +212,13 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
 
 
 @overridable
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add two tensors, the second times `alpha`."""
     return _with_alpha("add", _add, input, other, alpha, out)
 
 
 @overridable
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """Subtract `alpha` times a tensor from another."""
     return _with_alpha("sub", _sub, input, other, alpha, out)
 
@@ -137,7 +226,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # n
 subtract = sub
 
 
-def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:  # noqa: A002
+def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:
     if name == "sub":
         _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
     if alpha != 1 and is_operand(input) and is_operand(other):
@@ -152,7 +241,7 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, o
 
 
 @overridable
-def mul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+def mul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply two tensors."""
     return write_out("mul", _checked("mul", _mul(input, other), (input, other)), out, (input, other))
 
@@ -161,7 +250,7 @@ multiply = mul
 
 
 @overridable
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:  # noqa: A002
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """Divide two tensors, rounding the quotient as asked."""
     if rounding_mode is None:
         result = _checked("div", _div(input, other), (input, other))
@@ -194,7 +283,7 @@ def write_out(name: str, result: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 @overridable
-def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001, A002
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Raise to a power."""
     return write_out("pow", power(input, exponent, 3), out, (input, exponent))
 
@@ -224,14 +313,16 @@ def power(base: Any, exponent: Any, depth: int) -> Any:
 
 
 @overridable
-def square(input: Any) -> Any:  # noqa: A002
+def square(input: Any) -> Any:
     """Square each element."""
     return power(input, 2, 3)
 
 
 @overridable
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times the first tensor from the second."""
+    if isinstance(other, _base.Tensor):
+        return _RSUB_TENSORS.slow((input, other), 3, {"alpha": alpha})
     return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other, 3)
 
 
@@ -241,31 +332,54 @@ def reversed_subtract(tensor: Any, number: Any, depth: int) -> Any:
 
 
 @overridable
-def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001, A002
+def round(input: Any, *, decimals: int = 0) -> Any:
     """Round half to even."""
     return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), 3, {"decimals": decimals})
 
 
 @overridable
-def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Limit each element to [min, max]; the bounds are numbers or tensors."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
         bounds = [b for b in (min, max) if b is not None]
-        result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, *bounds), 3)
+        if len(bounds) == 1 and promoted([input._array, bounds[0]._array])[1].kind in "iub":
+            result = _CLAMP_INTEGERS[min is not None].slow((input, *bounds), 3)
+        else:
+            low, high = -math.inf if min is None else min, math.inf if max is None else max
+            result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, low, high), 3)
     else:
-        if input._array.dtype.kind in "iub" and any(isinstance(b, float) for b in (min, max)):
-            input = input.to(_dtypes.get_default_dtype())
-        result = _CLAMP.slow((input,), 3, {"low": min, "high": max})
+        result = _CLAMP.slow((_as_bounds(input, min, max),), 3, {"low": min, "high": max})
     return write_out("clamp", result, out, (input, min, max))
 
 
 clip = clamp
 
 
+def _as_bounds(tensor: Any, *bounds: Any) -> Any:
+    """Convert a tensor of integers whose bounds are not."""
+    if tensor._array.dtype.kind in "iub" and any(isinstance(b, float) for b in bounds):
+        return tensor.to(_dtypes.get_default_dtype())
+    return tensor
+
+
+def clamp_min(input: Any, min: Any) -> Any:
+    """Limit each element from below."""
+    if isinstance(min, _base.Tensor):
+        return clamp(input, min)
+    return _CLAMP_MIN.slow((_as_bounds(input, min),), 2, {"low": min, "high": None})
+
+
+def clamp_max(input: Any, max: Any) -> Any:
+    """Limit each element from above."""
+    if isinstance(max, _base.Tensor):
+        return clamp(input, None, max)
+    return _CLAMP_MAX.slow((_as_bounds(input, max),), 2, {"low": None, "high": max})
+
+
 @overridable
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
@@ -322,11 +436,14 @@ def real_view(tensor: Any, part: str) -> Any:
         if part == "imag":
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
         return tensor
-    return record(e.real if part == "real" else e.imag, (tensor,), {}, "SelectBackward0", 3)
+    pairs = record(s.view_as_real, (tensor,), {}, "ViewAsRealBackward0", 3)
+    at = 0 if part == "real" else 1
+    index = (slice(None),) * tensor._array.ndim + (at,)
+    return record(i.getitem, (pairs,), {"index": index}, "SelectBackward0", 3, {"dim": -1, "index": at})
 
 
 @overridable
-def conj(input: Any) -> Any:  # noqa: A002
+def conj(input: Any) -> Any:
     """Conjugate; a real tensor is returned as it is."""
     if input._array.dtype.kind != "c":
         return input
@@ -334,8 +451,13 @@ def conj(input: Any) -> Any:  # noqa: A002
 
 
 @overridable
-def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
     """Build a complex tensor of its real and imaginary parts."""
+    names = [_base.dtype_of(part)._scalar_name for part in (real, imag)]
+    if not {"Half", "Float", "Double"}.issuperset(names):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
+        )
     if real._array.dtype != imag._array.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
@@ -345,13 +467,15 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
 
 
 @overridable
-def lerp(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
+def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Interpolate linearly between two tensors."""
-    return _LERP[isinstance(weight, _base.Tensor)].slow((input, end, plain_scalar(weight)), 3)
+    rules = _LERP[isinstance(weight, _base.Tensor)]
+    refuse(rules.name, input._array.dtype)
+    return rules.slow((input, end, plain_scalar(weight)), 3)
 
 
 @overridable
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a product."""
     value = plain_scalar(value)
     if input._array.dtype.kind in "iu":
@@ -360,6 +484,6 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  
 
 
 @overridable
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a quotient."""
     return _ADDCDIV.slow((input, tensor1, tensor2), 3, {"value": plain_scalar(value)})

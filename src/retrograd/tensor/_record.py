@@ -20,9 +20,9 @@ from .._core.arrays import LevelArray, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half
 from .._core.primitive import ELEMENTWISE, Primitive
-from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
 from . import _base
 from ._base import LEAF, edge_of, storage_of, wrap
@@ -129,9 +129,9 @@ def build_node(
             else:
                 setattr(node, attribute, values[base].dtype)
     if primitive.outputs != 1:
-        node.num_outputs = primitive.outputs  # type: ignore[misc]
+        node.num_outputs = primitive.outputs
     if shown is not None:
-        node.shown = shown  # type: ignore[attr-defined]
+        node.shown = shown
         if "indices" in shown:  # torch saves index tensors as they were given: a mask, not the arrays made of it
             given = [t for t in shown["indices"] if t is not None]
             args = (*args[: primitive.inputs.index("indices")], *given)
@@ -222,9 +222,7 @@ def make_meta(
     for array, edge in zip(arrays, edges, strict=True):
         if isinstance(array, LevelArray):
             leveled = True
-        if edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape)):
-            plain = False
-        elif edge is None and hasattr(array, "dtype") and array.dtype.kind == "c":
+        if (edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape))) or (edge is None and hasattr(array, "dtype") and array.dtype.kind == "c"):
             plain = False
     if plain and not leveled:
         return None
@@ -342,7 +340,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
     slow = rules.slow
 
-    def call(input: Any) -> Any:  # noqa: A002 - torch's name
+    def call(input: Any) -> Any:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)
@@ -439,7 +437,7 @@ def binary(
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
     slow = rules.slow
 
-    def call(input: Any, other: Any) -> Any:  # noqa: A002 - torch's name
+    def call(input: Any, other: Any) -> Any:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)
@@ -449,6 +447,12 @@ def binary(
                 second = type(other)
                 if second is tensor_type or second is parameter_type:
                     y = other._array
+                    if kind is not type(y):  # a 0-d value with memory of its own beside one without
+                        if type(y) is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
+                            y = y[()]
+                        elif kind is NDARRAY and not x.ndim:
+                            x = x[()]
+                            kind = type(x)
                     if kind is type(y) and (
                         (kind is f32 or kind is f64)
                         if kind is not NDARRAY

@@ -12,7 +12,7 @@ from ..overrides import overridable
 from . import _base, _pointwise
 from ._layout import laid_out_like
 from ._pointwise import write_out
-from ._record import record
+from ._record import not_a_tensor, record
 from ._refusals import refuse
 
 
@@ -54,8 +54,10 @@ def _widened(tensor: Any, dtype: Any) -> Any:
 
 
 @overridable
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A001, A002
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """Sum over dimensions."""
+    if not isinstance(input, _base.Tensor):
+        raise TypeError(not_a_tensor("sum", 1, input, "input"))
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "SumBackward0" if dim is None else "SumBackward1"
@@ -64,7 +66,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 @overridable
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """Average over dimensions."""
     tensor = _float_or_given(input, dtype, "mean")
     axes = _axes(dim, tensor._array.ndim)
@@ -74,7 +76,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @overridable
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Multiply all elements, or along one dimension."""
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
@@ -95,20 +97,22 @@ def _not_empty(tensor: Any, dims: Any, name: str) -> None:
 
 
 @overridable
-def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Take the largest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, _given(dim), "amax")
-    refuse("amax", input._array.dtype)
+    if input._array.size:
+        refuse("amax", input._array.dtype)
     return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
 
 
 @overridable
-def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Take the smallest element; ties share the gradient."""
     axes = _axes(dim, input._array.ndim)
     _not_empty(input, _given(dim), "amin")
-    refuse("amin", input._array.dtype)
+    if input._array.size:
+        refuse("amin", input._array.dtype)
     return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
 
 
@@ -130,7 +134,7 @@ return_max, return_min, return_sort = _named("max"), _named("min"), _named("sort
 return_topk = _named("topk")
 
 
-def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:
     if dim is None:
         if input._array.size == 0:
             raise RuntimeError(
@@ -153,18 +157,18 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A
 
 
 @overridable
-def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors."""
     return _extreme("max", input, dim, keepdim)
 
 
 @overridable
-def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Take the smallest element, or values and indices along a dimension, or the elementwise minimum of two tensors."""
     return _extreme("min", input, dim, keepdim)
 
 
-def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: bool) -> Any:  # noqa: A002
+def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     refuse(name, input._array.dtype)
     if dim is None:
         if input._array.size == 0:
@@ -179,31 +183,31 @@ def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: 
 
 
 @overridable
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:  # noqa: A002
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the position of the largest element."""
     return _positions(r.argmax, "argmax", input, dim, keepdim)
 
 
 @overridable
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:  # noqa: A002
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the position of the smallest element."""
     return _positions(r.argmin, "argmin", input, dim, keepdim)
 
 
 @overridable
-def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Tell whether any element is true."""
     return record(r.any_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
 
 
 @overridable
-def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001, A002
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Tell whether all elements are true."""
     return record(r.all_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
 
 
 @overridable
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """Compute log(sum(exp(x))) without overflow."""
     tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
     axes = _axes(dim, tensor._array.ndim)
@@ -211,29 +215,29 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
 
 
 @overridable
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Normalise exponentials along a dimension."""
     tensor = input if dtype is None else input.to(dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
     if tensor._array.size:
-        last = axis == max(tensor._array.ndim, 1) - 1
+        last = axis + 1 >= tensor._array.ndim
         refuse("softmax_lastdim" if last else "softmax", tensor._array.dtype)
     return record(r.softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 @overridable
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Take the logarithm of softmax without underflow."""
     tensor = input if dtype is None else input.to(dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
     if tensor._array.size:
-        last = axis == max(tensor._array.ndim, 1) - 1
+        last = axis + 1 >= tensor._array.ndim
         refuse("log_softmax_lastdim" if last else "log_softmax", tensor._array.dtype)
     return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
 
 
 @overridable
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Sum up along a dimension."""
     tensor = _widened(input, dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
@@ -241,7 +245,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
 
 
 @overridable
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:  # noqa: A002
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
     """Sort along a dimension; returns values and indices."""
     refuse("sort", input._array.dtype)
     axis = _errors.wrap_dim(dim, input._array.ndim)
@@ -254,7 +258,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | Non
 
 
 @overridable
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Return the indices that sort along a dimension."""
     refuse("sort", input._array.dtype)
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
@@ -281,21 +285,21 @@ def _spread(primitive: Any, tensor: Any, dim: Any, correction: float, keepdim: b
 
 
 @overridable
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """Compute the variance."""
     dim, by = _correction(dim, unbiased, correction)
     return _spread(spread.var, input, dim, by, keepdim, "VarBackward0")
 
 
 @overridable
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """Compute the standard deviation."""
     dim, by = _correction(dim, unbiased, correction)
     return _spread(spread.std, input, dim, by, keepdim, "StdBackward0")
 
 
 @overridable
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Any:
     """Compute a vector norm over dimensions."""
     if input._array.dtype.kind in "iub":
         raise RuntimeError(

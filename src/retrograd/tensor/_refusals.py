@@ -115,10 +115,11 @@ def refuse(name: str, dtype: np.dtype[Any], table: Table = REFUSED) -> None:
 def refuse_in_place(name: str, dtype: np.dtype[Any], numbers: Any) -> None:
     """Raise torch's error if it does not compute an operation in place; `numbers` are its other arguments."""
     refuse(name, dtype, REFUSED_IN_PLACE)
-    if name == "clamp" and dtype.kind in "biu" and any(isinstance(one, float) for one in numbers):
+    kinds = {type(one) for one in numbers}
+    if name == "clamp" and dtype.kind in "biu" and (float in kinds or (int in kinds and dtype.kind == "b")):
         words = {"bool": "bool", "int64": "long int", "int32": "int", "uint8": "unsigned char"}
         kind = words.get(dtype.name, dtype.name)
-        default = _dtypes.get_default_dtype()._scalar_name
+        default = _dtypes.get_default_dtype()._scalar_name if float in kinds else "Long"
         raise RuntimeError(f"result type {default} can't be cast to the desired output type {kind}")
 
 

@@ -24,10 +24,10 @@ class Generator(_random.Generator):
 
         self.device = device_type(device)
 
-    def get_state(self) -> Any:  # type: ignore[override]
+    def get_state(self) -> Any:
         return wrap(super().get_state())
 
-    def set_state(self, new_state: Any) -> Any:  # type: ignore[override]
+    def set_state(self, new_state: Any) -> Any:
         if not isinstance(new_state, _base.Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state)}")
         super().set_state(np.asarray(new_state._array))
@@ -128,7 +128,7 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
 
 
 def _like(name: str, create: Any) -> Any:
-    def like(input: Any, *, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
+    def like(input: Any, *, dtype: Any = None, **options: Any) -> Any:
         dtype = _base.dtype_of(input) if dtype is None else dtype
         options.pop("memory_format", None)
         return create(tuple(input._array.shape), dtype=dtype, **options)
@@ -142,7 +142,7 @@ rand_like = _like("rand_like", rand)
 randn_like = _like("randn_like", randn)
 
 
-def randint_like(input: Any, low: int, high: int | None = None, *, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
+def randint_like(input: Any, low: int, high: int | None = None, *, dtype: Any = None, **options: Any) -> Any:
     """Make random integers in the shape of another tensor."""
     low, high = (0, low) if high is None else (low, high)
     dtype = _base.dtype_of(input) if dtype is None else dtype
@@ -160,9 +160,7 @@ def _fill(tensor: Any, draw: Any, depth: int = 3) -> Any:
             "randomness. If this is necessary for your usage, please file an issue with functorch."
         )
     if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
-        values = _random.fill_in_memory_order(array, lambda shape: draw(shape, False))
-        if values is not None:
-            store(array, values)
+        _random.fill_in_memory_order(array, lambda shape: draw(shape, False))
     else:
         store(array, _drawn(tuple(array.shape), lambda s: draw(s, True)))
     from ._views import finish_write
@@ -216,7 +214,7 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     return _fill(self, lambda shape, _: _random.exponential(gen, shape, self._array.dtype, lambd))
 
 
-def bernoulli(input: Any, *, generator: Any = None) -> Any:  # noqa: A002
+def bernoulli(input: Any, *, generator: Any = None) -> Any:
     """Draw ones with the given probabilities, else zeros."""
     gen = default_generator if generator is None else generator
     array = np.asarray(input._array)
@@ -232,7 +230,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     return randn(size, generator=generator, dtype=dtype, **options) * std + mean
 
 
-def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:  # noqa: A002
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Draw indices with the given weights."""
     gen = default_generator if generator is None else generator
     return finish(_random.multinomial(gen, np.asarray(input._array), num_samples, replacement))

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from .. import _errors
 from .._core.arrays import LevelArray, raw_leaf
-from .._modes import current_mode
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
 from ._record import record
-from ._views import register_view, view_op
+from ._views import view_op
 
 
 def sizes_from(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Read sizes given as numbers or as one sequence."""
     if len(args) == 1 and isinstance(args[0], (list, tuple)):
         args = tuple(args[0])
-    return tuple(int(n) for n in args)
+    return tuple(index(n) for n in args)
 
 
 def infer_size(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Fill in -1, with torch's errors."""
     if shape.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    for n in shape:
+    for k, n in enumerate(shape):
         if n < -1:
-            raise RuntimeError(f"invalid shape dimension {n}")
+            raise RuntimeError(f"invalid shape dimension {n} at index {k} of shape {_errors.sizes(shape)}")
     known = 1
     for n in shape:
         known *= n if n != -1 else 1
@@ -67,7 +67,7 @@ def _can_view(array: Any, shape: tuple[int, ...]) -> bool:
         return False
 
 
-def view(input: Any, *shape: Any) -> Any:  # noqa: A002
+def view(input: Any, *shape: Any) -> Any:
     """Read the same memory with another shape (or dtype)."""
     from .._dtypes import dtype
 
@@ -83,7 +83,7 @@ def view(input: Any, *shape: Any) -> Any:  # noqa: A002
     return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0", 3)
 
 
-def view_dtype(input: Any, dtype: Any) -> Any:  # noqa: A002
+def view_dtype(input: Any, dtype: Any) -> Any:
     """Read the same memory as another dtype."""
     if input._edge is not None:
         raise NotImplementedError("view(dtype): the derivative of a view with another dtype is not implemented")
@@ -93,7 +93,7 @@ def view_dtype(input: Any, dtype: Any) -> Any:  # noqa: A002
 
 
 @overridable
-def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
+def reshape(input: Any, *shape: Any) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
     wanted = infer_size(sizes_from(shape), input._array.size)
     if _can_view(input._array, wanted):
@@ -110,7 +110,7 @@ def _contiguous(array: Any) -> Any:
 
 
 @overridable
-def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
+def permute(input: Any, *dims: Any) -> Any:
     """Reorder the dimensions."""
     order = sizes_from(dims)
     ndim = input._array.ndim
@@ -126,7 +126,7 @@ def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
 
 
 @overridable
-def transpose(input: Any, dim0: int, dim1: int) -> Any:  # noqa: A002
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
     return swap(input, dim0, dim1, "TransposeBackward0", 4)
 
@@ -134,7 +134,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:  # noqa: A002
 swapaxes = swapdims = transpose
 
 
-def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:  # noqa: A002
+def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:
     """Swap two dimensions under a node name; a 0-d tensor is left as it is."""
     ndim = input._array.ndim
     a, b = _errors.wrap_dim(dim0, ndim), _errors.wrap_dim(dim1, ndim)
@@ -145,7 +145,7 @@ def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:  # noq
 
 
 @overridable
-def t(input: Any) -> Any:  # noqa: A002
+def t(input: Any) -> Any:
     """Transpose a matrix."""
     ndim = input._array.ndim
     if ndim > 2:
@@ -154,11 +154,19 @@ def t(input: Any) -> Any:  # noqa: A002
 
 
 @overridable
-def movedim(input: Any, source: Any, destination: Any) -> Any:  # noqa: A002
+def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move dimensions to new places."""
     ndim = input._array.ndim
-    sources = [_errors.wrap_dim(d, ndim) for d in ([source] if isinstance(source, int) else source)]
-    targets = [_errors.wrap_dim(d, ndim) for d in ([destination] if isinstance(destination, int) else destination)]
+    given = [[one] if isinstance(one, int) else list(one) for one in (source, destination)]
+    if len(given[0]) != len(given[1]):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same number of "
+            f"dims as destination ({given[1]} dims)"
+        )
+    sources, targets = [[_errors.wrap_dim(d, ndim) for d in dims] for dims in given]
+    for which, dims in (("source", sources), ("destination", targets)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{which}` ({dims})")
     order: list[Any] = [None] * ndim
     for a, b in zip(sources, targets, strict=True):
         order[b] = a
@@ -171,14 +179,14 @@ moveaxis = movedim
 
 
 @overridable
-def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
+def unsqueeze(input: Any, dim: int) -> Any:
     """Insert a dimension of size one."""
     at = _errors.wrap_dim(dim, input._array.ndim + 1)
     return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", 3, {"dim": dim})
 
 
 @overridable
-def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
+def squeeze(input: Any, dim: Any = None) -> Any:
     """Drop dimensions of size one."""
     shape = input._array.shape
     if dim is None:
@@ -191,7 +199,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
     return view_op(input, s.squeeze, {"axis": axes}, name, 3, {"dim": dim})
 
 
-def expand(input: Any, *shape: Any) -> Any:  # noqa: A002
+def expand(input: Any, *shape: Any) -> Any:
     """Repeat along dimensions of size one without copying."""
     wanted = list(sizes_from(shape))
     own = input._array.shape
@@ -206,8 +214,7 @@ def expand(input: Any, *shape: Any) -> Any:  # noqa: A002
         if wanted[k] == -1:
             if size is None:
                 raise RuntimeError(
-                    f"expand({_type_text(input)}{{{_errors.sizes(own)}}}, size={_errors.sizes(wanted)}): the expanded "
-                    f"size of the tensor ({wanted[k]}) isn't allowed in a leading, non-existing dimension {k}"
+                    f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {k}"
                 )
             wanted[k] = size
         elif size is not None and size not in (1, wanted[k]):
@@ -222,24 +229,24 @@ def _type_text(tensor: Any) -> str:
     return _errors._TYPE_NAMES[tensor._array.dtype.name]
 
 
-def expand_as(input: Any, other: Any) -> Any:  # noqa: A002
+def expand_as(input: Any, other: Any) -> Any:
     """Expand to another tensor's shape."""
     return expand(input, *other._array.shape)
 
 
-def view_as(input: Any, other: Any) -> Any:  # noqa: A002
+def view_as(input: Any, other: Any) -> Any:
     """View with another tensor's shape."""
     return view(input, *other._array.shape)
 
 
 @overridable
-def broadcast_to(input: Any, size: Any) -> Any:  # noqa: A002
+def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape."""
     return expand(input, *size)
 
 
 @overridable
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: A002
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Merge dimensions into one."""
     shape = input._array.shape
     if not shape:
@@ -256,18 +263,18 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: 
 
 
 @overridable
-def ravel(input: Any) -> Any:  # noqa: A002
+def ravel(input: Any) -> Any:
     """Flatten to one dimension; always a new view."""
     return view(contiguous(input), -1) if not isinstance(input._array, LevelArray) else reshape(input, -1)
 
 
-def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:  # noqa: A002
+def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:
     """View at a basic index under a node name."""
     return view_op(input, i.getitem, {"index": index}, name, depth + 1, shown)
 
 
 @overridable
-def select(input: Any, dim: int, index: int) -> Any:  # noqa: A002
+def select(input: Any, dim: int, index: int) -> Any:
     """View one position of a dimension."""
     ndim = input._array.ndim
     if not ndim:
@@ -284,7 +291,7 @@ def select(input: Any, dim: int, index: int) -> Any:  # noqa: A002
 
 
 @overridable
-def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
+def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """View `length` positions of a dimension from `start` on."""
     if not input._array.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -294,7 +301,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got {start})"
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
         )
     start = start + size if start < 0 else int(start)
     if start + length > size:
@@ -303,129 +310,8 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:  # noqa: A002
     return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", 3, shown)
 
 
-def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any], depth: int) -> Any:  # noqa: A002
-    """Make the views of a splitting function; they come from one node, as torch's."""
-    parts, start = [], 0
-    for length in lengths:
-        index = (slice(None),) * dim + (slice(start, start + length),)
-        parts.append(index)
-        start += length
-    return _many_views(input, parts, name, shown, depth + 1)
-
-
-def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any], depth: int) -> Any:  # noqa: A002
-    from .._core.levels import creation_numbers
-    from .._graph.node import Slot
-
-    array = _base.materialise(input)
-    mode = current_mode()
-    node: Any = None
-    if mode.tracks and input._edge is not None:
-        node = _split_node_class(name)()
-        node._edges = (_base.edge_of(input),)
-        node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
-        node.num_outputs, node.shown = len(indices), shown
-        node.seq = creation_numbers()
-        node.guard = node.extra = node.meta = node._storage = None
-        node.record_place(depth)
-        if isinstance(array, LevelArray):
-            from .._core.arrays import levels_of
-            from .._graph.node import InputFacts, Meta
-
-            levels = levels_of(array)
-            node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
-    results = []
-    for k, index in enumerate(indices):
-        part = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
-        register_view(input, part, ((i.getitem, {"index": index}),), mode, True)
-        results.append(part)
-    return tuple(results)
-
-
-_split_classes: dict[str, Any] = {}
-
-
-def _split_node_class(name: str) -> Any:
-    from .._graph.node import Node
-    from .._graph.saved_names import SAVED_NAMES
-
-    if name not in _split_classes:
-
-        def pull_back(self: Any, g: Any, graph: bool) -> Any:
-            from .._core.primitive import namespace_of
-
-            total = None
-            for part, index in zip(g, self.indices, strict=True):
-                if part is not None:
-                    placed = namespace_of(part).put_zeros(part, shape=self.facts[0], index=index)
-                    total = placed if total is None else total + placed
-            return (total,)
-
-        body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": pull_back}
-        body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES[name].items()}
-        _split_classes[name] = type(name, (Node,), body)
-    return _split_classes[name]
-
-
 @overridable
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """Split into views of a size, or of given sizes."""
-    d = _errors.wrap_dim(dim, tensor._array.ndim)
-    if not tensor._array.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    size = tensor._array.shape[d]
-    if isinstance(split_size_or_sections, int):
-        step = split_size_or_sections
-        if step < 0:
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
-        if step == 0:
-            if size:
-                raise RuntimeError(
-                    f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
-                )
-            lengths = [0]
-        else:
-            lengths = [min(step, size - at) for at in range(0, size, step)] or [0]
-        return _split_views(tensor, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
-    lengths = [int(n) for n in split_size_or_sections]
-    if sum(lengths) != size:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
-            f"but got split_sizes={_errors.sizes(lengths)}"
-        )
-    shown = {"dim": dim, "split_sizes": tuple(lengths)}
-    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", shown, 3)
-
-
-@overridable
-def chunk(input: Any, chunks: int, dim: int = 0) -> Any:  # noqa: A002
-    """Split into at most `chunks` views of equal size."""
-    if not input._array.ndim:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    d = _errors.wrap_dim(dim, input._array.ndim)
-    size = input._array.shape[d]
-    step = -(-size // chunks)
-    if step == 0:
-        shown: dict[str, Any] = {"dim": dim, "split_sizes": (0,) * chunks}
-        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", shown, 3)
-    lengths = [min(step, size - at) for at in range(0, size, step)]
-    return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
-
-
-@overridable
-def unbind(input: Any, dim: int = 0) -> Any:  # noqa: A002
-    """Return a view of every position of a dimension."""
-    if not input._array.ndim:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    d = _errors.wrap_dim(dim, input._array.ndim)
-    indices = [(slice(None),) * d + (k,) for k in range(input._array.shape[d])]
-    return _many_views(input, indices, "UnbindBackward0", {"dim": dim}, 2)
-
-
-@overridable
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:  # noqa: A002
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """View the diagonal of two dimensions."""
     ndim = input._array.ndim
     a, b = _errors.wrap_dim(dim1, ndim), _errors.wrap_dim(dim2, ndim)
@@ -437,7 +323,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any: 
 
 
 @overridable
-def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
+def flip(input: Any, *dims: Any) -> Any:
     """Reverse the order along dimensions; a copy."""
     axes = tuple(_errors.wrap_dim(d, input._array.ndim) for d in sizes_from(dims))
     if len(set(axes)) != len(axes):
@@ -445,15 +331,22 @@ def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
     return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", 3, {"dims": sizes_from(dims)})
 
 
+def _matrices(name: str, tensor: Any) -> None:
+    if tensor._array.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
 @overridable
-def tril(input: Any, diagonal: int = 0) -> Any:  # noqa: A002
+def tril(input: Any, diagonal: int = 0) -> Any:
     """Keep the lower triangle."""
+    _matrices("tril", input)
     return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0", 3)
 
 
 @overridable
-def triu(input: Any, diagonal: int = 0) -> Any:  # noqa: A002
+def triu(input: Any, diagonal: int = 0) -> Any:
     """Keep the upper triangle."""
+    _matrices("triu", input)
     return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0", 3)
 
 
@@ -471,9 +364,11 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Join tensors along a dimension."""
     from ._pointwise import write_out
 
+    if isinstance(tensors, _base.Tensor):
+        raise TypeError("cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     tensors = list(tensors)
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for k, tensor in enumerate(tensors):
         if not tensor._array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
@@ -494,7 +389,12 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                     f"Sizes of tensors must match except in dimension {d}. Expected size {first[axis]} but got size "
                     f"{shape[axis]} for tensor number {k} in the list."
                 )
-    result = record(s.concat, shaped, {"axis": d}, "CatBackward0", 3, {"dim": dim}, _common_dtype(shaped))
+    run_on = _common_dtype(tensors)
+    if len(shaped) != len(tensors):  # empty vectors stand among tensors of any rank
+        nothing = (*first[:d], 0, *first[d + 1 :])
+        arrays = run_on or [x._array for x in tensors]
+        run_on = [s.reshape(a, shape=nothing) if tuple(a.shape) == (0,) else a for a in arrays]
+    result = record(s.concat, tensors, {"axis": d}, "CatBackward0", 3, {"dim": dim}, run_on)
     return write_out("cat", result, out, tuple(tensors))
 
 
@@ -522,7 +422,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
 
 
 @overridable
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:  # noqa: A002
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """View the tensor's storage with any sizes and strides."""
     array = raw_leaf(_base.materialise(input))
     if input._edge is not None or isinstance(input._array, LevelArray):
@@ -538,12 +438,12 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
 
 @overridable
-def clone(input: Any, *, memory_format: Any = None) -> Any:  # noqa: A002
+def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into new memory."""
     return record(s.copy, (input,), {}, "CloneBackward0", 3)
 
 
-def contiguous(input: Any, memory_format: Any = None) -> Any:  # noqa: A002
+def contiguous(input: Any, memory_format: Any = None) -> Any:
     """Return the tensor itself if its memory is contiguous, else a copy."""
     array = input._array
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
@@ -553,12 +453,12 @@ def contiguous(input: Any, memory_format: Any = None) -> Any:  # noqa: A002
     return result
 
 
-def alias(input: Any) -> Any:  # noqa: A002
+def alias(input: Any) -> Any:
     """View the whole tensor."""
     return view_op(input, s.alias, {}, "AliasBackward0", 3)
 
 
-def transposed_property(input: Any, kind: str, depth: int) -> Any:  # noqa: A002
+def transposed_property(input: Any, kind: str, depth: int) -> Any:
     """Return `.T`, `.mT`, `.H` or `.mH`."""
     ndim = input._array.ndim
     if kind in ("T", "H"):
@@ -575,7 +475,10 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:  # noqa: A002
                 stacklevel=depth + 1,
             )
         axes = tuple(reversed(range(ndim)))
-        result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", depth + 1, {"dims": axes})
+        if kind == "H" and ndim == 2:
+            result = swap(input, 0, 1, "TransposeBackward0", depth + 2)
+        else:
+            result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", depth + 1, {"dims": axes})
     else:
         if ndim < 2:
             raise RuntimeError(

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from .. import _dtypes
-from . import _asking, _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _reductions, _sampling, _shaping
-from ._tensor import Tensor
+from . import (
+    _asking,
+    _casting,
+    _creation,
+    _indexing,
+    _inplace,
+    _masks,
+    _matrix,
+    _pointwise,
+    _reductions,
+    _sampling,
+    _shaping,
+    _splitting,
+)
+from ._tensor import Tensor as TensorClass
+
+Tensor: Any = TensorClass  # what is set here is not declared in the class
 
 # module -> names that are functions of the package and methods of Tensor
 BOTH = {
@@ -18,10 +34,11 @@ BOTH = {
     _reductions: """sum mean prod amax amin max min argmax argmin any all logsumexp softmax log_softmax cumsum sort argsort
         var std norm""",
     _shaping: """reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
-        select narrow split chunk unbind diagonal flip tril triu as_strided clone""",
+        select narrow diagonal flip tril triu as_strided clone""",
+    _splitting: "split chunk unbind",
     _matrix: "mm bmm mv dot outer matmul addmm",
-    _indexing: """gather index_select scatter scatter_add index_add index_put masked_fill masked_select nonzero
-        take_along_dim""",
+    _indexing: "gather index_select scatter scatter_add index_add index_put",
+    _masks: "masked_fill masked_select nonzero take_along_dim",
 }
 FUNCTIONS = {
     _asking: "is_tensor is_floating_point is_complex numel result_type real imag equal allclose",
@@ -43,7 +60,7 @@ METHODS = {
 INPLACE_FROM_FUNCTIONS = """neg exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan sigmoid
     relu erf reciprocal abs sign floor ceil trunc pow square clamp round remainder fmod floor_divide eq ne lt le gt ge
     logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv cumsum
-    tril triu scatter scatter_add index_add conj"""
+    tril triu scatter scatter_add index_add"""
 CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32"}
 CASTS |= {"long": "int64", "short": "int16", "char": "int8", "byte": "uint8", "cfloat": "complex64", "cdouble": "complex128"}
 
@@ -129,13 +146,12 @@ def install_methods() -> None:
     Tensor.cpu = lambda self, *a, **k: _casting.to(self, device="cpu")
     Tensor.cuda = lambda self, device="cuda", **k: _casting.to(self, device=device)
     Tensor.reshape_as = lambda self, other: self.reshape(other.shape)
-    Tensor.clamp_min = lambda self, min: _pointwise.clamp(self, min)  # noqa: A002
-    Tensor.clamp_max = lambda self, max: _pointwise.clamp(self, None, max)  # noqa: A002
+    Tensor.clamp_min, Tensor.clamp_max = _pointwise.clamp_min, _pointwise.clamp_max
     for name in ("T", "mT", "H", "mH"):
-        setattr(Tensor, name, property(lambda self, kind=name: _shaping.transposed_property(self, kind, 2)))
+        setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name, depth=2)))
     Tensor.where = lambda self, condition, other: _pointwise.where(condition, self, other)
     Tensor.real = property(lambda self: _pointwise.real_view(self, "real"))
     Tensor.imag = property(lambda self: _pointwise.real_view(self, "imag"))
     for name, operator in _operators().items():
         setattr(Tensor, name, operator)
-    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign] # setting __eq__ would have cleared it
+    Tensor.__hash__ = object.__hash__  # setting __eq__ would have cleared it

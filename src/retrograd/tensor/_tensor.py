@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -32,6 +32,11 @@ class Tensor(TensorBase):
 
     __slots__ = ()
     __array_priority__ = 1000
+
+    if TYPE_CHECKING:  # the methods come from one table, see `_table.py`
+
+        def __getattr__(self, name: str) -> Any: ...
+
     __module__ = "retrograd"  # where pickle finds it; the class prints as torch.Tensor
 
     @classmethod
@@ -63,7 +68,7 @@ class Tensor(TensorBase):
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
-        result = super(TensorMeta, cls).__call__() if cls.__init__ is object.__init__ else object.__new__(cls)
+        result = object.__new__(cls)
         result._array = _base.materialise(data)
         result._storage = storage_of(data)
         result._extra = None
@@ -118,7 +123,8 @@ class Tensor(TensorBase):
         from .._errors import wrap_dim
 
         if not self._array.ndim:
-            raise IndexError("Dimension specified as 0 but tensor has no dimensions" if dim in (0, -1) else f"Dimension specified as {dim} but tensor has no dimensions")  # fmt: skip
+            shown = 0 if dim in (0, -1) else dim
+            raise IndexError(f"Dimension specified as {shown} but tensor has no dimensions")
         return self._array.shape[wrap_dim(dim, self._array.ndim)]
 
     def numel(self) -> int:
@@ -209,7 +215,7 @@ class Tensor(TensorBase):
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, bool)):
-            return bool((element == self).any().item())
+            return bool(self.eq(element).any().item())
         raise RuntimeError(
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
         )
@@ -320,9 +326,9 @@ class Tensor(TensorBase):
             extra.hooked = True
             return RemovableHandle.add(extra.hooks, hook)
         node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
-        extra = node.need_extra()
-        extra.tensor_hooks = {} if extra.tensor_hooks is None else extra.tensor_hooks
-        return RemovableHandle.add(extra.tensor_hooks.setdefault(slot, {}), hook)
+        of_node = node.need_extra()
+        of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
+        return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, {}), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
         """Call `hook(param)` after a gradient has been added to `.grad`."""
@@ -501,7 +507,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
 class ParameterMeta(TensorMeta):
     """Lets tensors marked `_is_param` pass for Parameters."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> bool:  # noqa: N805 - of a metaclass
         return super().__instancecheck__(instance) or (
             cls.__name__ == "Parameter" and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
         )

@@ -24,9 +24,9 @@ from .._core import primitive as core
 from .._core.arrays import Batched, Dual, LevelArray, levels_of
 from .._core.levels import creation_numbers
 from .._core.primitive import Primitive, vocabulary
+from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from .._modes import Mode, current_mode
 from .._ops.levels import remove_level
-from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from . import _base, _record
 from ._base import LEAF, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
 
@@ -206,8 +206,11 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
     mode = current_mode()
     if mode.tracks and (tensor.requires_grad or any(o.requires_grad for o in others)):
         _check_tracked(tensor)
-    storage = tensor._storage
-    if storage is not None and storage.inference and not mode.inference:
+
+
+def refuse_inference(storage: Any) -> None:
+    """Raise torch's error for a write into an inference tensor, which comes when the write is done."""
+    if storage.inference and not current_mode().inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
@@ -352,9 +355,10 @@ def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
 
 
 def before_write(tensor: Any) -> Any:
-    """Return what an in-place operation computes from: the tensor, or a copy for hooks, which hold what they get."""
+    """Return what an in-place operation computes from: the tensor, or a copy where the tensor itself cannot be saved."""
     mode = current_mode()
-    if not mode.saved_hooks or not mode.grad:
+    held = tensor._storage is not None and tensor._storage.inference
+    if not (mode.saved_hooks or held) or not mode.grad:
         return tensor
     return wrap(own_memory(tensor._array), tensor._edge, None)
 
@@ -374,6 +378,7 @@ def _keep_original(tensor: Any, node: Any) -> None:
 def finish_write(tensor: Any, edge: Any, depth: int) -> None:
     """Move the version after a write and rebase the graph on the node of the operation."""
     storage = storage_of(tensor)
+    refuse_inference(storage)
     storage.written(depth)
     node = edge
     if isinstance(node, Node):
@@ -393,6 +398,7 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
 def wrote(tensor: Any, depth: int) -> None:
     """Note a write that has no node of its own."""
     storage = storage_of(tensor)
+    refuse_inference(storage)
     if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
         storage.owner = ref(tensor)
     storage.written(depth)

@@ -26,7 +26,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         lambda d: (list(d.values()), (d.default_factory, list(d))),
         lambda v, context: defaultdict(context[0], zip(context[1], v, strict=True)),
     ),
-    namedtuple: NodeDef(lambda x: (list(x), type(x)), lambda v, kind: kind(*v)),  # type: ignore[dict-item]
+    namedtuple: NodeDef(lambda x: (list(x), type(x)), lambda v, kind: kind(*v)),
 }
 
 
@@ -53,7 +53,7 @@ class TreeSpec:
         self.type = type_
         self.context = context
         self.children_specs = children
-        self.num_leaves = 1 if type_ is None else sum(child.num_leaves for child in children)
+        self.num_leaves: int = 1 if type_ is None else sum(child.num_leaves for child in children)
 
     def is_leaf(self) -> bool:
         return self.type is None
