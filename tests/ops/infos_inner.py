@@ -77,6 +77,8 @@ op(
     S(F(3), F(3), K([0, 2, 2]), layout=(ARRAY,), alpha=1),
     S(F(2, 3), F(2, 3), K([0, 2, 2]), layout=(EVERY, ARRAY), alpha=0.7),
 )
+op("xp_real", lambda _, x: xp.real(x), S(F(2, 3)), S(F()), complex=True)
+op("xp_imag", lambda _, x: xp.imag(x * 1j), S(F(2, 3)), S(F()), complex=True)
 op(
     "xp_clip_both",
     lambda _, x, y, z: xp.clip_both(x, y, z),

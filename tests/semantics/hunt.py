@@ -3,6 +3,7 @@
     python -m tests.semantics.hunt --n 20000 --seed 0
     python -m tests.semantics.hunt --n 2000 --report /tmp/semantics_report.md
     python -m tests.semantics.hunt --program 0:417          # one program again, with its script
+    python -m tests.semantics.hunt --write-open             # list the differences that test_programs.py puts up with
 
 The library is chosen by SEMANTICS_LIB (default retrograd; ``torch`` must never fail).
 """
@@ -22,6 +23,7 @@ from typing import Any
 import torch
 
 from .compare import SKIPPED_OPERATIONS, Difference, find_difference, library_under_test
+from .fixed import CRASH, fixed_seeds, in_words, write_open_differences
 from .programs import random_program
 from .reporting import Reducer, script
 from .steps import Program
@@ -65,6 +67,7 @@ class Findings:
     programs: int = 0
     failures: int = 0
     crashes: list[str] = field(default_factory=list)
+    differing: dict[str, str] = field(default_factory=dict)
     groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
     reduced: Counter[tuple[str, ...]] = field(default_factory=Counter)
     unreduced: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -76,6 +79,7 @@ class Findings:
         if difference is None:
             return
         self.failures += 1
+        self.differing[seed] = in_words(difference)
         # Reduction costs a hundred programs: enough of one kind are enough.
         if self.reduced[difference.kind] >= reductions_per_kind:
             self.unreduced[difference.kind] += 1
@@ -167,10 +171,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--program", help="run only this program, SEED:NUMBER as printed in a report")
     parser.add_argument("--report", type=Path, help="write the report there instead of to stdout")
     parser.add_argument("--reductions", type=int, default=20, help="failures of one kind to make smaller")
+    parser.add_argument("--write-open", action="store_true", help="write open_differences.json anew")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    hunt = Hunt(library_under_test(), options.reductions)
-    if options.program:
+    hunt = Hunt(library_under_test(), 0 if options.write_open else options.reductions)
+    if options.write_open:
+        seeds = fixed_seeds()
+    elif options.program:
         seeds = [options.program]
     else:
         seeds = [f"{options.seed}:{number}" for number in range(options.start, options.start + options.n)]
@@ -180,6 +187,11 @@ def main(arguments: list[str] | None = None) -> int:
             print(hunt.summary(), file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         print("interrupted; reporting what was found", file=sys.stderr)
+    if options.write_open:
+        found = hunt.findings
+        write_open_differences(found.differing | dict.fromkeys(found.crashes, CRASH))
+        print(hunt.summary())
+        return 0
     text = hunt.report()
     if options.report:
         options.report.write_text(text)

@@ -252,32 +252,48 @@ class Node:
                     if storage is not None and storage.detached is not None and name != "out" and names is None:
                         self._check_detached(name, storage)
                     if storage is not None and storage.version != version:
-                        self._raise_overwritten(name, storage, version, at)
+                        self._raise_overwritten(name, storage, version, at, names is not None)
             else:
                 storage = self.storage_now(name)
                 if storage is not None and storage.version == -1 and names is not None:
-                    continue  # detached: only backward complains
+                    storage = storage.real  # detached: only backward complains
                 if storage is not None and storage.version != 0:
-                    self._raise_overwritten(name, storage, 0)
+                    self._raise_overwritten(name, storage, 0, 0, names is not None)
+
+    def _lost(self, name: str, storage: Any) -> bool:
+        """Tell whether `detach_` has taken the edge of a saved input away."""
+        value = getattr(self, name)
+        if storage.detached is None or name == "out" or isinstance(value, tuple):
+            return False
+        edge = self._edges[self.input_of[name]]
+        if storage.detached is edge:
+            return True
+        owner = None if storage.owner is None else storage.owner()  # of writes between
+        return isinstance(edge, Node) and owner is not None and (owner._array is value or isinstance(value, np.generic))
 
     def _check_detached(self, name: str, storage: Any) -> None:
-        if not isinstance(getattr(self, name), tuple) and storage.detached is self._edges[self.input_of[name]]:
+        if self._lost(name, storage):
             raise RuntimeError(
                 "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
                 "supported, please use out-of-place `.detach()` instead"
             )
 
-    def _raise_overwritten(self, name: str, storage: Any, version: int, at: int = 0) -> None:
+    def _raise_overwritten(
+        self, name: str, storage: Any, version: int, at: int = 0, reading: bool = False
+    ) -> None:
         value = getattr(self, name)
-        if storage.detached is not None and name != "out":
+        if not reading:
             self._check_detached(name, storage)
         producer: Any = self if name == "out" else self._edges[self.input_of[name]]
         if isinstance(value, tuple):  # indices, which have no node
             value, producer = value[min(at, len(value) - 1)], None
-        if name != "out" or producer is None:
+        if self._lost(name, storage):
+            value, producer = storage.now(value, None)
+            producer = self if producer is None else producer
+        elif name != "out" or producer is None:
             value, producer = storage.now(value, producer)
         else:
-            producer = storage.view_edge(value, producer)
+            producer = storage.view_edge(value, producer, version)
         raise _errors.overwritten(value, producer, storage, version, self.place())
 
     def values(self, graph: bool) -> Any:

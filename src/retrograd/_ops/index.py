@@ -146,7 +146,9 @@ def take_along(xp, x, indices, *, axis):
 
 @take_along.vjp("x")
 def take_along_dx(xp, g, x, indices, axis):
-    return xp.scatter_add_zeros(g, indices, axis=axis, shape=tuple(x.shape))  # torch saves x, for its shape
+    if getattr(indices, "_array", indices).dtype.kind not in "iu":  # saved-tensor hooks gave back numbers
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    return xp.scatter_add_zeros(g, _integer(indices), axis=axis, shape=tuple(x.shape))  # torch saves x, for its shape
 
 
 def _rows(array, batched, size):
@@ -271,9 +273,12 @@ def sort(xp, x, *, axis, descending, stable):
 
 def _integer(indices):
     """Refuse indices that saved-tensor hooks gave back as other numbers."""
-    if getattr(indices, "_array", indices).dtype.kind not in "iu":
+    array = getattr(indices, "_array", indices)
+    if array.dtype.kind in "iu":
+        return indices
+    if array.size:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
-    return indices
+    return array.astype("int64")
 
 
 @sort.vjp("x")

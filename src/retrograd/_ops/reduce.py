@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core.primitive import general, linear
+from .._core.primitive import general, linear, vocabulary
 
 
 def _restore(xp, g, axis, keepdims):
@@ -176,6 +176,11 @@ def _along(call, args, batched, size, *, axis):
     return vocabulary.reshape(call(vocabulary.reshape(x, shape=(size, 1)), axis=1), shape=(size,))
 
 
+def _summed(xp, x, axis):
+    """Sum along an axis, which a number has not."""
+    return xp.sum(x, axis=(axis,) if x.ndim else (), keepdims=True)
+
+
 @general
 def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
@@ -188,7 +193,7 @@ def softmax(xp, x, *, axis):
 @softmax.vjp("x")
 def softmax_dx(xp, g, out, axis):
     weighted = g * out
-    return weighted - out * xp.sum(weighted, axis=(axis,), keepdims=True)
+    return weighted - out * _summed(xp, weighted, axis)
 
 
 softmax.jvp(lambda xp, t, out, axis: softmax_dx(xp, t, out, axis))  # the Jacobian is symmetric
@@ -206,12 +211,12 @@ def log_softmax(xp, x, *, axis):
 
 @log_softmax.vjp("x")
 def log_softmax_dx(xp, g, out, axis):
-    return g - xp.exp(out) * xp.sum(g, axis=(axis,), keepdims=True)
+    return g - xp.exp(out) * _summed(xp, g, axis)
 
 
 @log_softmax.jvp
 def log_softmax_jvp(xp, t, out, axis):
-    return t - xp.sum(xp.exp(out) * t, axis=(axis,), keepdims=True)
+    return t - _summed(xp, xp.exp(out) * t, axis)
 
 
 log_softmax.batch(_along)
@@ -256,8 +261,6 @@ def _positions(name):
 
 
 def xp_reshape(x, size):
-    from .._core.primitive import vocabulary
-
     count = 1
     for n in x.shape[1:]:
         count *= n

@@ -61,7 +61,7 @@ def broadcast_to(xp, x, *, shape):
 
 @broadcast_to.vjp("x")
 def broadcast_to_dx(xp, g, x_shape):
-    return xp.sum_to(g, shape=x_shape)
+    return xp.sum_to(g, shape=x_shape) if len(x_shape) or len(g.shape) else xp.copy(g)
 
 
 @broadcast_to.batch
@@ -117,7 +117,7 @@ def squeeze(xp, x, *, axis):
 
 @squeeze.vjp("x")
 def squeeze_dx(xp, g, x_shape):
-    return xp.reshape(g, shape=x_shape)
+    return g if tuple(g.shape) == tuple(x_shape) else xp.reshape(g, shape=x_shape)
 
 
 @squeeze.batch
@@ -169,8 +169,10 @@ def concat_batch(call, args, batched, size, *, axis):
 
 @linear
 def view_as_real(xp, x):
-    """The real and imaginary parts as a last axis."""
-    return xp.module.stack((x.real, x.imag), -1)
+    """The real and imaginary parts as a last axis: the same memory, read as pairs."""
+    x = xp.module.asarray(x)  # a scalar has no memory to read
+    parts = x.real
+    return xp.module.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
 
 
 @view_as_real.vjp("x")

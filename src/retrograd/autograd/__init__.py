@@ -66,6 +66,8 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
                     )
                 one = array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)
                 made.append(wrap(one))
+                if current_mode().inference:
+                    _base.storage_of(made[-1]).inference = True
             else:
                 made.append(None)
             continue

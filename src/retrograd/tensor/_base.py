@@ -69,12 +69,16 @@ class Storage:
 
         return None if self.code is None else describe(self.code, self.lasti)
 
-    def view_edge(self, array: Any, edge: Any) -> Any:
-        """Return the edge that a written view has now, or `edge` if the array is no view's."""
+    def view_edge(self, array: Any, edge: Any, version: int) -> Any:
+        """Return the edge that a view written at a version has, or `edge` if the array is no view's.
+
+        Torch makes a view's new node, and forgets the old one, when somebody reads `grad_fn`.
+        """
         for one in self.views or ():
             tensor = one()
             if tensor is not None and tensor._array is array:
-                return tensor._edge
+                forgotten = tensor._extra.view.version != version and getattr(tensor._edge, "seen", False)
+                return edge if forgotten else tensor._edge
         return edge
 
     def now(self, array: Any, edge: Any) -> tuple[Any, Any]:
@@ -88,6 +92,10 @@ class Storage:
             tensor = one()
             if tensor is not None and (tensor._array is array or tensor._extra.view.was is array):
                 return tensor._array, tensor._edge  # which raises if autograd has lost the view
+        if edge is None:  # of a tensor outside the graph on the same memory, unless that has changed its shape
+            same = isinstance(array, np.generic)  # a value without memory has no aliases
+            moved = owner is not None and owner._array.size == array.size and (same or owner._array.shape != array.shape)
+            return (owner._array, owner._edge) if moved else (array, None)
         if type(edge).__name__ in VIEW_NODES:
             return array, Rewritten  # a view that nobody holds any more
         if owner is not None and owner._array.size == array.size:

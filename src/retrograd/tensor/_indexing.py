@@ -371,7 +371,15 @@ def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...],
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write values at index tensors in place."""
-    arrays, layout, given = _index_tuple(self, indices)
+    try:
+        arrays, layout, given = _index_tuple(self, indices)
+    except IndexError as error:
+        from ._views import check_inplace
+
+        check_inplace(self, (values,))  # torch looks at the indices last
+        if "out of bounds" in str(error):
+            refuse_overlap(self._array, values._array, same=True)
+        raise
     return put_in_place(self, arrays, layout, values, accumulate, 3, given)
 
 

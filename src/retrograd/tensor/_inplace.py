@@ -14,7 +14,7 @@ from .._modes import current_mode
 from .._ops import shape as s
 from . import _base
 from ._base import LEAF, Storage, storage_of, wrap
-from ._layout import refuse_overlap, refuse_repeats, repeats
+from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._record import plain_scalar, record
 from ._refusals import refuse_in_place
@@ -68,6 +68,7 @@ def arithmetic(name: str, function: Any) -> Any:
             and not kwargs
             and array.flags.writeable
             and array.itemsize > 2
+            and (self._storage is None or not self._storage.inference)
         ):
             check_inplace(self)
             refuse_repeats(array)
@@ -116,8 +117,9 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
     if not isinstance(src, _base.Tensor):
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
-    refuse_repeats(target._array)
-    refuse_overlap(target._array, src._array)
+    if not is_same_memory(target._array, src._array):  # torch copies nothing then, and refuses nothing
+        refuse_repeats(target._array)
+        refuse_overlap(target._array, src._array)
     shape = tuple(target._array.shape)
     if tuple(src._array.shape) != shape:
         try:
@@ -259,8 +261,8 @@ def reshaping(name: str, function: Any) -> Any:
         seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
         result = function(seen, *args, **kwargs)
         node = result._edge
-        self._array = result._array
         refuse_inference(storage_of(self))
+        self._array = result._array
         view = None if self._extra is None else self._extra.view
         steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
         if view is not None:

@@ -137,6 +137,8 @@ def laid_out_like(array: Any, like: Any) -> Any:
     """Give a new array the order of strides of another of the same shape."""
     if not isinstance(like, np.ndarray) or not isinstance(array, np.ndarray) or like.flags.c_contiguous:
         return array
+    if repeats(like):
+        return ordered(array, output_order(like.shape, [strides(like)]))
     out = np.empty_like(like, dtype=array.dtype, order="K", subok=False)
     out[...] = array
     return out
@@ -195,6 +197,14 @@ def repeats(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.size > 0 and any(
         step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
     )
+
+
+def is_same_memory(one: Any, other: Any) -> bool:
+    """Tell whether two arrays show the same elements in the same order."""
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return one is other
+    first, second = (a.__array_interface__["data"][0] for a in (one, other))
+    return first == second and one.dtype == other.dtype and one.shape == other.shape and one.strides == other.strides
 
 
 def refuse_repeats(array: Any) -> None:

@@ -16,12 +16,16 @@ from ._base import wrap
 from ._indexing import gather, getitem
 from ._record import record
 from ._shaping import expand
+from ._views import refuse_integers
 
 
 @overridable
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """Return a copy with a value where a mask is true."""
-    return masked_fill_record(input, mask, value, 4)
+    result = masked_fill_record(input, mask, value, 4)
+    if result._edge is not None and result._array.dtype.kind in "biu":
+        refuse_integers(result)
+    return result
 
 
 def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:

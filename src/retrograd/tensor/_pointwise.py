@@ -21,7 +21,6 @@ from ..overrides import overridable
 from . import _base
 from ._base import edge_of
 from ._layout import ordered, output_order
-from ._refusals import refuse
 from ._no_derivative import without_derivative
 from ._record import (
     Elementwise,
@@ -35,6 +34,7 @@ from ._record import (
     unary,
     wrap_outputs,
 )
+from ._refusals import refuse
 
 # ---- unary ----
 neg = negative = unary(e.negative, "neg")
@@ -436,10 +436,12 @@ def real_view(tensor: Any, part: str) -> Any:
         if part == "imag":
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
         return tensor
-    pairs = record(s.view_as_real, (tensor,), {}, "ViewAsRealBackward0", 3)
+    from ._views import view_op
+
+    pairs = view_op(tensor, s.view_as_real, {}, "ViewAsRealBackward0", 3)
     at = 0 if part == "real" else 1
     index = (slice(None),) * tensor._array.ndim + (at,)
-    return record(i.getitem, (pairs,), {"index": index}, "SelectBackward0", 3, {"dim": -1, "index": at})
+    return view_op(pairs, i.getitem, {"index": index}, "SelectBackward0", 3, shown={"dim": -1, "index": at})
 
 
 @overridable

@@ -16,7 +16,7 @@ from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
 from ._layout import geometry
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import NOWHERE
+from ._views import NOWHERE, AsStridedBackward0
 
 
 class read_only(property):  # noqa: N801 - a decorator
@@ -241,6 +241,8 @@ class Tensor(TensorBase):
         edge = self._edge
         if edge is None or edge is LEAF or edge is NOWHERE:
             return None
+        if type(edge) is AsStridedBackward0:
+            edge.seen = True
         return edge.node if type(edge) is Slot else edge
 
     @read_only

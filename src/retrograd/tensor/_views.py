@@ -77,8 +77,15 @@ def view_op(
     """Make a view by a primitive whose result shares memory with its input; `shown` is for `_saved_*` names."""
     materialise(tensor)
     result = _record.record(primitive, (tensor,), params, name, depth + 1, shown)
+    if result._edge is not None and result._array.dtype.kind in "biu":
+        refuse_integers(result)
     register_view(tensor, result, ((primitive, params),), current_mode())
     return result
+
+
+def refuse_integers(result: Any) -> None:
+    """Raise torch's error for a recorded result whose dtype cannot have a gradient."""
+    raise RuntimeError(f"Autograd not support dtype: {_scalar_type(result)}")
 
 
 def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode, multiple: bool = False) -> None:
@@ -124,10 +131,12 @@ def scatter_back(value: Any, steps: tuple[Step, ...], base_shape: tuple[int, ...
 class AsStridedBackward0(Node):
     """The node of a view whose base was written: replays the view's steps."""
 
-    __slots__ = ("_saved_size", "_saved_storage_offset", "_saved_stride", "facts", "steps")
+    __slots__ = ("_saved_size", "_saved_storage_offset", "_saved_stride", "facts", "seen", "steps")
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         shape, dtype = self.facts
+        if graph and not current_mode().grad:
+            g = detached(g)  # torch writes into new memory
         return (scatter_back(g, self.steps, shape, dtype),)
 
 
@@ -144,9 +153,13 @@ class CopySlices(Node):
     def pull_back(self, g: Any, graph: bool) -> Any:
         self.check_freed()
         shape, dtype = self.facts
+        if graph and not current_mode().grad:
+            g = detached(g)  # torch writes into new memory
         part = replay(g, self.steps)
         if not graph and isinstance(part, np.ndarray):
             part = part.copy()
+        elif graph and not current_mode().grad:
+            part = part.clone()
         grads = list(self.fn.pull_back(part, graph))
         if self._edges[0] is not None:
             grads[0] = self._replace(g, self._fitted(grads[0], part), graph, shape, dtype)
@@ -165,6 +178,11 @@ class CopySlices(Node):
             if np.may_share_memory(part, out):  # else a reshape had to copy
                 part[...] = value
                 return out
+        if any(primitive.name == "view_as_real" for primitive, _ in self.steps):
+            raise NotImplementedError(
+                "the second derivative of a write into .real or .imag is not implemented; build the tensor with "
+                "torch.complex instead"
+            )
         mask = scatter_back(_raw_ones(value, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
@@ -206,10 +224,12 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
     mode = current_mode()
     if mode.tracks and (tensor.requires_grad or any(o.requires_grad for o in others)):
         _check_tracked(tensor)
+        for other in others:
+            _ = other._edge  # raises if autograd has lost the view
 
 
 def refuse_inference(storage: Any) -> None:
-    """Raise torch's error for a write into an inference tensor, which comes when the write is done."""
+    """Raise torch's error for a write into an inference tensor; torch has written by then."""
     if storage.inference and not current_mode().inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
@@ -270,6 +290,8 @@ def refusal(tensor: Any, what: str) -> str:
 def write_array(tensor: Any, value: Any) -> None:
     """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
     target = materialise(tensor)
+    if tensor._storage is not None:
+        refuse_inference(tensor._storage)
     if isinstance(value, LevelArray) and not _covers(target, value):
         from ._raising import promote
 
@@ -368,8 +390,11 @@ def _keep_original(tensor: Any, node: Any) -> None:
     if not isinstance(node, Node) or node.primitive is None:
         return
     for name in node.array_names:
-        if name != "out" and node.input_of[name] == 0 and getattr(node, name) is tensor._array:
-            setattr(node, name, own_memory(tensor._array))
+        if name == "out" or node.input_of[name] != 0:
+            continue
+        value = getattr(node, name)
+        if value is tensor._array or (isinstance(value, np.generic) and not tensor._array.shape):
+            setattr(node, name, own_memory(value))
             if type(node.guard) is not Guard:
                 node.guard = Guard()
             node.guard.versions[name] = (None, 0)
@@ -378,7 +403,6 @@ def _keep_original(tensor: Any, node: Any) -> None:
 def finish_write(tensor: Any, edge: Any, depth: int) -> None:
     """Move the version after a write and rebase the graph on the node of the operation."""
     storage = storage_of(tensor)
-    refuse_inference(storage)
     storage.written(depth)
     node = edge
     if isinstance(node, Node):
@@ -426,6 +450,8 @@ def rebase(tensor: Any, node: Node) -> None:
     else:
         base = view.base
         shape, dtype = tuple(base._array.shape), base._array.dtype
+        if node.keeps_shapes and node.meta is None:
+            node.meta = node._seen_shapes()
         slices = CopySlices()
         slices._edges = (edge_of(base), *node._edges[1:])
         slices.steps, slices.fn, slices.facts = view.steps, node, (shape, dtype)
@@ -506,7 +532,7 @@ def _refresh(view_tensor: Any) -> None:
     base = view.base
     node = AsStridedBackward0()
     node._edges = (edge_of(base),)
-    node.steps = view.steps
+    node.steps, node.seen = view.steps, False
     node.facts = (tuple(base._array.shape), base._array.dtype)
     node._saved_size, node._saved_stride = tuple(view_tensor.shape), view_tensor.stride()
     node._saved_storage_offset = view_tensor.storage_offset()
@@ -534,8 +560,9 @@ def _move_retained(tensor: Any, node: Node) -> None:
 
 def detached(tensor: Any) -> Any:
     """Return a tensor on the same memory and version, outside the graph and without tangents."""
-    array = materialise(tensor)
-    return wrap(without_tangents(array), None, storage_of(tensor))
+    array = without_tangents(materialise(tensor))
+    # an array of its own: by their arrays errors know tensors on the same memory apart
+    return wrap(array.view() if type(array) is np.ndarray else array, None, storage_of(tensor))
 
 
 def without_tangents(array: Any) -> Any:
