@@ -82,6 +82,9 @@ def disable_torch_function() -> Any:
         yield
 
 
+ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+
+
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let subclasses and modes take over a public function; exact Tensors go straight through."""
     from ._modes import NO_GRAD, PLAIN, read_mode
@@ -90,6 +93,10 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     known = {int, float, bool, str, tuple, list, slice, type(None)}  # besides Tensor and Parameter: they take nothing over
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for alias, name in ALIASES.items():  # NumPy's words, which torch takes as well
+                if alias in kwargs:
+                    kwargs[name] = kwargs.pop(alias)
         mode = read_mode()
         if (mode is PLAIN or mode is NO_GRAD) and not _base.overriding_subclasses and args:
             kind = type(args[0])

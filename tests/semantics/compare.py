@@ -39,7 +39,7 @@ class KnownDifference(NamedTuple):
     of_gradients: bool = False
     ends: bool = False
     after: str = ""  # a regular expression that this step's source or that of an earlier one matches
-    raised: str = ""  # a regular expression that torch's message in this step matches
+    raised: str = ""  # a regular expression that torch's message matches in this step, or since somebody last looked
 
 
 def always(step: Step, in_torch: Any, in_library: Any) -> bool:
@@ -132,9 +132,10 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
     ),
     KnownDifference(
         "values",
-        lambda step, in_torch, in_library: step.operation in ("index_put_", "setitem list"),
+        always,
         "An index out of bounds leaves the tensor unchanged here; torch has written what comes before it.",
         ends=True,
+        after=r"index_put_\(|\] = ",
         raised="out of bounds",
     ),
     KnownDifference(
@@ -333,9 +334,7 @@ def tolerance_for(records: list[StepRecord]) -> float:
     return RELATIVE_TOLERANCE["float32" if "float32" in dtypes else "float64"]
 
 
-def differing_facts(
-    name: str, in_torch: Any, in_library: Any, tolerance: float
-) -> Iterator[tuple[Fact, Fact]]:
+def differing_facts(name: str, in_torch: Any, in_library: Any, tolerance: float) -> Iterator[tuple[Fact, Fact]]:
     """Pairs of facts about one tensor that differ, in order of observation."""
     if in_torch == in_library:
         return
@@ -397,13 +396,15 @@ def is_dense(strides: Any) -> bool:
 
 
 def known(
-    program: Program, index: int, difference: Difference, gradients: set[str], outcome: Raised | None
+    program: Program, index: int, difference: Difference, gradients: set[str], theirs: list[StepRecord]
 ) -> KnownDifference | None:
     step = program.steps[index]
+    first = index if program.watch_every_step else 0
+    messages = [record.outcome.sentence for record in theirs[first : index + 1] if record.outcome is not None]
     for one in KNOWN_DIFFERENCES:
         if not re.fullmatch(one.aspect, difference.aspect):
             continue
-        if one.raised and not (outcome is not None and re.search(one.raised, outcome.sentence)):
+        if one.raised and not any(re.search(one.raised, message) for message in messages):
             continue
         if not one.applies(step, difference.in_torch, difference.in_library):
             continue
@@ -425,9 +426,7 @@ def find_difference(program: Program, library: Any, reference: Any = torch) -> D
             run(program, library, ours)
     except OutOfTime:
         index = len(ours)
-        return Difference(
-            index, program.steps[index].operation, ENDLESS, None, "", f"> {SECONDS_PER_PROGRAM} s"
-        )
+        return Difference(index, program.steps[index].operation, ENDLESS, None, "", f"> {SECONDS_PER_PROGRAM} s")
     for index, (step, mine, other) in enumerate(zip(program.steps, ours, theirs, strict=True)):
         if other.outcome is not None and "INTERNAL ASSERT" in other.outcome.sentence:
             return None  # a bug in torch: nobody should behave like it, and its state is undefined from here
@@ -435,7 +434,7 @@ def find_difference(program: Program, library: Any, reference: Any = torch) -> D
             continue
         found = []
         for rank, difference in differences_at(index, step, mine, other, tolerance_for(theirs)):
-            intended = known(program, index, difference, gradients, other.outcome)
+            intended = known(program, index, difference, gradients, theirs)
             if intended is None:
                 found.append((rank, difference))
             elif intended.ends:

@@ -144,12 +144,12 @@ class ArrayNamespace:
             return self.module.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
         if dtype is not None and is_half(np.dtype(dtype)):
             return self.module.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(dtype)
-        return self.module.add.reduce(x, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.module.add.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype if dtype is None else dtype)
 
     def prod(self, x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.prod(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
-        return self.module.prod(x, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.module.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype if dtype is None else dtype)
 
     def max(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return self.module.max(x, axis=axis, keepdims=keepdims)
@@ -183,7 +183,7 @@ class ArrayNamespace:
     def cumsum(self, x: Any, *, axis: int, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
-        return self.module.cumsum(x, axis=axis, dtype=dtype)
+        return self.module.cumsum(x, axis=axis, dtype=x.dtype if dtype is None else dtype)
 
     # ---- shape ----
     def permute_dims(self, x: Any, *, axes: tuple[int, ...]) -> Any:

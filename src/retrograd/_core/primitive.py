@@ -23,7 +23,7 @@ import numpy as np
 
 from .arrays import Batched, Dual, LevelArray, highest_level, operators, raw_leaf
 from .levels import DUAL, Level
-from .numpy_namespace import ArrayNamespace, cupy_namespace, declared, numpy_namespace, raw_namespace
+from .numpy_namespace import ArrayNamespace, cupy_namespace, declared, is_half, numpy_namespace, raw_namespace
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
 
@@ -133,6 +133,7 @@ class Primitive:
         self.jvp_names: tuple[str, ...] = ()
         self.batch_rule: Rule | None = None
         self.self_adjoint = False
+        self.widens = False  # half precision is computed in float32 and rounded once
         self.saved_as: dict[str, str] = {}
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.__name__ = name
@@ -199,6 +200,10 @@ class Primitive:
         if xp is not numpy_namespace or (len(args) > 1 and _any_cupy(args)):
             xp = cupy_namespace()
             args = _on_one_device(self, xp, args)
+        if self.widens and is_half(args[0].dtype):
+            half = args[0].dtype
+            out = self.implementation(xp, args[0].astype(np.float32), *args[1:], **params)  # type: ignore[misc]
+            return out.astype(half)
         if self.implementation is None:
             return getattr(xp, self.name)(*args, **params)
         return self.implementation(xp, *args, **params)

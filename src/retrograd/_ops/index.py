@@ -148,7 +148,7 @@ def take_along(xp, x, indices, *, axis):
 def take_along_dx(xp, g, x, indices, axis):
     if getattr(indices, "_array", indices).dtype.kind not in "iu":  # saved-tensor hooks gave back numbers
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
-    return xp.scatter_add_zeros(g, _integer(indices), axis=axis, shape=tuple(x.shape))  # torch saves x, for its shape
+    return _scattered(xp, g, indices, axis, tuple(x.shape))  # torch saves x, for its shape
 
 
 def _rows(array, batched, size):
@@ -281,12 +281,21 @@ def _integer(indices):
     return array.astype("int64")
 
 
+def _scattered(xp, g, indices, axis, shape):
+    """Add a gradient at indices that may have been changed since forward."""
+    at = _integer(indices)
+    try:
+        return xp.scatter_add_zeros(g, at, axis=axis, shape=shape)
+    except IndexError as error:
+        raise RuntimeError(str(error).replace("for axis", "for dimension")) from None
+
+
 @sort.vjp("x")
 def sort_dx(xp, g, x_shape, out, axis):
     if g[0] is None:
         return None
     at = _integer(out[1])
-    return xp.scatter_add_zeros(g[0], at, axis=axis, shape=x_shape) if x_shape else xp.copy(g[0])
+    return _scattered(xp, g[0], at, axis, x_shape) if x_shape else xp.copy(g[0])
 
 
 @sort.jvp
@@ -325,7 +334,7 @@ def _extreme_at(name, torch):
         if not x_shape:
             return xp.copy(g[0])
         at = kept(xp, at, axis, keepdims)
-        return xp.scatter_add_zeros(kept(xp, g[0], axis, keepdims), at, axis=axis, shape=x_shape)
+        return _scattered(xp, kept(xp, g[0], axis, keepdims), at, axis, x_shape)
 
     @primitive.jvp
     def jvp(xp, t, out, axis, keepdims):

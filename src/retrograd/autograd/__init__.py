@@ -108,12 +108,20 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         shape = None if not isinstance(out, Tensor) or out._extra is None else out._extra.node_shape
         if shape is not None and shape != tuple(seeds[i].shape):
-            raise RuntimeError(
-                f"invalid gradient at index {i} - got {list(seeds[i].shape)} but expected shape compatible with "
-                f"{list(shape)}"
-            )
+            if not _expands(shape, tuple(seeds[i].shape)):
+                raise RuntimeError(
+                    f"invalid gradient at index {i} - got {list(seeds[i].shape)} but expected shape compatible with "
+                    f"{list(shape)}"
+                )
+            seeds[i] = seeds[i].reshape(shape)
         roots.append(edge)
     return roots, seeds
+
+
+def _expands(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
+    """Tell whether a shape can be expanded to a wider one."""
+    lead = len(wide) - len(shape)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(shape, wide[lead:], strict=True))
 
 
 def backward_from(

@@ -50,7 +50,7 @@ class Rewritten:
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
-    __slots__ = ("born", "code", "detached", "inference", "lasti", "owner", "real", "version", "views")
+    __slots__ = ("code", "detached", "inference", "lasti", "owner", "real", "version", "views")
 
     def __init__(self) -> None:
         self.version = 0
@@ -61,7 +61,6 @@ class Storage:
         self.detached: Any = None  # the edge that `detach_` took away
         self.real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
         self.owner: Any = None  # weak reference to the base, once a write has changed its history
-        self.born = creation_numbers()
 
     @property
     def place(self) -> str | None:
@@ -94,8 +93,9 @@ class Storage:
                 return tensor._array, tensor._edge  # which raises if autograd has lost the view
         if edge is None:  # of a tensor outside the graph on the same memory, unless that has changed its shape
             same = isinstance(array, np.generic)  # a value without memory has no aliases
-            moved = owner is not None and owner._array.size == array.size and (same or owner._array.shape != array.shape)
-            return (owner._array, owner._edge) if moved else (array, None)
+            if owner is not None and owner._array.size == array.size and (same or owner._array.shape != array.shape):
+                return owner._array, owner._edge
+            return array, None
         if type(edge).__name__ in VIEW_NODES:
             return array, Rewritten  # a view that nobody holds any more
         if owner is not None and owner._array.size == array.size:
@@ -123,6 +123,7 @@ class Extra:
     retains_grad = False
     node_shape: Any = None  # of the node's output, where an in-place view without grad has changed the tensor's
     hooked = False  # whether any hook was ever registered on this leaf
+    born = 0  # creation number of a tensor made inside a transform: one from outside is captured
     view: Any = None  # a `_views.View`
 
 
@@ -170,6 +171,11 @@ class TensorBase(metaclass=TensorMeta):
 
 
 _edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
+def mark_born(tensor: Any) -> None:
+    """Note that a tensor was made inside a transform, so that a write into it is no write into a captured one."""
+    tensor._need_extra().born = creation_numbers()
+
+
 Tensor: Any = None  # the classes themselves, set by `_tensor.py`
 Parameter: Any = None
 new_tensor: Any = None

@@ -90,7 +90,7 @@ NO_ITEM = (
 )
 NO_BRANCH = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
-    "yet, please shout over at https://github.com/pytorch/functorch/issues/257 .\nHint: torch.where chooses for each "
+    "yet, please file an issue at https://github.com/pytorch/pytorch/issues .\nHint: torch.where chooses for each "
     "sample."
 )
 

@@ -16,7 +16,7 @@ from .._device import get_default_device
 from .._modes import current_mode
 from .._ops import elementwise as e
 from . import _base
-from ._base import LEAF, wrap
+from ._base import LEAF, mark_born, wrap
 from ._casting import device_of
 from ._layout import ordered, output_order, repeats
 from ._record import mark_inference
@@ -40,6 +40,8 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     mode = current_mode()
     if mode.inference:
         mark_inference(tensor)
+    if mode.transforms:
+        mark_born(tensor)
     if requires_grad:
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

@@ -15,7 +15,7 @@ def cupy() -> Any:
     try:
         import cupy
     except ImportError:
-        raise RuntimeError(
+        raise AssertionError(
             "Torch not compiled with CUDA enabled\nHint: CUDA devices need CuPy: pip install 'retrograd[cuda]'."
         ) from None
     try:

@@ -42,8 +42,9 @@ def _is_advanced(part: Any) -> bool:
 def _normalise(index: Any) -> tuple[Any, ...]:
     if isinstance(index, tuple):
         return index
-    if isinstance(index, list) and any(isinstance(p, (slice, type(None), type(Ellipsis))) for p in index):
-        return tuple(index)
+    nested = (slice, type(None), type(Ellipsis), list, tuple, np.ndarray, _base.Tensor)
+    if isinstance(index, list) and len(index) < 32 and any(isinstance(p, nested) for p in index):
+        return tuple(index)  # torch's rule: a list that holds more than numbers stands for a tuple
     return (index,)
 
 

@@ -162,6 +162,7 @@ def fill_with(target: Any, value: Any, depth: int) -> Any:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
+    refuse_repeats(target._array)
     node = None
     if current_mode().tracks and (target._edge is not None or value._edge is not None):
         node = record(s.overwrite, (target, value), {}, "FillBackward3", depth)._edge

@@ -81,6 +81,11 @@ def _common_shape(mask: Any, tensor: Any) -> tuple[int, ...]:
 @overridable
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Return the indices of elements that are not zero."""
+    if isinstance(input._array, LevelArray):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            "aten::nonzero. Please voice your support in https://github.com/pytorch/functorch/issues/256"
+        )
     array = np.asarray(input._array)
     found = np.nonzero(array) if array.ndim else (np.zeros(int(bool(array)), np.int64),) * (1 if as_tuple else 0)
     if as_tuple:

@@ -10,7 +10,7 @@ from .._core.levels import BATCH, creation_numbers
 from .._core.primitive import vocabulary
 from .._graph.node import InputFacts, Meta, Node
 from .._modes import current_mode
-from ._base import edge_of, materialise, storage_of
+from ._base import edge_of, materialise
 from ._views import own_memory, replay
 
 
@@ -19,7 +19,7 @@ def promote(tensor: Any, missing: frozenset[Any]) -> None:
     view = None if tensor._extra is None else tensor._extra.view
     base = tensor if view is None else view.base
     for transform in current_mode().transforms:
-        if transform.level in missing and transform.kind == BATCH and storage_of(base).born < transform.born:
+        if transform.level in missing and transform.kind == BATCH and (base._extra is None or base._extra.born < transform.born):
             raise RuntimeError(
                 "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
                 "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "

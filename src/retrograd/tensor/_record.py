@@ -25,7 +25,7 @@ from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, n
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
 from . import _base
-from ._base import LEAF, edge_of, storage_of, wrap
+from ._base import LEAF, edge_of, mark_born, storage_of, wrap
 from ._record_one import laid_out, record_one
 from ._refusals import refuse, refuse_zero_divisor
 
@@ -77,6 +77,8 @@ def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) 
         result = wrap(out, node, None)
         if mode.inference:
             mark_inference(result)
+        if mode.transforms:
+            mark_born(result)
         return result
     results = []
     for i, part in enumerate(out):

@@ -12,7 +12,8 @@ from .._core.levels import innermost_batch_level
 from . import _base
 from ._base import storage_of, wrap
 from ._creation import _numpy_dtype, _sizes, finish
-from ._views import check_inplace, store
+from ._layout import refuse_repeats
+from ._views import check_inplace, refuse_inference, store
 
 
 class Generator(_random.Generator):
@@ -153,6 +154,8 @@ def _fill(tensor: Any, draw: Any, depth: int = 3) -> Any:
     """Fill a tensor in place with drawn values."""
     check_inplace(tensor)
     array = _base.materialise(tensor)
+    refuse_inference(storage_of(tensor))
+    refuse_repeats(array)
     level = innermost_batch_level()
     if level is not None and level.randomness == "different" and not isinstance(array, Batched):
         raise RuntimeError(
