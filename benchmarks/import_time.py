@@ -21,7 +21,10 @@ print((time.perf_counter() - start) * 1e3)
 def main() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     run = [sys.executable, "-c", CODE]
-    times = [float(subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout) for _ in range(11)]
+    times = [
+        float(subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout)
+        for _ in range(11)
+    ]
     print(f"import retrograd after numpy: {statistics.median(times[1:]):.0f} ms (median of 10, bytecode cached)")
 
 

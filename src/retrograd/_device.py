@@ -101,8 +101,7 @@ def _parse_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str
     kind, string_index = _parse_string(kind)
     if string_index is not None:
         raise RuntimeError(
-            "type (string) must not include an index because index was passed explicitly: "
-            f"{kind}:{string_index}"
+            f"type (string) must not include an index because index was passed explicitly: {kind}:{string_index}"
         )
     return kind, None if index is None else _check_index(operator.index(index))
 
@@ -133,9 +132,7 @@ def _parse_string(text: str | bytes) -> tuple[str, int | None]:
         raise RuntimeError(f"Invalid device string: '{text}'")
     kind, digits = match.groups()
     if kind not in _DEVICE_TYPES:
-        raise RuntimeError(
-            f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {kind}"
-        )
+        raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {kind}")
     if digits is None:
         return kind, None
     if int(digits) > _LARGEST_INT:

@@ -157,9 +157,7 @@ _PROMOTED: Final = {(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYP
 def _check_dtype_argument(function: str, name: str, position: int, value: object) -> None:
     if not isinstance(value, dtype):
         given = _type_name(type(value))
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {given}"
-        )
+        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {given}")
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
@@ -317,9 +315,7 @@ class iinfo(_Limits):  # noqa: N801
         """Read the limits of `type`."""
         _check_dtype_argument("iinfo", "type", 1, type)
         if type.kind >= FLOAT_KIND:
-            raise TypeError(
-                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
-            )
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         self.bits = type.itemsize * 8

@@ -51,7 +51,9 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
         if result is not NotImplemented:
             return result
     name = getattr(function, "__name__", str(function))
-    raise TypeError(f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}")
+    raise TypeError(
+        f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}"
+    )
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -90,7 +92,16 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     from ._modes import NO_GRAD, PLAIN, read_mode
     from .tensor import _base
 
-    known = {int, float, bool, str, tuple, list, slice, type(None)}  # besides Tensor and Parameter: they take nothing over
+    known = {
+        int,
+        float,
+        bool,
+        str,
+        tuple,
+        list,
+        slice,
+        type(None),
+    }  # besides Tensor and Parameter: they take nothing over
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:

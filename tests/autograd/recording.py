@@ -64,11 +64,7 @@ def plain(value: Any) -> Any:
 def same(ours: Any, recorded: Any) -> bool:
     """Compare two plain values; numbers up to rounding."""
     if isinstance(ours, float) or isinstance(recorded, float):
-        if (
-            isinstance(ours, (str, list, dict))
-            or isinstance(recorded, (str, list, dict))
-            or None in (ours, recorded)
-        ):
+        if isinstance(ours, (str, list, dict)) or isinstance(recorded, (str, list, dict)) or None in (ours, recorded):
             return False
         return math.isclose(ours, recorded, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     if isinstance(ours, list) and isinstance(recorded, list):
@@ -127,9 +123,7 @@ class Programs:
 
     def record(self, library: Any) -> None:
         values = {name: self.run(library, name) for name in self.all}
-        rows = ",\n".join(
-            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())
-        )
+        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items()))
         self.path.write_text(f"{{\n{rows}\n}}\n")
 
 

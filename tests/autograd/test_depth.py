@@ -115,20 +115,14 @@ STEPS = ["plain", "saving", "function", "slots", "in_place", "views", "slices", 
 def test_long_chains_are_freed_on_a_small_stack(step):
     length = 2000 if step in ("views", "mixed") else 20_000  # a view of a view lists all its steps
     text = SCRIPT.replace("{step}", step).replace("{length}", str(length))
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "done", f"exit {done.returncode}\n{done.stderr[-2000:]}"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs ulimit")
 def test_a_million_operations_on_a_small_stack():
-    text = (
-        SCRIPT.replace("{step}", "plain")
-        .replace("{length}", str(MILLION))
-        .replace("threading.stack_size", "int")
-    )
+    text = SCRIPT.replace("{step}", "plain").replace("{length}", str(MILLION)).replace("threading.stack_size", "int")
     command = f"ulimit -s 512; exec {sys.executable} -c '{text.replace(chr(39), chr(34))}'"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.strip() == "done", f"exit {done.returncode}\n{done.stderr[-2000:]}"

@@ -133,9 +133,7 @@ def detach_drops_the_tangent(torch):
 def views_of_duals(torch):
     with level(torch):
         x = dual(torch)
-        return [
-            parts(torch, v) for v in (x[1:], x.view(3, 1), x.unsqueeze(0), x.unbind(0)[1], x.expand(2, 3))
-        ]
+        return [parts(torch, v) for v in (x[1:], x.view(3, 1), x.unsqueeze(0), x.unbind(0)[1], x.expand(2, 3))]
 
 
 @program

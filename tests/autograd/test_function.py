@@ -299,9 +299,7 @@ def unused_output_gets_none(torch):
         return x * 2, x * 3
 
     x = leaf(torch)
-    define(torch, forward, lambda ctx, a, b: (seen.append([a is None, b is None]), a)[1]).apply(x)[
-        0
-    ].sum().backward()
+    define(torch, forward, lambda ctx, a, b: (seen.append([a is None, b is None]), a)[1]).apply(x)[0].sum().backward()
     return seen, x.grad
 
 

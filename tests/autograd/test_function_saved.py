@@ -142,9 +142,7 @@ def saved_twice_keeps_the_last(torch):
         return x * 2
 
     seen, x = [], leaf(torch)
-    define(torch, forward, lambda ctx, g: (seen.append(len(ctx.saved_tensors)), g)[1]).apply(
-        x
-    ).sum().backward()
+    define(torch, forward, lambda ctx, g: (seen.append(len(ctx.saved_tensors)), g)[1]).apply(x).sum().backward()
     return seen
 
 

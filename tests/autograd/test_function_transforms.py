@@ -37,9 +37,7 @@ def cube(torch: Any, **more: Any) -> Any:
         "jvp": lambda ctx, t: t * 3 * ctx.saved_tensors[0] ** 2,
     } | more
     made = {
-        name: staticmethod(value) if callable(value) else value
-        for name, value in body.items()
-        if value is not None
+        name: staticmethod(value) if callable(value) else value for name, value in body.items() if value is not None
     }
     return type("Made", (torch.autograd.Function,), made)
 
@@ -324,9 +322,7 @@ def jvp_of_vmap_generated(torch):
 @program
 def vmap_of_jvp_generated(torch):
     f = cube(torch, generate_vmap_rule=True)
-    return torch.func.vmap(lambda x, t: torch.func.jvp(f.apply, (x,), (t,))[1])(
-        numbers(torch, 2, 3), ones(torch, 2, 3)
-    )
+    return torch.func.vmap(lambda x, t: torch.func.jvp(f.apply, (x,), (t,))[1])(numbers(torch, 2, 3), ones(torch, 2, 3))
 
 
 @program

@@ -118,9 +118,7 @@ def accumulator_is_callable(torch):
 @program
 def isinstance_of_node(torch):
     y = leaf(torch) * 2
-    return isinstance(y.grad_fn, torch.autograd.graph.Node), issubclass(
-        type(y.grad_fn), torch.autograd.graph.Node
-    )
+    return isinstance(y.grad_fn, torch.autograd.graph.Node), issubclass(type(y.grad_fn), torch.autograd.graph.Node)
 
 
 @program
@@ -483,9 +481,7 @@ def grad_shares_no_memory(torch):
 def test_create_graph_warns():
     """torch warns once in a process, so this is not recorded."""
     x = leaf(retrograd)
-    with pytest.warns(
-        UserWarning, match="will create a reference cycle between the parameter and its gradient"
-    ):
+    with pytest.warns(UserWarning, match="will create a reference cycle between the parameter and its gradient"):
         (x * x).sum().backward(create_graph=True)
     x.grad = None
 

@@ -15,9 +15,7 @@ _ = _no_collector, _settled  # the fixtures, used by every test here
 
 
 def save(what: str, ctx: Any, x: Any, mid: Any, out: Any) -> None:
-    chosen = {"input": (x,), "output": (out,), "intermediate": (mid,), "all": (x, mid, out), "nothing": ()}[
-        what
-    ]
+    chosen = {"input": (x,), "output": (out,), "intermediate": (mid,), "all": (x, mid, out), "nothing": ()}[what]
     ctx.save_for_backward(*chosen)
 
 

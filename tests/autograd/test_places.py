@@ -295,18 +295,14 @@ def test_at_the_top_level_of_a_script(tmp_path):
         "seen = []",
     ]
     start = len(lines)
-    chosen = [
-        name for name in OPERATIONS if name not in {"custom", "set item", "augmented", "write into view"}
-    ]
+    chosen = [name for name in OPERATIONS if name not in {"custom", "set item", "augmented", "write into view"}]
     for name in chosen:
         source = inspect.getsource(OPERATIONS[name]).split("m: ", 1)[1].rstrip().rstrip(",")
         lines.append(f"seen.append(({source}).grad_fn.place())")
     lines += ["for place in seen:", "    print(place.split(chr(10))[0])"]
     script = tmp_path / "script.py"
     script.write_text("\n".join(lines) + "\n")
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     shown = done.stdout.splitlines()
     wrong = [

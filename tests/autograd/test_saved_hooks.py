@@ -128,9 +128,7 @@ def pack_and_unpack(torch):
 @program
 def unpack_may_change_the_value(torch):
     x = leaf(torch)
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: t.tolist(), lambda p: torch.tensor(p, dtype=x.dtype) * 10
-    ):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda p: torch.tensor(p, dtype=x.dtype) * 10):
         y = (x * x).sum()
     y.backward()
     return x.grad

@@ -25,9 +25,7 @@ def call(folder):
     """Run a command line in `folder`; a torch that may not be imported lies in its path."""
     forbidden = folder / "forbidden"
     (forbidden / "torch").mkdir(parents=True)
-    (forbidden / "torch" / "__init__.py").write_text(
-        "raise AssertionError('the installed torch was imported')"
-    )
+    (forbidden / "torch" / "__init__.py").write_text("raise AssertionError('the installed torch was imported')")
     (forbidden / "torch" / "only_theirs.py").write_text("")
     path = os.pathsep.join(filter(None, [str(forbidden), os.environ.get("PYTHONPATH")]))
 
@@ -193,9 +191,7 @@ def test_submodule_without_counterpart_is_named(call, folder, name):
     write(folder / "program.py", f"import {name}")
     ours = call(*RETROGRAD_RUN, "program.py")
     last_line = ours.stderr.splitlines()[-1]
-    assert last_line == (
-        f"ModuleNotFoundError: No module named {name!r}: retrograd has no counterpart of {name}"
-    )
+    assert last_line == (f"ModuleNotFoundError: No module named {name!r}: retrograd has no counterpart of {name}")
     assert ours.returncode == 1
 
 

@@ -223,9 +223,7 @@ def test_three_operand_results(torch: Any) -> None:
 @pytest.mark.parametrize("wrong", [None, 3, "float32"])
 def test_dtype_argument_errors(torch: Any, wrong: object) -> None:
     for name in ("set_default_dtype", "finfo", "iinfo"):
-        assert outcome(lambda n=name: getattr(rd, n)(wrong)) == outcome(
-            lambda n=name: getattr(torch, n)(wrong)
-        )
+        assert outcome(lambda n=name: getattr(rd, n)(wrong)) == outcome(lambda n=name: getattr(torch, n)(wrong))
     for name in ("promote_types", "can_cast"):
         assert outcome(lambda n=name: getattr(rd, n)(wrong, rd.int8)) == outcome(
             lambda n=name: getattr(torch, n)(wrong, torch.int8)

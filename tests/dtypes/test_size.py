@@ -20,9 +20,7 @@ def outcome(call: Callable[[], Any]) -> tuple[str, Any]:
         return type(value).__name__, repr(value)
     except Exception as fault:
         # The class is called torch.Size only in PyTorch's own errors.
-        return type(fault).__name__, str(fault).replace("torch.Size'", "Size'").replace(
-            'torch.Size"', 'Size"'
-        )
+        return type(fault).__name__, str(fault).replace("torch.Size'", "Size'").replace('torch.Size"', 'Size"')
 
 
 def test_known_values() -> None:

@@ -40,7 +40,9 @@ PROGRAMS = {
     "gather": lambda x, w: x.gather(1, torch.tensor([[0, 2], [1, 1]], device=x.device)).sum(),
     "joining": lambda x, w: (torch.cat([x, w.T], 0).cumsum(0) * torch.stack([x[0], x[1]]).sum()).sum(),
     "sorting": lambda x, w: (x.sort(1)[0] * torch.arange(3.0, device=x.device)).sum(),
-    "choice": lambda x, w: torch.where(x > 0, x * 2, x * x).sum() + torch.maximum(x, w.T[:2]).sum() + x.clamp(-1, 1).sum(),
+    "choice": lambda x, w: (
+        torch.where(x > 0, x * 2, x * x).sum() + torch.maximum(x, w.T[:2]).sum() + x.clamp(-1, 1).sum()
+    ),
     "in place": lambda x, w: _in_place(x, w),
     "mlp": mlp,
 }

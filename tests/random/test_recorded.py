@@ -185,9 +185,7 @@ import retrograd._random
 print([name for name in ("numpy.random", "scipy", "ml_dtypes", "fractions") if name in sys.modules])
 """
     package = str(Path(rr.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", program, package], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program, package], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -404,9 +402,7 @@ REFUSED: list[tuple[Callable[[rr.Generator], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("draw", "error", "message"), REFUSED)
-def test_refusals_leave_the_stream(
-    draw: Callable[[rr.Generator], Any], error: type[Exception], message: str
-) -> None:
+def test_refusals_leave_the_stream(draw: Callable[[rr.Generator], Any], error: type[Exception], message: str) -> None:
     gen = rr.Generator(3)
     with pytest.raises(error) as caught:
         draw(gen)

@@ -42,9 +42,7 @@ def evenly(size: int) -> np.ndarray[Any, Any]:
 
 
 def in_place(method: str, *arguments: Any) -> Callable[[Any, Any, int, Any], Any]:
-    return lambda torch, gen, size, dtype: getattr(torch.empty(size, dtype=dtype), method)(
-        *arguments, generator=gen
-    )
+    return lambda torch, gen, size, dtype: getattr(torch.empty(size, dtype=dtype), method)(*arguments, generator=gen)
 
 
 def strided_normal(torch: Any, gen: Any, size: int, dtype: Any) -> Any:
@@ -77,26 +75,18 @@ OPERATIONS = {
     "normal strided": Operation(
         FLOATS, strided_normal, lambda g, n, d: rr.normal(g, (n,), d, 0.3, 0.7, contiguous=False)
     ),
-    "exponential": Operation(
-        FLOATS, in_place("exponential_", 1.7), lambda g, n, d: rr.exponential(g, (n,), d, 1.7)
-    ),
-    "cauchy": Operation(
-        FLOATS, in_place("cauchy_", 0.3, 1.7), lambda g, n, d: rr.cauchy(g, (n,), d, 0.3, 1.7)
-    ),
+    "exponential": Operation(FLOATS, in_place("exponential_", 1.7), lambda g, n, d: rr.exponential(g, (n,), d, 1.7)),
+    "cauchy": Operation(FLOATS, in_place("cauchy_", 0.3, 1.7), lambda g, n, d: rr.cauchy(g, (n,), d, 0.3, 1.7)),
     "log_normal": Operation(
         FLOATS, in_place("log_normal_", 0.3, 0.7), lambda g, n, d: rr.log_normal(g, (n,), d, 0.3, 0.7)
     ),
-    "geometric": Operation(
-        NUMBERS, in_place("geometric_", 0.3), lambda g, n, d: rr.geometric(g, (n,), d, 0.3)
-    ),
+    "geometric": Operation(NUMBERS, in_place("geometric_", 0.3), lambda g, n, d: rr.geometric(g, (n,), d, 0.3)),
     "bernoulli": Operation(
         ("bool", *NUMBERS), in_place("bernoulli_", 0.37), lambda g, n, d: rr.bernoulli(g, 0.37, (n,), d)
     ),
     "bernoulli each": Operation(
         FLOATS,
-        lambda torch, gen, size, dtype: torch.bernoulli(
-            torch.from_numpy(evenly(size)).to(dtype), generator=gen
-        ),
+        lambda torch, gen, size, dtype: torch.bernoulli(torch.from_numpy(evenly(size)).to(dtype), generator=gen),
         lambda g, n, d: rr.bernoulli(g, filling.cast(evenly(n), d), (n,), d),
     ),
     "random_": Operation(("bool", *NUMBERS), in_place("random_"), lambda g, n, d: rr.random_(g, (n,), d)),
@@ -127,9 +117,7 @@ OPERATIONS = {
     ),
     "randint widest": Operation(
         ("int64",),
-        lambda torch, gen, size, dtype: torch.randint(
-            -(2**63), 2**63 - 1, (size,), dtype=dtype, generator=gen
-        ),
+        lambda torch, gen, size, dtype: torch.randint(-(2**63), 2**63 - 1, (size,), dtype=dtype, generator=gen),
         lambda g, n, d: rr.randint(g, (n,), -(2**63), 2**63 - 1, d),
     ),
     "randperm": Operation(
@@ -207,9 +195,7 @@ def test_large_draws(torch: Any, name: str, dtype: str) -> None:
             assert ulp_distance(drawn, expected) <= 8
         # Where the mean cancels the sample, the last bit of the sample is many of the sum.
         np.testing.assert_allclose(drawn, expected, rtol=4e-15, atol=4e-16)
-        ours.next_normal = ours.next_normal and float(
-            theirs.get_state()[5024:5032].numpy().view(np.float64)[0]
-        )
+        ours.next_normal = ours.next_normal and float(theirs.get_state()[5024:5032].numpy().view(np.float64)[0])
     else:
         assert same_bits(drawn, expected)
     assert same_bits(ours.get_state(), theirs.get_state().numpy())
@@ -242,9 +228,7 @@ def test_strided_fills_follow_memory(dtype: str, method: str, data: st.DataObjec
         rr.fill_in_memory_order(array, lambda shape: rr.uniform(ours, shape, array.dtype))
     else:
         tensor.normal_(generator=theirs)
-        rr.fill_in_memory_order(
-            array, lambda shape: rr.normal(ours, shape, array.dtype, contiguous=contiguous)
-        )
+        rr.fill_in_memory_order(array, lambda shape: rr.normal(ours, shape, array.dtype, contiguous=contiguous))
     assert same_bits(np.ascontiguousarray(array), to_numpy(torch, tensor))
     assert same_bits(ours.get_state(), theirs.get_state().numpy())
 
@@ -299,9 +283,7 @@ def outcome(draw: Callable[[], np.ndarray[Any, Any]]) -> tuple[Any, ...]:
 def test_random_between_any_bounds(torch: Any, dtype: str, low: int, high: int | None) -> None:
     theirs, ours = torch.Generator().manual_seed(5), rr.Generator(5)
     expected = outcome(
-        lambda: to_numpy(
-            torch, torch.empty(9, dtype=getattr(torch, dtype)).random_(low, high, generator=theirs)
-        )
+        lambda: to_numpy(torch, torch.empty(9, dtype=getattr(torch, dtype)).random_(low, high, generator=theirs))
     )
     assert outcome(lambda: rr.random_(ours, (9,), DTYPES[dtype], low, high)) == expected
     assert same_bits(ours.get_state(), theirs.get_state().numpy())
@@ -332,9 +314,7 @@ def test_multinomial_of_many_rows(torch: Any, dtype: str, layout: str, replaceme
         "columns": lambda array: array.T,
         "every other": lambda array: array[:, ::2],
         "expanded": lambda array: (
-            array[:1].expand(3, 70)
-            if isinstance(array, torch.Tensor)
-            else np.broadcast_to(array[:1], (3, 70))
+            array[:1].expand(3, 70) if isinstance(array, torch.Tensor) else np.broadcast_to(array[:1], (3, 70))
         ),
     }
     tensor = layouts[layout](torch.from_numpy(weights.astype(np.float32)).to(getattr(torch, dtype)))

@@ -80,9 +80,7 @@ def is_clear_cut(*tensors: torch.Tensor) -> bool:
     if not inexact:
         return True
     ordered = sorted([*inexact, *(point for point in points if math.isfinite(point))])
-    return all(
-        upper - lower > 1e-3 or (lower in points and upper in points) for lower, upper in pairwise(ordered)
-    )
+    return all(upper - lower > 1e-3 or (lower in points and upper in points) for lower, upper in pairwise(ordered))
 
 
 def holds(condition: Condition | None, tensor: torch.Tensor) -> bool:

@@ -119,9 +119,7 @@ def unary(builder: Builder) -> str | Step | None:
     form = builder.choose(UNARY)
     if builder.chance(15) and is_tame(builder.get(source), 4.0):
         form = builder.choose(("{0}.exp()", "torch.exp({0})"))
-    if any(word in form for word in ("relu", "abs", "sqrt", "clamp")) and not is_clear_cut(
-        builder.get(source)
-    ):
+    if any(word in form for word in ("relu", "abs", "sqrt", "clamp")) and not is_clear_cut(builder.get(source)):
         return None
     return Step(unary_name(form), f"{builder.new_name()} = {form.format(source)}")
 

@@ -73,10 +73,7 @@ def test_modes_are_written_as_blocks():
     )
     difference = Difference(7, "sin", "values", "t2.tolist()", 1, 2)
     text = script(Program(steps, watch_every_step=False), difference, torch)
-    assert (
-        "    with torch.no_grad():\n        with torch.enable_grad():\n            pass\n        t1 = t0"
-        in text
-    )
+    assert "    with torch.no_grad():\n        with torch.enable_grad():\n            pass\n        t1 = t0" in text
     assert "    with contextlib.suppress(Exception):\n        t1.sum().backward()  # RuntimeError" in text
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -104,9 +104,7 @@ def arrays(draw: st.DrawFn, dtypes: list[str] | None = None) -> NDArray[Any]:
         | st.tuples(st.integers(1, 60), st.integers(1, 60))
         | st.tuples(st.integers(1, 13), st.integers(1, 13), st.integers(1, 13))
     )
-    wide = {"uint64": "uint64", "bool": "bool"}.get(
-        dtype, "int64" if dtype in INTEGER_DTYPES else "complex128"
-    )
+    wide = {"uint64": "uint64", "bool": "bool"}.get(dtype, "int64" if dtype in INTEGER_DTYPES else "complex128")
     wide = "float64" if dtype in FLOAT_DTYPES else wide
     array = as_dtype(np.resize(np.array(pool, dtype=wide), shape), dtype)
     match draw(st.sampled_from(["contiguous", "transposed", "strided", "reversed", "broadcast"])):
@@ -134,9 +132,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-def assert_prints_alike(
-    torch: ModuleType, options: dict[str, Any], array: NDArray[Any], **kwargs: Any
-) -> None:
+def assert_prints_alike(torch: ModuleType, options: dict[str, Any], array: NDArray[Any], **kwargs: Any) -> None:
     theirs = kwargs.pop("tensor", None)
     theirs = to_torch(torch, array) if theirs is None else theirs
     with torch._tensor_str.printoptions(**options), printoptions(**options):
@@ -157,9 +153,7 @@ def test_default_options_agree_with_torch(torch: ModuleType, array: NDArray[Any]
 @example(array=np.array(3.0), options={"edgeitems": 0, "threshold": 0})
 @example(array=np.zeros((3, 4)), options={"edgeitems": 0, "threshold": 0})
 @example(array=np.zeros(3), options={"sci_mode": True})
-def test_varied_options_agree_with_torch(
-    torch: ModuleType, array: NDArray[Any], options: dict[str, Any]
-) -> None:
+def test_varied_options_agree_with_torch(torch: ModuleType, array: NDArray[Any], options: dict[str, Any]) -> None:
     assert_prints_alike(torch, options, array)
 
 
@@ -176,17 +170,13 @@ def test_gradient_suffixes_agree_with_torch(
         assert_prints_alike(torch, options, array, tensor=parameter, requires_grad=True, is_parameter=True)
     else:
         grad_fn = "CloneBackward0"
-        assert_prints_alike(
-            torch, options, array, tensor=leaf.clone(), requires_grad=True, grad_fn_name=grad_fn
-        )
+        assert_prints_alike(torch, options, array, tensor=leaf.clone(), requires_grad=True, grad_fn_name=grad_fn)
 
 
 @pytest.mark.oracle
 @settings(max_examples=100, deadline=None)
 @given(array=arrays(["float32", "float64"]), options=OPTIONS)
-def test_tangent_suffix_agrees_with_torch(
-    torch: ModuleType, array: NDArray[Any], options: dict[str, Any]
-) -> None:
+def test_tangent_suffix_agrees_with_torch(torch: ModuleType, array: NDArray[Any], options: dict[str, Any]) -> None:
     forward_ad = torch.autograd.forward_ad
     with forward_ad.dual_level(), torch._tensor_str.printoptions(**options), printoptions(**options):
         dual = forward_ad.make_dual(to_torch(torch, array), to_torch(torch, array))
@@ -199,9 +189,7 @@ def test_tangent_suffix_agrees_with_torch(
 @pytest.mark.oracle
 @settings(max_examples=100, deadline=None)
 @given(array=arrays(), linewidth=st.integers(1, 120))
-def test_subclasses_and_meta_tensors_agree_with_torch(
-    torch: ModuleType, array: NDArray[Any], linewidth: int
-) -> None:
+def test_subclasses_and_meta_tensors_agree_with_torch(torch: ModuleType, array: NDArray[Any], linewidth: int) -> None:
     class RatherLongSubclass(torch.Tensor):  # type: ignore[misc, name-defined]
         pass
 
@@ -332,8 +320,7 @@ def test_suffixes_come_in_the_order_of_the_reference() -> None:
         np.zeros((0, 2)), device_text="cuda:0", requires_grad=True, extra_suffixes=["tangent=tensor([])"]
     )
     assert text == (
-        "tensor([], device='cuda:0', size=(0, 2), dtype=torch.float64,\n"
-        "       requires_grad=True, tangent=tensor([]))"
+        "tensor([], device='cuda:0', size=(0, 2), dtype=torch.float64,\n       requires_grad=True, tangent=tensor([]))"
     )
 
 

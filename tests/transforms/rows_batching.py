@@ -24,9 +24,7 @@ def _(jax, jnp):
 def nested_vmap_with_negative_dims(torch):
     d, vmap = data(torch), torch.func.vmap
     inner = vmap(lambda x, y: torch.sin(x) * y.sum(), in_dims=(-1, 0), out_dims=-1)
-    return vmap(inner, in_dims=(-1, -1), out_dims=1)(
-        torch.outer(d.x, d.y).unsqueeze(-1).expand(3, 3, 4), d.batch.T
-    )
+    return vmap(inner, in_dims=(-1, -1), out_dims=1)(torch.outer(d.x, d.y).unsqueeze(-1).expand(3, 3, 4), d.batch.T)
 
 
 @nested_vmap_with_negative_dims.jax

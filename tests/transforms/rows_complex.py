@@ -169,9 +169,7 @@ def _(jax, jnp):
 
     def f(w):
         def total(z):
-            return jax.vmap(lambda v: jax.jvp(lambda y: jax_potential(jnp, w, y), (z,), (v * z,))[1])(
-                d.zbatch
-            ).sum()
+            return jax.vmap(lambda v: jax.jvp(lambda y: jax_potential(jnp, w, y), (z,), (v * z,))[1])(d.zbatch).sum()
 
         return torch_grad(jax, jnp, total)(d.z)
 
@@ -248,9 +246,7 @@ def _(jax, jnp):
 
 
 def torch_holomorphic(torch, w, z):
-    return (
-        torch.exp(w @ z) * torch.log(z + 3) / (z + 2j) + torch.sqrt(z + 4) * torch.cos(z) ** 2 - z.cumsum(0)
-    )
+    return torch.exp(w @ z) * torch.log(z + 3) / (z + 2j) + torch.sqrt(z + 4) * torch.cos(z) ** 2 - z.cumsum(0)
 
 
 def jax_holomorphic(jnp, w, z):

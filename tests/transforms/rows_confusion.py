@@ -83,9 +83,7 @@ def _(jax, jnp):
 @row
 def confusion_across_vmap(torch):
     d, func = data(torch), torch.func
-    return func.grad(lambda x: func.vmap(lambda s: s * func.grad(lambda y: x * y**2 * s)(x))(d.scales).sum())(
-        d.three
-    )
+    return func.grad(lambda x: func.vmap(lambda s: s * func.grad(lambda y: x * y**2 * s)(x))(d.scales).sum())(d.three)
 
 
 @confusion_across_vmap.jax

@@ -172,9 +172,7 @@ class ArrayNamespace:
     def sum_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
         """Sum away what broadcasting added, so that the result has `shape`."""
         lead = x.ndim - len(shape)
-        axes = tuple(range(lead)) + tuple(
-            i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1
-        )
+        axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
         if not axes:
             return x
         total = self.sum(x, axis=axes, keepdims=True)

@@ -239,7 +239,9 @@ class Primitive:
             return self._elementwise_jvp(primals, tangents, out, params)
         if self.kind == LINEAR:
             if self.variadic:
-                tangents = [vocabulary.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+                tangents = [
+                    vocabulary.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)
+                ]
                 return self.bind(tangents, params)
             if tangents[0] is None:
                 return None

@@ -212,7 +212,7 @@ class Node:
     def place(self) -> str | None:
         return None if self.code is None else describe(self.code, self.lasti)
 
-    def record_place(self, depth: int) -> None:
+    def record_place(self) -> None:
         frame = user_frame(sys._getframe(1))
         self.code = frame.f_code
         self.lasti = frame.f_lasti
@@ -278,9 +278,7 @@ class Node:
                 "supported, please use out-of-place `.detach()` instead"
             )
 
-    def _raise_overwritten(
-        self, name: str, storage: Any, version: int, at: int = 0, reading: bool = False
-    ) -> None:
+    def _raise_overwritten(self, name: str, storage: Any, version: int, at: int = 0, reading: bool = False) -> None:
         value = getattr(self, name)
         if not reading:
             self._check_detached(name, storage)
@@ -396,7 +394,6 @@ class Node:
             grads.append(grad)
         return grads
 
-
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward has not."""
         x, y = self.x, self.y
@@ -481,7 +478,9 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         slots |= {"shown"}
     known = SAVED_NAMES.get(name)
     if known is None:
-        known = {primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")}
+        known = {
+            primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")
+        }
     # the order in which torch saves, which hooks see
     order = [ours for _, ours in sorted(known.items()) if ours in arrays and ours != "out"]
     arrays = (*order, *(n for n in arrays if n not in order))
@@ -492,9 +491,7 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         "array_names": arrays,
         "static_names": statics,
         "input_of": {n: i for i, n in enumerate(primitive.inputs)},
-        "readers": {
-            n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names
-        },
+        "readers": {n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names},
     }
     body["saves"] = bool(arrays)
     body["keeps_shapes"] = "x" in arrays and "y" in arrays and len(rules) == 2

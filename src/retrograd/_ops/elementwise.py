@@ -145,7 +145,6 @@ def _over_square(xp, x, square):
     return xp.where(zero, 0, x / xp.where(zero, 1, square))
 
 
-
 # ---- activations ----
 sigmoid = elementwise("sigmoid", dx=lambda xp, g, out: g * ((1 - out) * out))
 relu = elementwise("relu", dx=lambda xp, g, out: xp.where(xp.less_equal(out, 0), 0, g))  # 0 at 0; NaN passes

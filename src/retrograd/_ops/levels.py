@@ -34,7 +34,13 @@ class LevelPrimitive(Primitive):
             if all(a.tangent is None for a, m in zip(args, mine, strict=True) if m):
                 return primal
             parts = [
-                (vocabulary.zeros_like(a) if not m else vocabulary.zeros_like(a.primal) if a.tangent is None else a.tangent)
+                (
+                    vocabulary.zeros_like(a)
+                    if not m
+                    else vocabulary.zeros_like(a.primal)
+                    if a.tangent is None
+                    else a.tangent
+                )
                 for a, m in zip(args, mine, strict=True)
             ]
             return Dual(outer, primal, self.bind(parts, params))
@@ -81,9 +87,7 @@ def _eps(x, *, level):
 enter_batch = LevelPrimitive("enter_batch", ("x",), ("level", "axis"), _enter, enters=True)
 leave_batch = LevelPrimitive("leave_batch", ("x",), ("level", "axis"), _leave)
 sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total)
-enter_dual = LevelPrimitive(
-    "enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y), enters=True
-)
+enter_dual = LevelPrimitive("enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y), enters=True)
 dual_plain = LevelPrimitive("dual_plain", ("x",), ("level",), _plain)
 dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps)
 times_eps = LevelPrimitive(

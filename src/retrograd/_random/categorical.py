@@ -25,8 +25,7 @@ def multinomial(gen: Generator, probs: Array, num_samples: int, replacement: boo
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if name_of(probs.dtype) not in SIGNIFICAND_BITS:
         raise RuntimeError(
-            "multinomial only supports floating-point dtypes for input, got: "
-            + TORCH_NAMES[name_of(probs.dtype)][0]
+            "multinomial only supports floating-point dtypes for input, got: " + TORCH_NAMES[name_of(probs.dtype)][0]
         )
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")

@@ -43,9 +43,7 @@ def uniform(
         if not -largest <= bound <= largest:
             raise RuntimeError(f"{name} is out of bounds for {cpp_name}")
     if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if high - low > largest:
         raise RuntimeError(
             f"uniform_ expects to-from <= std::numeric_limits<{scalar_name}>::max(), but found "
@@ -66,9 +64,7 @@ def uniform(
     return fill(shape, dtype, draw)
 
 
-def bernoulli(
-    gen: Generator, p: float | Array, shape: Sequence[int], np_dtype: npt.DTypeLike = np.float32
-) -> Array:
+def bernoulli(gen: Generator, p: float | Array, shape: Sequence[int], np_dtype: npt.DTypeLike = np.float32) -> Array:
     """Draw as torch's bernoulli_, with one probability or with an array that broadcasts to `shape`."""
     dtype = np.dtype(np_dtype)
     if isinstance(p, np.ndarray):

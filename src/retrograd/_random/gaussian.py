@@ -66,9 +66,7 @@ def standard_normals(gen: Generator, count: int) -> Array:
     return samples
 
 
-def _normal_in_sixteens(
-    gen: Generator, shape: Sequence[int], dtype: np.dtype[Any], mean: float, std: float
-) -> Array:
+def _normal_in_sixteens(gen: Generator, shape: Sequence[int], dtype: np.dtype[Any], mean: float, std: float) -> Array:
     """Draw in blocks of sixteen: eight radii and eight angles become eight cosines and eight sines."""
     is_double = name_of(dtype) == "float64"
     out = np.empty(math.prod(shape), dtype)

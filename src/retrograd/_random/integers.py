@@ -48,10 +48,11 @@ def random_(
 
     def draw(count: int) -> Array:
         # From 2**28 values on, 32 bits would skew the remainder too much.
-        if span >= 1 << 28:
-            values = gen.random64(count) % np.uint64(span)
-        else:
-            values = (gen.random32(count) % np.uint32(span)).astype(np.uint64)
+        values = (
+            gen.random64(count) % np.uint64(span)
+            if span >= 1 << 28
+            else (gen.random32(count) % np.uint32(span)).astype(np.uint64)
+        )
         return (values + base).view(np.int64)
 
     return fill(shape, dtype, draw)

@@ -61,8 +61,7 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
                     )
                 if array.dtype.kind not in "fV":
                     raise RuntimeError(
-                        "grad can be implicitly created only for real scalar outputs but got "
-                        f"{_base.dtype_of(out)}"
+                        f"grad can be implicitly created only for real scalar outputs but got {_base.dtype_of(out)}"
                     )
                 one = array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)
                 made.append(wrap(one))
@@ -212,8 +211,7 @@ def grad(
     """Compute and return the sum of gradients of outputs with respect to inputs."""
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-            "allow_unused=False."
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     if allow_unused is None:
         allow_unused = materialize_grads

@@ -96,7 +96,7 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
         else:
             array = _base.materialise(held)
             np.add(array, g._array if tensors else g, out=array, casting="unsafe")
-            wrote(held, 3)  # raises for inference tensors; torch, too, has added by then
+            wrote(held)  # raises for inference tensors; torch, too, has added by then
             if not array.flags.c_contiguous or not _is_plain(leaf):
                 check_layout(held, leaf)
 
@@ -123,7 +123,7 @@ def _first_gradient(g: Any) -> Any:
         from .._ops.shape import overwrite
         from ..tensor._record import record
 
-        grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards", 2)._edge
+        grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards")._edge
     return grad
 
 

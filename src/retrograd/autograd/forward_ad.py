@@ -91,8 +91,7 @@ def check_dual(tensor: Any, tangent: Any) -> None:
         )
     if tensor._array.dtype != tangent._array.dtype:
         raise RuntimeError(
-            "Expected tangent to have the same dtype as the primal: "
-            f"got {tangent.dtype} and {tensor.dtype}."
+            f"Expected tangent to have the same dtype as the primal: got {tangent.dtype} and {tensor.dtype}."
         )
 
 

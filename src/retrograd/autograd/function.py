@@ -307,7 +307,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         level = highest_level([t._array for t in tensors])
         if level is not None and level.kind != BATCH and level.alive:
             return _apply_jvp(cls, level, args, two_part)
-        output, node = _run_forward(cls, args, two_part, 2)
+        output, node = _run_forward(cls, args, two_part)
         node.forward_saved = ()
         return output
 
@@ -330,11 +330,11 @@ def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return bound.args
 
 
-def _run_forward(cls: Any, args: tuple[Any, ...], two_part: bool, depth: int) -> tuple[Any, Any]:
+def _run_forward(cls: Any, args: tuple[Any, ...], two_part: bool) -> tuple[Any, Any]:
     """Run forward outside the graph and connect its outputs. Returns the output and ctx."""
     node = cls._backward_cls()
     mode = current_mode()
-    place = user_place(depth)
+    place = user_place()
     if place is not None:
         node.code, node.lasti = place.code, place.offset
     node.is_tensor_input = tuple(isinstance(a, Tensor) for a in args)
@@ -509,7 +509,7 @@ def _forward_values(cls: Any, args: tuple[Any, ...]) -> Any:
 
 def _run_forward_for_jvp(cls: Any, primals: tuple[Any, ...], two_part: bool, saved: dict[str, Any]) -> Any:
     """Run forward and hand out what it saved for jvp before reverse mode takes it over."""
-    output, node = _run_forward(cls, primals, two_part, 4)
+    output, node = _run_forward(cls, primals, two_part)
     saved["forward"] = node.forward_saved
     node.forward_saved = ()
     return output, node

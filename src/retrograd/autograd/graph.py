@@ -120,7 +120,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def increment_version(tensor: Any) -> None:
     """Tell autograd that a tensor's memory was written by other means."""
     for one in (tensor,) if isinstance(tensor, _base.Tensor) else tensor:
-        wrote(one, 3)
+        wrote(one)
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Any:

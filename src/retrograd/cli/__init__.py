@@ -27,9 +27,7 @@ def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="retrograd", description="Automatic differentiation with torch's API."
-    )
+    parser = argparse.ArgumentParser(prog="retrograd", description="Automatic differentiation with torch's API.")
     parser.add_argument("--version", action="version", version=f"retrograd {_version()}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     run = commands.add_parser(
@@ -41,9 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     program = run.add_mutually_exclusive_group(required=True)
     program.add_argument("-m", dest="module", metavar="module", help="run a module by its name")
-    program.add_argument(
-        "script", nargs="?", metavar="script.py", help="a file, or a folder with __main__.py"
-    )
+    program.add_argument("script", nargs="?", metavar="script.py", help="a file, or a folder with __main__.py")
     return parser
 
 

@@ -53,8 +53,8 @@ def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[A
         )
     if not args:
         raise ValueError(
-            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
-            "inputs. The latter is unsupported."
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
+            "a function with no inputs. The latter is unsupported."
         )
     flat, spec = tree_flatten(args)
     dims = _broadcast_to_and_flatten(in_dims, spec)
@@ -147,7 +147,16 @@ def _leave(func: Any, out: Any, dim: Any, level: Level, out_dims: Any, allow_non
 
 
 def _chunked(
-    func: Any, flat: Any, spec: Any, dims: Any, out_dims: Any, randomness: str, size: int, chunk: int, kwargs: Any, none: bool
+    func: Any,
+    flat: Any,
+    spec: Any,
+    dims: Any,
+    out_dims: Any,
+    randomness: str,
+    size: int,
+    chunk: int,
+    kwargs: Any,
+    none: bool,
 ) -> Any:
     """Map in chunks, so that memory holds only one of them at a time."""
     from ..tensor._shaping import cat
@@ -155,9 +164,7 @@ def _chunked(
     parts, out_spec = [], None
     for start in range(0, size, chunk):
         length = min(chunk, size - start)
-        piece = [
-            arg if dim is None else arg.narrow(dim, start, length) for arg, dim in zip(flat, dims, strict=True)
-        ]
+        piece = [arg if dim is None else arg.narrow(dim, start, length) for arg, dim in zip(flat, dims, strict=True)]
         result = _mapped(func, piece, spec, dims, out_dims, randomness, length, kwargs, none)
         leaves, out_spec = tree_flatten(result)
         parts.append(leaves)

@@ -14,7 +14,7 @@ from ._views import NOWHERE
 
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
     """Run a primitive that a rule calls on Tensors."""
-    result = record_call(primitive, args, params, None, 3)
+    result = record_call(primitive, args, params)
     if primitive.name in VIEW_PRIMITIVES and not current_mode().grad and args[0].requires_grad:
         result._edge = NOWHERE  # torch makes a view, which requires grad as its base does
     return result

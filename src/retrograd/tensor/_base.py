@@ -26,12 +26,27 @@ class _Leaf:
 LEAF = _Leaf()
 
 
-VIEW_PRIMITIVES = frozenset(["alias", "reshape", "permute_dims", "broadcast_to", "expand_dims", "squeeze", "getitem", "diagonal"])
+VIEW_PRIMITIVES = frozenset(
+    ["alias", "reshape", "permute_dims", "broadcast_to", "expand_dims", "squeeze", "getitem", "diagonal"]
+)
 
 
 VIEW_NODES = frozenset(
     f"{name}Backward{k}"
-    for name in ["Alias", "View", "ReshapeAlias", "Permute", "Transpose", "T", "Expand", "Unsqueeze", "Squeeze", "Select", "Slice", "Diagonal"]
+    for name in [
+        "Alias",
+        "View",
+        "ReshapeAlias",
+        "Permute",
+        "Transpose",
+        "T",
+        "Expand",
+        "Unsqueeze",
+        "Squeeze",
+        "Select",
+        "Slice",
+        "Diagonal",
+    ]
     for k in range(3)
     if k == 0 or name == "Squeeze"
 )
@@ -102,7 +117,7 @@ class Storage:
             return owner._array, owner._edge
         return array, edge
 
-    def written(self, depth: int) -> None:
+    def written(self) -> None:
         """Move the version and note who wrote."""
         self.version += 1
         frame = user_frame(sys._getframe(1))
@@ -171,6 +186,8 @@ class TensorBase(metaclass=TensorMeta):
 
 
 _edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
+
+
 def mark_born(tensor: Any) -> None:
     """Note that a tensor was made inside a transform, so that a write into it is no write into a captured one."""
     tensor._need_extra().born = creation_numbers()

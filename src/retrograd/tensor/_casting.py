@@ -26,11 +26,11 @@ def device_of(tensor: Any) -> Any:
     return device_type("cuda", array.device.id)
 
 
-def to_dtype(tensor: Any, dtype: Any, copy: bool = False, depth: int = 2) -> Any:
+def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     """Convert to a dtype; the same tensor if it has it already."""
     if tensor._array.dtype == dtype.numpy and not copy:
         return tensor
-    return record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0", depth + 1)
+    return record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
 
 
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -54,9 +54,9 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     if device is not None:
         result = to_device(result, device_type(device) if isinstance(device, str) else device)
     if dtype is not None:
-        result = to_dtype(result, dtype, False, 3)
+        result = to_dtype(result, dtype, False)
     if copy and result is self:
-        result = record(s.astype, (self,), {"dtype": self._array.dtype}, "ToCopyBackward0", 2)
+        result = record(s.astype, (self,), {"dtype": self._array.dtype}, "ToCopyBackward0")
     return result
 
 
@@ -76,7 +76,7 @@ def caster(name: str, dtype: Any) -> Any:
     """Make a method such as `float()`."""
 
     def method(self: Any, memory_format: Any = None) -> Any:
-        return to_dtype(self, dtype, False, 3)
+        return to_dtype(self, dtype, False)
 
     method.__name__ = name
     method.__doc__ = f"Convert to {dtype}."
@@ -137,9 +137,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     """Return the tensor's memory as a NumPy array."""
     if self.requires_grad and current_mode().grad:
         if not force:
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-            )
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return numpy(self.detach())
     array = self._array
     if isinstance(array, LevelArray):

@@ -49,7 +49,9 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     return tensor
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
     """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
     if isinstance(data, _base.Tensor):
         warnings.warn(
@@ -137,7 +139,9 @@ ones = _maker("ones", np.ones)
 empty = _maker("empty", np.zeros)  # zeroed: reading uninitialised memory is nobody's wish
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Any:
     """Make a tensor filled with one value."""
     if isinstance(fill_value, _base.Tensor):
         fill_value = fill_value.item()
@@ -190,7 +194,9 @@ ones_like = _like_maker("ones_like", 1)
 empty_like = _like_maker("empty_like", 0)
 
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
+def full_like(
+    input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Any:
     """Make a tensor like another, filled with one value."""
     result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
     write_array(result, np.asarray(fill_value).astype(result._array.dtype)[()])
@@ -214,7 +220,9 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, requires_grad: boo
     return finish(values.astype(dtype.numpy), device, requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Make `steps` evenly spaced values, ends included; counted from both ends, as torch does."""
     numpy_dtype = _numpy_dtype(dtype)
     if steps < 0:
@@ -235,7 +243,9 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
 def new_maker(name: str, make: Any) -> Any:
     """Make a method such as `new_zeros`: dtype and device of the tensor; under vmap, one value for each sample."""
 
-    def method(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
+    def method(
+        self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    ) -> Any:
         shape = _sizes(size, rest)
         numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
         level = innermost_batch_level()
@@ -255,16 +265,22 @@ new_ones = new_maker("new_ones", np.ones)
 new_empty = new_maker("new_empty", np.zeros)
 
 
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def new_full(
+    self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Make a tensor of this one's dtype filled with a value."""
     result = new_zeros(self, size, dtype=dtype, device=device)
     result.fill_(fill_value)
     return result.requires_grad_(requires_grad) if requires_grad else result
 
 
-def new_tensor_method(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def new_tensor_method(
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Make a tensor of this one's dtype from data."""
-    return tensor(data, dtype=_base.dtype_of(self) if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    return tensor(
+        data, dtype=_base.dtype_of(self) if dtype is None else dtype, device=device, requires_grad=requires_grad
+    )
 
 
 def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:

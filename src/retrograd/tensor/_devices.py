@@ -67,4 +67,4 @@ def move(tensor: Any, device: device_type) -> Any:
     from ._record import record
 
     source = device_of_array(raw_leaf(tensor._array))
-    return record(to_device, (tensor,), {"device": device, "source": source}, "ToCopyBackward0", 4)
+    return record(to_device, (tensor,), {"device": device, "source": source}, "ToCopyBackward0")

@@ -35,7 +35,10 @@ class _Parts:
 
 def _is_advanced(part: Any) -> bool:
     return isinstance(part, (_base.Tensor, list, np.ndarray, tuple, range)) and not (
-        isinstance(part, _base.Tensor) and part._array.ndim == 0 and part._array.dtype.kind in "iu" and not isinstance(part._array, LevelArray)
+        isinstance(part, _base.Tensor)
+        and part._array.ndim == 0
+        and part._array.dtype.kind in "iu"
+        and not isinstance(part._array, LevelArray)
     )
 
 
@@ -58,7 +61,7 @@ def _dims_used(part: Any) -> int:
     return 1
 
 
-def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _Parts:
+def _take_apart(tensor: Any, index: Any, reading: bool = True) -> _Parts:
     """Apply ints, slices, None and Ellipsis as views, as torch does, and collect the index arrays that remain."""
     parts = _normalise(index)
     used = sum(_dims_used(part) for part in parts)
@@ -75,7 +78,7 @@ def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _P
 
     for place, part in enumerate(parts):
         if (isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))) or _zero_dim_integer(part):
-            result = _select(result, dim, int(part), depth + 1, place)
+            result = _select(result, dim, int(part), place)
             continue
         if part is Ellipsis:
             skip = 0 if seen_ellipsis else ndim - used  # torch lets a second one pass
@@ -85,7 +88,7 @@ def _take_apart(tensor: Any, index: Any, depth: int, reading: bool = True) -> _P
             dim += skip
             continue
         if isinstance(part, slice):
-            result = _slice(result, dim, part, depth + 1, whole)
+            result = _slice(result, dim, part, whole)
             found: list[Any] = []
         elif part is None:
             result = unsqueeze(result, dim)
@@ -128,20 +131,20 @@ def _zero_dim_integer(part: Any) -> bool:
     return isinstance(part, _base.Tensor) and not _is_advanced(part)
 
 
-def _select(tensor: Any, dim: int, position: int, depth: int, place: int) -> Any:
+def _select(tensor: Any, dim: int, position: int, place: int) -> Any:
     """View one position; messages count dimensions by their place in the index."""
     size = tensor._array.shape[dim]
     if not -size <= position < size:
         raise IndexError(f"index {position} is out of bounds for dimension {place} with size {size}")
     at = position + size if position < 0 else position
     shown = {"dim": dim, "index": position}
-    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", depth + 1, shown)
+    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", shown)
 
 
 LAST = (1 << 63) - 1  # torch's end of an open slice
 
 
-def _slice(tensor: Any, dim: int, part: slice, depth: int, always: bool) -> Any:
+def _slice(tensor: Any, dim: int, part: slice, always: bool) -> Any:
     start, stop, step = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
     step = 1 if step is None else step
     if step <= 0:
@@ -153,7 +156,7 @@ def _slice(tensor: Any, dim: int, part: slice, depth: int, always: bool) -> Any:
     first, last, _ = slice(start, stop, step).indices(size)
     shown = {"dim": dim, "start": start, "end": stop, "step": step}
     index = (slice(None),) * dim + (slice(first, max(last, first), step),)
-    return basic_view(tensor, index, "SliceBackward0", depth + 1, shown)
+    return basic_view(tensor, index, "SliceBackward0", shown)
 
 
 def _as_index(part: Any) -> Any:
@@ -206,18 +209,18 @@ def _trimmed(layout: list[Any]) -> tuple[Any, ...]:
 
 def getitem(self: Any, index: Any) -> Any:
     """Read at an index: a view for ints, slices, None and Ellipsis, a copy for index arrays."""
-    parts = _take_apart(self, index, 2)
+    parts = _take_apart(self, index)
     if not parts.arrays:
         return alias(self) if parts.view is self else parts.view
-    return _advanced_read(parts, 3)
+    return _advanced_read(parts)
 
 
-def _advanced_read(parts: _Parts, depth: int) -> Any:
+def _advanced_read(parts: _Parts) -> Any:
     layout = _trimmed(parts.layout)
     _check_broadcast(parts.arrays)
     shown = {"indices": _shown_indices(parts.given)}
     args = (parts.view, *parts.arrays)
-    result = record(ops.index, args, {"layout": layout}, "IndexBackward0", depth + 1, shown)
+    result = record(ops.index, args, {"layout": layout}, "IndexBackward0", shown)
     if isinstance(result._array, np.ndarray) and result._array.ndim > 1 and result._array.size:
         result._array = _indexed_layout(result._array, parts.view._array, parts.arrays, parts.layout)
     return result
@@ -248,32 +251,35 @@ def _check_broadcast(arrays: list[Any]) -> None:
         np.broadcast_shapes(*[tuple(a.shape) for a in arrays])
     except ValueError:
         shapes = ", ".join(_errors.sizes(a.shape) for a in arrays)
-        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
 
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
-    parts = _take_apart(self, index, 2, reading=False)
+    parts = _take_apart(self, index, reading=False)
     target = parts.view
     if not isinstance(value, _base.Tensor):
         from ._creation import tensor as make
 
-        if isinstance(value, (list, np.ndarray)):
-            value = make(value)
-        else:
-            value = wrap(np.asarray(value).astype(target._array.dtype))
+        value = (
+            make(value)
+            if isinstance(value, (list, np.ndarray))
+            else wrap(np.asarray(value).astype(target._array.dtype))
+        )
     if parts.arrays:
-        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, 3, parts.given)
+        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
         return
     from ._inplace import copy_into, fill_with
 
     if not value._array.ndim and target._array.ndim:
-        fill_with(target, value, 3)
+        fill_with(target, value)
     else:
         if value.shape != target.shape:
             value = _stripped(value, always=True)
             value = value if value.shape == target.shape else expand(value, *target.shape)
-        copy_into(target, value, 2)
+        copy_into(target, value)
 
 
 def _stripped(value: Any, always: bool = False) -> Any:
@@ -290,7 +296,7 @@ def _scalar(tensor: Any) -> str:
 
 
 def put_in_place(
-    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int, given: list[Any]
+    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, given: list[Any]
 ) -> Any:
     """Write `value` at index arrays into `tensor`."""
     from ._views import adopt, check_inplace
@@ -300,14 +306,14 @@ def put_in_place(
         warnings.warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
             "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor",
-            stacklevel=depth,
+            stacklevel=3,
         )
     if not current_mode().saved_hooks:
         _check_source(tensor, value, given, accumulate)
-    result = index_put_record(tensor, arrays, layout, value, accumulate, depth + 1, given)
+    result = index_put_record(tensor, arrays, layout, value, accumulate, given)
     if current_mode().saved_hooks:  # torch packs first, then looks
         _check_source(tensor, value, given, accumulate)
-    return adopt(tensor, result, depth)
+    return adopt(tensor, result)
 
 
 def _check_source(tensor: Any, value: Any, given: list[Any], accumulate: bool) -> None:
@@ -329,7 +335,7 @@ def _check_source_dtype(tensor: Any, value: Any) -> None:
 
 
 def index_put_record(
-    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, depth: int, given: list[Any]
+    tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, given: list[Any]
 ) -> Any:
     """Return `tensor` with `value` written at index arrays."""
     _check_broadcast(arrays)
@@ -346,7 +352,7 @@ def index_put_record(
         )
     params = {"layout": layout, "accumulate": accumulate}
     shown = {"accumulate": accumulate, "indices": _shown_indices(given)}
-    return record(ops.index_put, (tensor, value, *arrays), params, "IndexPutBackward0", depth + 1, shown)
+    return record(ops.index_put, (tensor, value, *arrays), params, "IndexPutBackward0", shown)
 
 
 def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tuple[int, ...]:
@@ -381,7 +387,7 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
         if "out of bounds" in str(error):
             refuse_overlap(self._array, values._array, same=True)
         raise
-    return put_in_place(self, arrays, layout, values, accumulate, 3, given)
+    return put_in_place(self, arrays, layout, values, accumulate, given)
 
 
 @overridable
@@ -389,7 +395,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     """Return a copy with values written at index tensors."""
     arrays, layout, given = _index_tuple(input, indices)
     _check_source_dtype(input, values)
-    return index_put_record(input, arrays, layout, values, accumulate, 3, given)
+    return index_put_record(input, arrays, layout, values, accumulate, given)
 
 
 def _check_index(index: Any, size: int, name: str) -> None:
@@ -424,7 +430,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
             )
     if input._array.ndim:
         _check_bounds(index, input._array.shape[axis], axis)
-    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", 3, {"dim": dim})
+    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", {"dim": dim})
 
 
 def _check_bounds(index: Any, size: int, axis: int) -> None:
@@ -445,7 +451,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     if index._array.dtype.kind not in "iu":
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not input._array.ndim:
-        return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0", 3)
+        return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
     if not isinstance(index._array, LevelArray) and index._array.size:
         size = input._array.shape[axis]
         low, high = int(index._array.min()), int(index._array.max())
@@ -457,7 +463,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     array = index._array if index._array.ndim else reshape_array(index._array, shape=(1,))
     layout = (slice(None),) * axis + (ARRAY,)
     shown = {"dim": dim, "indices": (index,)}
-    result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", 3, shown)
+    result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", shown)
     result._array = laid_out(result._array)
     return result
 
@@ -497,14 +503,14 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     given = value if src is None else src
     axis, src = _scatter_sources(input, dim, index, given)
     name = "ScatterBackward0" if isinstance(given, _base.Tensor) else "ScatterBackward1"
-    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, name, 3, {"dim": dim})
+    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, name, {"dim": dim})
 
 
 @overridable
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """Return a copy with `src` added at indices along a dimension."""
     axis, src = _scatter_sources(input, dim, index, src)
-    return record(ops.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0", 3)
+    return record(ops.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0")
 
 
 def _check_index_add(input: Any, axis: int, index: Any, source: Any) -> None:
@@ -534,4 +540,4 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     layout = (slice(None),) * axis + (ARRAY,)
     _check_index_add(input, axis, index, source)
     params = {"layout": layout, "alpha": alpha}
-    return record(ops.index_add, (input, source, index._array), params, "IndexAddBackward0", 3)
+    return record(ops.index_add, (input, source, index._array), params, "IndexAddBackward0")

@@ -44,7 +44,7 @@ def inplace(name: str, function: Any) -> Any:
         refuse_repeats(self._array)
         for other in others:
             refuse_overlap(self._array, other._array)
-        return adopt(self, function(before_write(self), *args, **kwargs), 3)
+        return adopt(self, function(before_write(self), *args, **kwargs))
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."
@@ -59,12 +59,17 @@ def arithmetic(name: str, function: Any) -> Any:
         array = self._array
         value = other._array if isinstance(other, _base.Tensor) else other
         if type(self) is not _base.Tensor:
-            check_inplace(self, (other,) if isinstance(other, _base.Tensor) else ())  # a ForbiddenView has no edge to read
+            check_inplace(
+                self, (other,) if isinstance(other, _base.Tensor) else ()
+            )  # a ForbiddenView has no edge to read
         if (
             type(array) is np.ndarray
             and array.dtype.kind == "f"
             and (not current_mode().grad or (self._edge is None and getattr(other, "_edge", None) is None))
-            and (type(value) in (float, int) or (isinstance(value, (np.ndarray, np.generic)) and value.dtype is array.dtype))
+            and (
+                type(value) in (float, int)
+                or (isinstance(value, (np.ndarray, np.generic)) and value.dtype is array.dtype)
+            )
             and not kwargs
             and array.flags.writeable
             and array.itemsize > 2
@@ -79,7 +84,7 @@ def arithmetic(name: str, function: Any) -> Any:
                 ufunc(array, value, out=array)
             except ValueError:
                 _refuse_shape(array.shape, np.shape(value))
-            wrote(self, 3)
+            wrote(self)
             return self
         others = (other,) if isinstance(other, _base.Tensor) else ()
         check_inplace(self, others)
@@ -90,7 +95,7 @@ def arithmetic(name: str, function: Any) -> Any:
         result = function(before_write(self), other, **kwargs)
         if result is NotImplemented:
             raise TypeError(f"{name}_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
-        return adopt(self, result, 3)
+        return adopt(self, result)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."
@@ -109,11 +114,11 @@ def _refuse_shape(own: Any, other: Any) -> None:
 
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copy values from another tensor."""
-    return copy_into(self, src, 2)
+    return copy_into(self, src)
 
 
-def copy_into(target: Any, src: Any, depth: int) -> Any:
-    """Write `src` into `target`; `depth` is the user's frame, counted from here."""
+def copy_into(target: Any, src: Any) -> Any:
+    """Write `src` into `target`."""
     if not isinstance(src, _base.Tensor):
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
@@ -136,9 +141,9 @@ def copy_into(target: Any, src: Any, depth: int) -> Any:
     node = None
     if tracked:
         old = wrap(target._array, target._edge, target._storage)
-        node = record(s.overwrite, (_keep_edge(target, old), src), {}, "CopyBackwards", depth + 1)._edge
+        node = record(s.overwrite, (_keep_edge(target, old), src), {}, "CopyBackwards")._edge
     write_array(target, value)
-    finish_write(target, node, depth + 1)
+    finish_write(target, node)
     return target
 
 
@@ -150,13 +155,13 @@ def _keep_edge(target: Any, old: Any) -> Any:
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
     if isinstance(value, _base.Tensor):
-        return fill_with(self, value, 3)
+        return fill_with(self, value)
     check_inplace(self)
-    return _constant(self, plain_scalar(value), "FillBackward2", 3)
+    return _constant(self, plain_scalar(value), "FillBackward2")
 
 
-def fill_with(target: Any, value: Any, depth: int) -> Any:
-    """Fill with the value of a 0-d tensor; `depth` is the user's frame, counted from here."""
+def fill_with(target: Any, value: Any) -> Any:
+    """Fill with the value of a 0-d tensor."""
     check_inplace(target, (value,))
     if value._array.ndim:
         raise RuntimeError(
@@ -165,27 +170,27 @@ def fill_with(target: Any, value: Any, depth: int) -> Any:
     refuse_repeats(target._array)
     node = None
     if current_mode().tracks and (target._edge is not None or value._edge is not None):
-        node = record(s.overwrite, (target, value), {}, "FillBackward3", depth)._edge
+        node = record(s.overwrite, (target, value), {}, "FillBackward3")._edge
     array = value._array
     write_array(target, array if array.dtype == target._array.dtype else s.astype(array, dtype=target._array.dtype))
-    finish_write(target, node, depth)
+    finish_write(target, node)
     return target
 
 
 def zero_(self: Any) -> Any:
     """Fill with zeros."""
     check_inplace(self)
-    return _constant(self, 0, "ZeroBackward0", 3)
+    return _constant(self, 0, "ZeroBackward0")
 
 
-def _constant(tensor: Any, value: Any, name: str, depth: int) -> Any:
+def _constant(tensor: Any, value: Any, name: str) -> Any:
     node = None
     if current_mode().tracks and tensor._edge is not None:
-        node = record(s.forget, (tensor,), {}, name, depth)._edge
+        node = record(s.forget, (tensor,), {}, name)._edge
     if isinstance(value, complex) and tensor._array.dtype.kind != "c":
         raise RuntimeError("value cannot be converted to type float without overflow")
     write_array(tensor, np.asarray(value).astype(tensor._array.dtype)[()])
-    finish_write(tensor, node, depth)
+    finish_write(tensor, node)
     return tensor
 
 
@@ -200,7 +205,7 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
             "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
             stacklevel=2,
         )
-    return adopt(self, masked_fill_record(self, mask, value, 3), 3)
+    return adopt(self, masked_fill_record(self, mask, value))
 
 
 def detach_(self: Any) -> Any:
@@ -273,7 +278,7 @@ def reshaping(name: str, function: Any) -> Any:
         if isinstance(node, Node) and node is not NOWHERE:
             renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
             node.__class__ = renamed
-            storage_of(self).written(2)
+            storage_of(self).written()
             if view is None:  # not `rebase`: a retained gradient stays with the old node
                 self._edge = node
                 storage_of(self).owner = ref(self)
@@ -285,7 +290,7 @@ def reshaping(name: str, function: Any) -> Any:
         else:
             if view is None and not is_leaf(self) and self._need_extra().node_shape is None:
                 self._extra.node_shape = tuple(before.shape)
-            wrote(self, 3)
+            wrote(self)
         return self
 
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -311,5 +316,3 @@ def set_data(self: Any, value: Any) -> None:
     self._array = _base.materialise(value)
     if value._storage is not None and value._storage.inference:
         storage_of(self).inference = True
-
-

@@ -194,8 +194,10 @@ def is_dense(array: Any) -> bool:
 
 def repeats(array: Any) -> bool:
     """Tell whether an array shows one element at several places: an expanded tensor."""
-    return isinstance(array, np.ndarray) and array.size > 0 and any(
-        step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+    return (
+        isinstance(array, np.ndarray)
+        and array.size > 0
+        and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     )
 
 

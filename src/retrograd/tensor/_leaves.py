@@ -28,14 +28,17 @@ def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dty
     storage = tensor._storage
     if value and storage is not None and storage.inference and not current_mode().inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-    if value and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms):
-        if _edge_slot.__get__(tensor) is None:
-            raise RuntimeError(
-                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-                "inside of a function being transformed by a functorch transform. This is unsupported, please attempt "
-                "to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
-                "outside of a function being transformed instead."
-            )
+    if (
+        value
+        and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms)
+        and _edge_slot.__get__(tensor) is None
+    ):
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+            "inside of a function being transformed by a functorch transform. This is unsupported, please attempt "
+            "to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+            "outside of a function being transformed instead."
+        )
     _edge_slot.__set__(tensor, LEAF if value else None)
     if tensor._extra is not None and tensor._extra.view is not None:
         sync(tensor, storage.version)

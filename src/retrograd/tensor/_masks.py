@@ -22,13 +22,13 @@ from ._views import refuse_integers
 @overridable
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """Return a copy with a value where a mask is true."""
-    result = masked_fill_record(input, mask, value, 4)
+    result = masked_fill_record(input, mask, value)
     if result._edge is not None and result._array.dtype.kind in "biu":
         refuse_integers(result)
     return result
 
 
-def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:
+def masked_fill_record(input: Any, mask: Any, value: Any) -> Any:
     """Choose `value` where `mask`; the node is torch's MaskedFillBackward0."""
     if mask._array.dtype.kind != "b":
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_dtype(mask)}")
@@ -45,7 +45,7 @@ def masked_fill_record(input: Any, mask: Any, value: Any, depth: int) -> Any:
     else:
         filled = np.asarray(value).astype(dtype)[()]
         name = "MaskedFillBackward0"
-    return record(ops.masked_fill, (input, mask, filled), {}, name, depth + 1)
+    return record(ops.masked_fill, (input, mask, filled), {}, name)
 
 
 def _c_dtype(tensor: Any) -> str:
@@ -65,9 +65,11 @@ def masked_select(input: Any, mask: Any) -> Any:
     if not own or isinstance(chosen._array, LevelArray):
         return getitem(input.expand(shape), chosen)
     places = np.nonzero(chosen._array)[len(shape) - len(own) :]
-    arrays = [place if n == shape[k - len(own)] else place * 0 for k, (n, place) in enumerate(zip(own, places, strict=True))]
+    arrays = [
+        place if n == shape[k - len(own)] else place * 0 for k, (n, place) in enumerate(zip(own, places, strict=True))
+    ]
     layout = (ARRAY,) * len(own)
-    return record(ops.index, (input, *arrays), {"layout": layout}, "MaskedSelectBackward0", 3)
+    return record(ops.index, (input, *arrays), {"layout": layout}, "MaskedSelectBackward0")
 
 
 def _common_shape(mask: Any, tensor: Any) -> tuple[int, ...]:
@@ -100,8 +102,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """Take elements along a dimension, broadcasting the others."""
     if indices._array.dtype != np.int64:
         raise RuntimeError(
-            "torch.take_along_dim(): dtype of indices should be Long but got "
-            f"{_base.dtype_of(indices)._scalar_name}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {_base.dtype_of(indices)._scalar_name}"
         )
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1))

@@ -22,9 +22,7 @@ from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
 
 def _check_dtypes(a: Any, b: Any, name: str = "") -> None:
     if a._array.dtype != b._array.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}"
-        )
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}")
 
 
 _C_NAMES = {
@@ -47,11 +45,11 @@ def _c_name(tensor: Any) -> str:
     return _C_NAMES[tensor._array.dtype.name]
 
 
-def _product(a: Any, b: Any, name: str, depth: int) -> Any:
+def _product(a: Any, b: Any, name: str) -> Any:
     if a._array.dtype.kind == "b" and (name == "DotBackward0" or (a._array.size and b._array.size)):
         refuse({"MmBackward0": "mm", "MvBackward0": "mv", "DotBackward0": "dot"}.get(name, "bmm"), a._array.dtype)
     shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
-    return record(la.matmul, (a, b), {}, name, depth + 1, shown)
+    return record(la.matmul, (a, b), {}, name, shown)
 
 
 @overridable
@@ -62,7 +60,7 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     if mat2._array.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     _check_mm(input, mat2)
-    return write_out("mm", _product(input, mat2, "MmBackward0", 3), out, (input, mat2))
+    return write_out("mm", _product(input, mat2, "MmBackward0"), out, (input, mat2))
 
 
 def _check_mm(a: Any, b: Any) -> None:
@@ -80,7 +78,7 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     if mat2._array.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
     _check_bmm(input, mat2)
-    return write_out("bmm", _product(input, mat2, "BmmBackward0", 3), out, (input, mat2))
+    return write_out("bmm", _product(input, mat2, "BmmBackward0"), out, (input, mat2))
 
 
 def _check_bmm(first: Any, second: Any) -> None:
@@ -96,42 +94,38 @@ def _check_bmm(first: Any, second: Any) -> None:
 @overridable
 def mv(input: Any, vec: Any) -> Any:
     """Multiply a matrix and a vector."""
-    return _mv(input, vec, 4)
+    return _mv(input, vec)
 
 
-def _mv(a: Any, b: Any, depth: int) -> Any:
+def _mv(a: Any, b: Any) -> Any:
     if a._array.ndim != 2 or b._array.ndim != 1:
-        raise RuntimeError(
-            f"vector + matrix @ vector expected, got 1, {a._array.ndim}, {b._array.ndim}"
-        )
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a._array.ndim}, {b._array.ndim}")
     if a._array.shape[1] != b._array.shape[0]:
         raise RuntimeError(
             f"size mismatch, got input ({a._array.shape[0]}), mat ({a._array.shape[0]}x{a._array.shape[1]}), vec "
             f"({b._array.shape[0]})"
         )
-    return _product(a, b, "MvBackward0", depth)
+    return _product(a, b, "MvBackward0")
 
 
 @overridable
 def dot(input: Any, tensor: Any) -> Any:
     """Multiply two vectors and sum."""
-    return _dot(input, tensor, 4)
+    return _dot(input, tensor)
 
 
-def _dot(a: Any, b: Any, depth: int) -> Any:
+def _dot(a: Any, b: Any) -> Any:
     if a._array.ndim != 1 or b._array.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a._array.ndim}D and {b._array.ndim}D tensors")
     if a._array.dtype != b._array.dtype:
-        raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {_scalar(a)} and {_scalar(b)}"
-        )
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_scalar(a)} and {_scalar(b)}")
     if a._array.shape != b._array.shape:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor {_errors.sizes(a._array.shape)} and src "
             f"{_errors.sizes(b._array.shape)} to have the same number of elements, but got {a._array.size} and "
             f"{b._array.size} elements respectively"
         )
-    return _product(a, b, "DotBackward0", depth)
+    return _product(a, b, "DotBackward0")
 
 
 def _scalar(tensor: Any) -> str:
@@ -143,40 +137,36 @@ def outer(input: Any, vec2: Any) -> Any:
     """Multiply every element of a vector with every element of another."""
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
-        raise RuntimeError(
-            f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D"
-        )
+        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
     return _mul(reshape(input, input._array.shape[0], 1), vec2)
 
 
 @overridable
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
-    return write_out("matmul", product(input, other, 4), out, (input, other))
+    return write_out("matmul", product(input, other), out, (input, other))
 
 
-def product(a: Any, b: Any, depth: int) -> Any:
-    """Compute a @ b for any ranks; `depth` is the user's frame, counted from here."""
+def product(a: Any, b: Any) -> Any:
+    """Compute a @ b for any ranks."""
     rank_a, rank_b = a._array.ndim, b._array.ndim
     if not rank_a or not rank_b:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {rank_a}D and {rank_b}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {rank_a}D and {rank_b}D")
     if rank_a == 1 and rank_b == 1:
-        return _dot(a, b, depth + 1)
+        return _dot(a, b)
     if rank_a == 2 and rank_b == 1:
-        return _mv(a, b, depth + 1)
+        return _mv(a, b)
     if rank_a == 2 and rank_b == 2:
         _check_mm(a, b)
-        return _product(a, b, "MmBackward0", depth)
+        return _product(a, b, "MmBackward0")
     if isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray):
         _check_batched(a, b)
-        return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0", depth)
+        return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0")
     if rank_a == 1 and rank_b == 2:
         row = unsqueeze(a, 0)
         _check_mm(row, b)
-        return _product(row, b, "MmBackward0", depth).squeeze_(0)
-    return _folded(a, b, depth + 1) if _should_fold(a, b) else _batched(a, b, depth + 1)
+        return _product(row, b, "MmBackward0").squeeze_(0)
+    return _folded(a, b) if _should_fold(a, b) else _batched(a, b)
 
 
 # ---- products of batches, by the steps torch takes: they are visible in the graph ----
@@ -196,33 +186,33 @@ def _should_fold(a: Any, b: Any) -> bool:
     return 0 in shape or all(steps[k] == steps[k + 1] * shape[k + 1] for k in range(len(shape) - 2))
 
 
-def _unsafe_view(tensor: Any, shape: tuple[int, ...], depth: int) -> Any:
-    return record(s.reshape, (tensor,), {"shape": shape}, "UnsafeViewBackward0", depth + 1)
+def _unsafe_view(tensor: Any, shape: tuple[int, ...]) -> Any:
+    return record(s.reshape, (tensor,), {"shape": shape}, "UnsafeViewBackward0")
 
 
-def _folded(a: Any, b: Any, depth: int) -> Any:
+def _folded(a: Any, b: Any) -> Any:
     turned = b._array.ndim > a._array.ndim
-    large = swap(b, -2, -1, "TransposeBackward0", depth + 1) if turned else a
+    large = swap(b, -2, -1, "TransposeBackward0") if turned else a
     small = b if not turned else t(a) if a._array.ndim == 2 else a
     *lead, inner = large._array.shape
     rows = math.prod(lead)
     flat = reshape(large, rows, inner)
     if small._array.ndim == 1:
-        return _unsafe_view(_mv(flat, small, depth + 1), tuple(lead), depth)
+        return _unsafe_view(_mv(flat, small), tuple(lead))
     shape = (*lead, small._array.shape[1])
     _check_mm(flat, small)
-    result = _unsafe_view(_product(flat, small, "MmBackward0", depth + 1), shape, depth)
-    return contiguous(swap(result, -2, -1, "TransposeBackward0", depth + 1)) if turned else result
+    result = _unsafe_view(_product(flat, small, "MmBackward0"), shape)
+    return contiguous(swap(result, -2, -1, "TransposeBackward0")) if turned else result
 
 
-def _batched(a: Any, b: Any, depth: int) -> Any:
+def _batched(a: Any, b: Any) -> Any:
     shape_a, shape_b = tuple(a._array.shape), tuple(b._array.shape)
     vector = len(shape_b) == 1
     if len(shape_a) == 3 and len(shape_b) == 3 and shape_a[0] != shape_b[0]:
         if shape_a[0] == 1 and a.requires_grad:
-            return product(squeeze(a, 0), b, depth + 1)
+            return product(squeeze(a, 0), b)
         if shape_b[0] == 1 and b.requires_grad:
-            return product(a, squeeze(b, 0), depth + 1)
+            return product(a, squeeze(b, 0))
     try:
         lead = tuple(np.broadcast_shapes(shape_a[:-2], shape_b[:-2]))
     except ValueError:
@@ -236,9 +226,9 @@ def _batched(a: Any, b: Any, depth: int) -> Any:
     else:
         right = reshape(expand(b, *lead, depth_b, columns), count, depth_b, columns)
     _check_bmm(left, right)
-    result = _product(left, right, "BmmBackward0", depth + 1)
+    result = _product(left, right, "BmmBackward0")
     shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
-    return _unsafe_view(squeeze(result, -1) if vector else result, shape, depth)
+    return _unsafe_view(squeeze(result, -1) if vector else result, shape)
 
 
 def _check_batched(a: Any, b: Any) -> None:
@@ -278,6 +268,4 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
                 f"The expanded size of the tensor ({size}) must match the existing size ({have}) at non-singleton "
                 f"dimension {2 - k}.  Target sizes: {_errors.sizes(shape)}.  Tensor sizes: {_errors.sizes(own)}"
             )
-    return record(la.addmm, (input, mat1, mat2), {"beta": beta, "alpha": alpha}, "AddmmBackward0", 3)
-
-
+    return record(la.addmm, (input, mat1, mat2), {"beta": beta, "alpha": alpha}, "AddmmBackward0")

@@ -20,12 +20,12 @@ class NotImplementedNode(Node):
 NotImplementedNode.__name__ = NotImplementedNode.__qualname__ = "NotImplemented"  # torch's name
 
 
-def without_derivative(operation: str, edges: tuple[Any, ...], depth: int) -> Node:
-    """Make the node of an operation; `depth` is the user's frame, counted from here."""
+def without_derivative(operation: str, edges: tuple[Any, ...]) -> Node:
+    """Make the node of an operation."""
     node = NotImplementedNode()
     node.operation = operation
     node._edges = edges
     node.seq = creation_numbers()
     node.meta = node.guard = node.extra = node._storage = None
-    node.record_place(depth)
+    node.record_place()
     return node

@@ -30,7 +30,6 @@ from ._record import (
     not_a_tensor,
     plain_scalar,
     promoted,
-    record,
     unary,
     wrap_outputs,
 )
@@ -132,7 +131,7 @@ _COMPLEX = Elementwise(e.complex_, "complex", None, False)
 @overridable
 def bitwise_not(input: Any) -> Any:
     """Invert the bits of each element."""
-    return _INVERT.slow((input,), 3)
+    return _INVERT.slow((input,))
 
 
 def _bitwise(name: str) -> Any:
@@ -141,7 +140,7 @@ def _bitwise(name: str) -> Any:
     def call(input: Any, other: Any) -> Any:
         if not is_operand(input) or not is_operand(other):
             return NotImplemented
-        return rules.slow((plain_scalar(input), plain_scalar(other)), 3)
+        return rules.slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = f"bitwise_{name}"
     call.__doc__ = f"Compute the bitwise {name} of two tensors."
@@ -193,7 +192,7 @@ def floor_divide(input: Any, other: Any) -> Any:
     if mode.tracks and isinstance(result, _base.Tensor) and result._array.dtype.kind in "fV":
         edges = tuple(edge_of(one) for one in tensors)
         if any(edge is not None for edge in edges):
-            result._edge = without_derivative("aten::floor_divide", edges, 4)
+            result._edge = without_derivative("aten::floor_divide", edges)
     return result
 
 
@@ -234,7 +233,7 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, o
         if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
         scaled = _ADD_SCALED if name == "add" else _SUB_SCALED
-        result = scaled.slow((plain_scalar(input), plain_scalar(other)), 6, {"alpha": alpha})
+        result = scaled.slow((plain_scalar(input), plain_scalar(other)), {"alpha": alpha})
     else:
         result = operation(input, other)
     return write_out(name, _checked(name, result, (input, other)), out, (input, other))
@@ -255,11 +254,10 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     if rounding_mode is None:
         result = _checked("div", _div(input, other), (input, other))
     elif rounding_mode in _ROUNDED:
-        result = _ROUNDED[rounding_mode].slow((plain_scalar(input), plain_scalar(other)), 3)
+        result = _ROUNDED[rounding_mode].slow((plain_scalar(input), plain_scalar(other)))
     else:
         raise RuntimeError(
-            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-            f"'{rounding_mode}'"
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
     return write_out("div", result, out, (input, other))
 
@@ -285,11 +283,11 @@ def write_out(name: str, result: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
 @overridable
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Raise to a power."""
-    return write_out("pow", power(input, exponent, 3), out, (input, exponent))
+    return write_out("pow", power(input, exponent), out, (input, exponent))
 
 
-def power(base: Any, exponent: Any, depth: int) -> Any:
-    """Raise a tensor or number to a tensor or number; `depth` is the user's frame, counted from here."""
+def power(base: Any, exponent: Any) -> Any:
+    """Raise a tensor or number to a tensor or number."""
     exponent, base = plain_scalar(exponent), plain_scalar(base)
     if isinstance(exponent, (int, float, builtins.complex)):
         dtype = base._array.dtype
@@ -299,42 +297,42 @@ def power(base: Any, exponent: Any, depth: int) -> Any:
         if dtype.kind in "iub" and isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent < 0 and dtype.kind != "b":
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
+            return _POW_SCALAR.slow((base,), {"exponent": exponent})
         if dtype.kind in "iub" or (isinstance(exponent, builtins.complex) and dtype.kind != "c"):
             _, dtype = promoted([base._array, exponent])
             base = base.to(_dtypes.from_numpy(dtype))
-        return _POW_SCALAR.slow((base,), depth + 1, {"exponent": exponent})
+        return _POW_SCALAR.slow((base,), {"exponent": exponent})
     if not isinstance(base, _base.Tensor):
         dtype = promoted([exponent._array, base])[1]
         if dtype != exponent._array.dtype:
             exponent = exponent.to(_dtypes.from_numpy(dtype))
-        return _RPOW.slow((exponent,), depth + 1, {"base": base})
-    return _POW_TENSOR.slow((base, exponent), depth + 1)
+        return _RPOW.slow((exponent,), {"base": base})
+    return _POW_TENSOR.slow((base, exponent))
 
 
 @overridable
 def square(input: Any) -> Any:
     """Square each element."""
-    return power(input, 2, 3)
+    return power(input, 2)
 
 
 @overridable
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times the first tensor from the second."""
     if isinstance(other, _base.Tensor):
-        return _RSUB_TENSORS.slow((input, other), 3, {"alpha": alpha})
-    return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other, 3)
+        return _RSUB_TENSORS.slow((input, other), {"alpha": alpha})
+    return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other)
 
 
-def reversed_subtract(tensor: Any, number: Any, depth: int) -> Any:
+def reversed_subtract(tensor: Any, number: Any) -> Any:
     """Compute number - tensor."""
-    return _RSUB.slow((plain_scalar(number), tensor), depth + 1)
+    return _RSUB.slow((plain_scalar(number), tensor))
 
 
 @overridable
 def round(input: Any, *, decimals: int = 0) -> Any:
     """Round half to even."""
-    return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), 3, {"decimals": decimals})
+    return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), {"decimals": decimals})
 
 
 @overridable
@@ -345,12 +343,12 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
         bounds = [b for b in (min, max) if b is not None]
         if len(bounds) == 1 and promoted([input._array, bounds[0]._array])[1].kind in "iub":
-            result = _CLAMP_INTEGERS[min is not None].slow((input, *bounds), 3)
+            result = _CLAMP_INTEGERS[min is not None].slow((input, *bounds))
         else:
             low, high = -math.inf if min is None else min, math.inf if max is None else max
-            result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, low, high), 3)
+            result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, low, high))
     else:
-        result = _CLAMP.slow((_as_bounds(input, min, max),), 3, {"low": min, "high": max})
+        result = _CLAMP.slow((_as_bounds(input, min, max),), {"low": min, "high": max})
     return write_out("clamp", result, out, (input, min, max))
 
 
@@ -368,14 +366,14 @@ def clamp_min(input: Any, min: Any) -> Any:
     """Limit each element from below."""
     if isinstance(min, _base.Tensor):
         return clamp(input, min)
-    return _CLAMP_MIN.slow((_as_bounds(input, min),), 2, {"low": min, "high": None})
+    return _CLAMP_MIN.slow((_as_bounds(input, min),), {"low": min, "high": None})
 
 
 def clamp_max(input: Any, max: Any) -> Any:
     """Limit each element from above."""
     if isinstance(max, _base.Tensor):
         return clamp(input, None, max)
-    return _CLAMP_MAX.slow((_as_bounds(input, max),), 2, {"low": None, "high": max})
+    return _CLAMP_MAX.slow((_as_bounds(input, max),), {"low": None, "high": max})
 
 
 @overridable
@@ -388,10 +386,10 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{_base.dtype_of(condition)._scalar_name}"
         )
-    return write_out("where", _where_slow(condition, input, other, 4), out, (condition, input, other))
+    return write_out("where", _where_slow(condition, input, other), out, (condition, input, other))
 
 
-def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
+def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     """Choose; operands of several dtypes are promoted inside, so that the node has the tensors themselves as inputs."""
     args = (condition, plain_scalar(x), plain_scalar(y))
     given = [v._array if isinstance(v, _base.Tensor) else v for v in args[1:]]
@@ -417,7 +415,7 @@ def _where_slow(condition: Any, x: Any, y: Any, depth: int) -> Any:
     if edges == (None, None, None):
         return wrap_outputs(e.where, out, None, mode)
     node = build_node(e.where, None, args, [chosen, *_as_arrays(given, operands)], out, {}, edges, mode)
-    node.record_place(depth)
+    node.record_place()
     return wrap_outputs(e.where, out, node, mode)
 
 
@@ -438,10 +436,10 @@ def real_view(tensor: Any, part: str) -> Any:
         return tensor
     from ._views import view_op
 
-    pairs = view_op(tensor, s.view_as_real, {}, "ViewAsRealBackward0", 3)
+    pairs = view_op(tensor, s.view_as_real, {}, "ViewAsRealBackward0")
     at = 0 if part == "real" else 1
     index = (slice(None),) * tensor._array.ndim + (at,)
-    return view_op(pairs, i.getitem, {"index": index}, "SelectBackward0", 3, shown={"dim": -1, "index": at})
+    return view_op(pairs, i.getitem, {"index": index}, "SelectBackward0", shown={"dim": -1, "index": at})
 
 
 @overridable
@@ -449,7 +447,7 @@ def conj(input: Any) -> Any:
     """Conjugate; a real tensor is returned as it is."""
     if input._array.dtype.kind != "c":
         return input
-    return _CONJ.slow((input,), 3)
+    return _CONJ.slow((input,))
 
 
 @overridable
@@ -465,7 +463,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
             f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
             f"{_base.dtype_of(imag)._scalar_name} for second argument"
         )
-    return write_out("complex", _COMPLEX.slow((real, imag), 3), out, (real, imag))
+    return write_out("complex", _COMPLEX.slow((real, imag)), out, (real, imag))
 
 
 @overridable
@@ -473,7 +471,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Interpolate linearly between two tensors."""
     rules = _LERP[isinstance(weight, _base.Tensor)]
     refuse(rules.name, input._array.dtype)
-    return rules.slow((input, end, plain_scalar(weight)), 3)
+    return rules.slow((input, end, plain_scalar(weight)))
 
 
 @overridable
@@ -482,10 +480,10 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = plain_scalar(value)
     if input._array.dtype.kind in "iu":
         value = int(value)
-    return _ADDCMUL.slow((input, tensor1, tensor2), 3, {"value": value})
+    return _ADDCMUL.slow((input, tensor1, tensor2), {"value": value})
 
 
 @overridable
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a quotient."""
-    return _ADDCDIV.slow((input, tensor1, tensor2), 3, {"value": plain_scalar(value)})
+    return _ADDCDIV.slow((input, tensor1, tensor2), {"value": plain_scalar(value)})

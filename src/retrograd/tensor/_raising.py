@@ -19,7 +19,11 @@ def promote(tensor: Any, missing: frozenset[Any]) -> None:
     view = None if tensor._extra is None else tensor._extra.view
     base = tensor if view is None else view.base
     for transform in current_mode().transforms:
-        if transform.level in missing and transform.kind == BATCH and (base._extra is None or base._extra.born < transform.born):
+        if (
+            transform.level in missing
+            and transform.kind == BATCH
+            and (base._extra is None or base._extra.born < transform.born)
+        ):
             raise RuntimeError(
                 "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
                 "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "

@@ -40,17 +40,16 @@ def record(
     args: Sequence[Any],
     params: dict[str, Any],
     name: str | None = None,
-    depth: int = 2,
     shown: dict[str, Any] | None = None,
     run_on: Sequence[Any] | None = None,
 ) -> Any:
-    """Run a primitive on Tensors and record it. `depth` is the user's frame, counted from here.
+    """Run a primitive on Tensors and record it.
 
     `shown` is what the node's `_saved_*` names show that no rule reads. `run_on` are the tensors' arrays, cast.
     """
     mode = current_mode()
     if len(args) == 1 and run_on is None and (mode is PLAIN or mode is NO_GRAD):
-        result = record_one(primitive, args[0], params, name, depth + 1, mode is PLAIN, shown)
+        result = record_one(primitive, args[0], params, name, mode is PLAIN, shown)
         if result is not None:
             return result
     tensor_type = _base.Tensor
@@ -127,7 +126,11 @@ def build_node(
         else:
             base, _, fact = attribute.rpartition("_")
             if fact == "shape":
-                setattr(node, attribute, tuple(np.shape(values[base]) if not hasattr(values[base], "shape") else values[base].shape))
+                setattr(
+                    node,
+                    attribute,
+                    tuple(np.shape(values[base]) if not hasattr(values[base], "shape") else values[base].shape),
+                )
             else:
                 setattr(node, attribute, values[base].dtype)
     if primitive.outputs != 1:
@@ -224,7 +227,9 @@ def make_meta(
     for array, edge in zip(arrays, edges, strict=True):
         if isinstance(array, LevelArray):
             leveled = True
-        if (edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape))) or (edge is None and hasattr(array, "dtype") and array.dtype.kind == "c"):
+        if (edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape))) or (
+            edge is None and hasattr(array, "dtype") and array.dtype.kind == "c"
+        ):
             plain = False
     if plain and not leveled:
         return None
@@ -282,8 +287,8 @@ class Elementwise:
         self.integers_to_float = integers_to_float
         self.function = _OPERATORS.get(primitive.name)
 
-    def slow(self, args: Sequence[Any], depth: int, params: dict[str, Any] | None = None) -> Any:
-        """Run with every check on: promotion, devices, modes. `depth` is the user's frame, counted from here."""
+    def slow(self, args: Sequence[Any], params: dict[str, Any] | None = None) -> Any:
+        """Run with every check on: promotion, devices, modes."""
         mode = current_mode()
         tensor_type = _base.Tensor
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
@@ -380,7 +385,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
             raise TypeError(not_a_tensor(name, 1, input, "input"))
         if overridden(input):
             return dispatch_override(call, (input,), {})
-        return slow((input,), 2)
+        return slow((input,))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of each element."
@@ -534,7 +539,7 @@ def binary(
             return NotImplemented
         if overridden(input) or overridden(other):
             return dispatch_override(call, (input, other), {})
-        return slow((plain_scalar(input), plain_scalar(other)), 2)
+        return slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."

@@ -58,9 +58,9 @@ _plans: dict[tuple[Primitive, str | None], Plan] = {}
 
 
 def record_one(
-    primitive: Primitive, tensor: Any, params: dict[str, Any], name: str | None, depth: int, tracking: bool, shown: Any
+    primitive: Primitive, tensor: Any, params: dict[str, Any], name: str | None, tracking: bool, shown: Any
 ) -> Any:
-    """Run and record, or return None where the general way must; `depth` is the user's frame, counted from here."""
+    """Run and record, or return None where the general way must."""
     x = tensor._array
     if type(x) is not NDARRAY or not ((dtype := x.dtype) is F32 or dtype is F64) or primitive.implementation is None:
         return None

@@ -61,7 +61,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "SumBackward0" if dim is None else "SumBackward1"
-    result = record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": _given(dim)})
+    result = record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": _given(dim)})
     return write_out("sum", result, out, (input,))
 
 
@@ -71,7 +71,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     tensor = _float_or_given(input, dtype, "mean")
     axes = _axes(dim, tensor._array.ndim)
     name = "MeanBackward0" if dim is None else "MeanBackward1"
-    result = record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": _given(dim)})
+    result = record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": _given(dim)})
     return write_out("mean", result, out, (input,))
 
 
@@ -81,7 +81,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "ProdBackward0" if dim is None else "ProdBackward1"
-    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, 3, {"dim": dim})
+    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": dim})
 
 
 def _not_empty(tensor: Any, dims: Any, name: str) -> None:
@@ -103,7 +103,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     _not_empty(input, _given(dim), "amax")
     if input._array.size:
         refuse("amax", input._array.dtype)
-    return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", 3, {"dim": _given(dim)})
+    return record(r.max_, (input,), {"axis": axes, "keepdims": keepdim}, "AmaxBackward0", {"dim": _given(dim)})
 
 
 @overridable
@@ -113,7 +113,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     _not_empty(input, _given(dim), "amin")
     if input._array.size:
         refuse("amin", input._array.dtype)
-    return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", 3, {"dim": _given(dim)})
+    return record(r.min_, (input,), {"axis": axes, "keepdims": keepdim}, "AminBackward0", {"dim": _given(dim)})
 
 
 class ValuesAndIndices(NamedTuple):
@@ -144,7 +144,7 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:
         refuse(f"{which}_all", input._array.dtype)
         primitive = r.max_ if which == "max" else r.min_
         name = "MaxBackward1" if which == "max" else "MinBackward1"
-        return record(primitive, (input,), {"axis": _axes(None, input._array.ndim), "keepdims": False}, name, 4)
+        return record(primitive, (input,), {"axis": _axes(None, input._array.ndim), "keepdims": False}, name)
     if isinstance(dim, _base.Tensor):
         return _pointwise.maximum(input, dim) if which == "max" else _pointwise.minimum(input, dim)
     refuse(f"{which}_at", input._array.dtype)
@@ -152,7 +152,7 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:
     _not_empty(input, (axis,), which)
     primitive = i.max_at if which == "max" else i.min_at
     name = "MaxBackward0" if which == "max" else "MinBackward0"
-    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, 4, {"dim": dim})
+    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, {"dim": dim})
     return (return_max if which == "max" else return_min)(*values)
 
 
@@ -173,13 +173,13 @@ def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: 
     if dim is None:
         if input._array.size == 0:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-        out = record(primitive, (input,), {"axis": None, "keepdims": False}, None, 4)
+        out = record(primitive, (input,), {"axis": None, "keepdims": False}, None)
         return out.reshape((1,) * input._array.ndim) if keepdim else out
     axis = _errors.wrap_dim(dim, input._array.ndim)
     if not input._array.ndim:
-        return record(primitive, (input,), {"axis": None, "keepdims": False}, None, 4)
+        return record(primitive, (input,), {"axis": None, "keepdims": False}, None)
     _not_empty(input, (axis,), name)
-    return record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, None, 4)
+    return record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, None)
 
 
 @overridable
@@ -197,13 +197,13 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 @overridable
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Tell whether any element is true."""
-    return record(r.any_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
+    return record(r.any_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None)
 
 
 @overridable
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Tell whether all elements are true."""
-    return record(r.all_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None, 3)
+    return record(r.all_, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": keepdim}, None)
 
 
 @overridable
@@ -211,7 +211,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """Compute log(sum(exp(x))) without overflow."""
     tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
     axes = _axes(dim, tensor._array.ndim)
-    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, 3, {"dim": _given(dim)})
+    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, {"dim": _given(dim)})
 
 
 @overridable
@@ -222,7 +222,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     if tensor._array.size:
         last = axis + 1 >= tensor._array.ndim
         refuse("softmax_lastdim" if last else "softmax", tensor._array.dtype)
-    return record(r.softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
+    return record(r.softmax, (tensor,), {"axis": axis}, None, {"dim": dim})
 
 
 @overridable
@@ -233,7 +233,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     if tensor._array.size:
         last = axis + 1 >= tensor._array.ndim
         refuse("log_softmax_lastdim" if last else "log_softmax", tensor._array.dtype)
-    return record(r.log_softmax, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
+    return record(r.log_softmax, (tensor,), {"axis": axis}, None, {"dim": dim})
 
 
 @overridable
@@ -241,7 +241,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Sum up along a dimension."""
     tensor = _widened(input, dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
-    return record(r.cumsum, (tensor,), {"axis": axis}, None, 3, {"dim": dim})
+    return record(r.cumsum, (tensor,), {"axis": axis}, None, {"dim": dim})
 
 
 @overridable
@@ -251,7 +251,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | Non
     axis = _errors.wrap_dim(dim, input._array.ndim)
     params = {"axis": axis, "descending": bool(descending), "stable": True}
     name = "SortBackward0" if stable is None else "SortBackward1"
-    values, indices = record(i.sort, (input,), params, name, 3, {"dim": dim})
+    values, indices = record(i.sort, (input,), params, name, {"dim": dim})
     for result in (values, indices):
         result._array = laid_out_like(result._array, input._array)
     return return_sort(values, indices)
@@ -264,7 +264,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
         return sort(input, dim, descending)[1]
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    result = record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None, 3)
+    result = record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None)
     result._array = laid_out_like(result._array, input._array)
     return result
 
@@ -281,7 +281,7 @@ def _spread(primitive: Any, tensor: Any, dim: Any, correction: float, keepdim: b
     if tensor._array.dtype.kind in "iub":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     axes = _axes(dim, tensor._array.ndim)
-    return record(primitive, (tensor,), {"axis": axes, "correction": correction, "keepdims": keepdim}, name, 4)
+    return record(primitive, (tensor,), {"axis": axes, "correction": correction, "keepdims": keepdim}, name)
 
 
 @overridable
@@ -308,4 +308,4 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> 
         )
     order = 2 if p in ("fro", None) else p
     params = {"p": order, "axis": _axes(dim, input._array.ndim), "keepdims": keepdim}
-    return record(spread.norm, (input,), params, "LinalgVectorNormBackward0", 3)
+    return record(spread.norm, (input,), params, "LinalgVectorNormBackward0")

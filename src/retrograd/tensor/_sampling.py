@@ -86,7 +86,12 @@ def _drawn(shape: tuple[int, ...], draw: Any) -> Any:
 
 def _sampler(name: str, default: Any, draw: Any) -> Any:
     def create(
-        *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+        *size: Any,
+        generator: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        **rest: Any,
     ) -> Any:
         shape = _sizes(size, rest)
         gen = default_generator if generator is None else generator
@@ -102,7 +107,9 @@ rand = _sampler("rand", None, lambda gen, shape, dtype: _random.uniform(gen, sha
 randn = _sampler("randn", None, lambda gen, shape, dtype: _random.normal(gen, shape, dtype))
 
 
-def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
+def randint(
+    *args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Any:
     """Make a tensor of random integers in [low, high)."""
     low, high, size = rest.get("low", 0), rest.get("high"), rest.get("size")
     args_left = list(args)
@@ -117,7 +124,9 @@ def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = 
     return finish(_drawn(tuple(size), lambda s: _random.randint(gen, s, low, high, numpy_dtype)), device, requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
+def randperm(
+    n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Any:
     """Make a random permutation of 0 to n - 1."""
     gen = default_generator if generator is None else generator
     numpy_dtype = (_dtypes.int64 if dtype is None else dtype).numpy
@@ -150,7 +159,7 @@ def randint_like(input: Any, low: int, high: int | None = None, *, dtype: Any = 
     return randint(low, high, tuple(input._array.shape), dtype=dtype, **options)
 
 
-def _fill(tensor: Any, draw: Any, depth: int = 3) -> Any:
+def _fill(tensor: Any, draw: Any) -> Any:
     """Fill a tensor in place with drawn values."""
     check_inplace(tensor)
     array = _base.materialise(tensor)
@@ -169,7 +178,7 @@ def _fill(tensor: Any, draw: Any, depth: int = 3) -> Any:
     from ._views import finish_write
 
     storage = storage_of(tensor)
-    finish_write(tensor, None, depth)
+    finish_write(tensor, None)
     if tensor._edge is not None:
         from .._modes import current_mode
 
@@ -178,7 +187,7 @@ def _fill(tensor: Any, draw: Any, depth: int = 3) -> Any:
             from ._record import record
             from ._views import rebase
 
-            rebase(tensor, record(s.forget, (tensor,), {}, "UniformBackward0", 2)._edge)
+            rebase(tensor, record(s.forget, (tensor,), {}, "UniformBackward0")._edge)
     return storage and tensor
 
 
@@ -224,7 +233,9 @@ def bernoulli(input: Any, *, generator: Any = None) -> Any:
     return finish(_random.bernoulli(gen, array, array.shape).astype(array.dtype))
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, **options: Any) -> Any:
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, **options: Any
+) -> Any:
     """Draw normal numbers with given means and standard deviations."""
     if isinstance(mean, _base.Tensor) or isinstance(std, _base.Tensor):
         shape = np.broadcast_shapes(*[tuple(v._array.shape) for v in (mean, std) if isinstance(v, _base.Tensor)])

@@ -80,7 +80,7 @@ def view(input: Any, *shape: Any) -> Any:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0", 3)
+    return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
 
 
 def view_dtype(input: Any, dtype: Any) -> Any:
@@ -98,10 +98,10 @@ def reshape(input: Any, *shape: Any) -> Any:
     wanted = infer_size(sizes_from(shape), input._array.size)
     if _can_view(input._array, wanted):
         name = "ViewBackward0" if input.is_contiguous() else "ReshapeAliasBackward0"
-        return view_op(input, s.reshape, {"shape": wanted}, name, 3)
-    copied = record(s.copy, (input,), {}, "CloneBackward0", 3)
+        return view_op(input, s.reshape, {"shape": wanted}, name)
+    copied = record(s.copy, (input,), {}, "CloneBackward0")
     copied._array = _contiguous(copied._array)
-    result = record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0", 3)
+    result = record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0")
     return result
 
 
@@ -122,26 +122,26 @@ def permute(input: Any, *dims: Any) -> Any:
     axes = tuple(_errors.wrap_dim(d, ndim) for d in order)
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3, {"dims": order})
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": order})
 
 
 @overridable
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
-    return swap(input, dim0, dim1, "TransposeBackward0", 4)
+    return swap(input, dim0, dim1, "TransposeBackward0")
 
 
 swapaxes = swapdims = transpose
 
 
-def swap(input: Any, dim0: int, dim1: int, name: str, depth: int) -> Any:
+def swap(input: Any, dim0: int, dim1: int, name: str) -> Any:
     """Swap two dimensions under a node name; a 0-d tensor is left as it is."""
     ndim = input._array.ndim
     a, b = _errors.wrap_dim(dim0, ndim), _errors.wrap_dim(dim1, ndim)
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = order[b], order[a]
-    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, depth, {"dim0": dim0, "dim1": dim1})
+    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, {"dim0": dim0, "dim1": dim1})
 
 
 @overridable
@@ -150,7 +150,7 @@ def t(input: Any) -> Any:
     ndim = input._array.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
-    return swap(input, 0, 1 if ndim == 2 else 0, "TBackward0", 4)
+    return swap(input, 0, 1 if ndim == 2 else 0, "TBackward0")
 
 
 @overridable
@@ -172,7 +172,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
         order[b] = a
     rest = iter(d for d in range(ndim) if d not in sources)
     axes = tuple(next(rest) if d is None else d for d in order)
-    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", 3, {"dims": axes})
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
 
 
 moveaxis = movedim
@@ -182,7 +182,7 @@ moveaxis = movedim
 def unsqueeze(input: Any, dim: int) -> Any:
     """Insert a dimension of size one."""
     at = _errors.wrap_dim(dim, input._array.ndim + 1)
-    return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", 3, {"dim": dim})
+    return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", {"dim": dim})
 
 
 @overridable
@@ -191,12 +191,12 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     shape = input._array.shape
     if dim is None:
         axes = tuple(k for k, n in enumerate(shape) if n == 1)
-        return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward0", 3)
+        return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward0")
     single = not isinstance(dim, (tuple, list))
     dims = (dim,) if single else tuple(dim)
     axes = tuple(d for d in (_errors.wrap_dim(d, len(shape)) for d in dims) if len(shape) and shape[d] == 1)
     name = "SqueezeBackward1" if single else "SqueezeBackward2"
-    return view_op(input, s.squeeze, {"axis": axes}, name, 3, {"dim": dim})
+    return view_op(input, s.squeeze, {"axis": axes}, name, {"dim": dim})
 
 
 def expand(input: Any, *shape: Any) -> Any:
@@ -222,7 +222,7 @@ def expand(input: Any, *shape: Any) -> Any:
                 f"The expanded size of the tensor ({wanted[k]}) must match the existing size ({size}) at non-singleton "
                 f"dimension {k}.  Target sizes: {_errors.sizes(wanted)}.  Tensor sizes: {_errors.sizes(own)}"
             )
-    return view_op(input, s.broadcast_to, {"shape": tuple(wanted)}, "ExpandBackward0", 3)
+    return view_op(input, s.broadcast_to, {"shape": tuple(wanted)}, "ExpandBackward0")
 
 
 def _type_text(tensor: Any) -> str:
@@ -268,9 +268,9 @@ def ravel(input: Any) -> Any:
     return view(contiguous(input), -1) if not isinstance(input._array, LevelArray) else reshape(input, -1)
 
 
-def basic_view(input: Any, index: tuple[Any, ...], name: str, depth: int, shown: dict[str, Any]) -> Any:
+def basic_view(input: Any, index: tuple[Any, ...], name: str, shown: dict[str, Any]) -> Any:
     """View at a basic index under a node name."""
-    return view_op(input, i.getitem, {"index": index}, name, depth + 1, shown)
+    return view_op(input, i.getitem, {"index": index}, name, shown)
 
 
 @overridable
@@ -287,7 +287,7 @@ def select(input: Any, dim: int, index: int) -> Any:
             f"dimension {d}"
         )
     at = int(index) + size if index < 0 else int(index)
-    return basic_view(input, (slice(None),) * d + (at,), "SelectBackward0", 3, {"dim": dim, "index": int(index)})
+    return basic_view(input, (slice(None),) * d + (at,), "SelectBackward0", {"dim": dim, "index": int(index)})
 
 
 @overridable
@@ -300,14 +300,12 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
-        raise IndexError(
-            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
-        )
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
     start = start + size if start < 0 else int(start)
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     shown = {"dim": dim, "start": start, "end": start + length, "step": 1}
-    return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", 3, shown)
+    return basic_view(input, (slice(None),) * d + (slice(start, start + length),), "SliceBackward0", shown)
 
 
 @overridable
@@ -319,7 +317,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     params = {"offset": offset, "axis1": a, "axis2": b}
     shown = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return view_op(input, s.diagonal, params, "DiagonalBackward0", 3, shown)
+    return view_op(input, s.diagonal, params, "DiagonalBackward0", shown)
 
 
 @overridable
@@ -328,7 +326,7 @@ def flip(input: Any, *dims: Any) -> Any:
     axes = tuple(_errors.wrap_dim(d, input._array.ndim) for d in sizes_from(dims))
     if len(set(axes)) != len(axes):
         raise RuntimeError("dim " + str(axes[-1]) + " appears multiple times in the list of dims")
-    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", 3, {"dims": sizes_from(dims)})
+    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", {"dims": sizes_from(dims)})
 
 
 def _matrices(name: str, tensor: Any) -> None:
@@ -340,14 +338,14 @@ def _matrices(name: str, tensor: Any) -> None:
 def tril(input: Any, diagonal: int = 0) -> Any:
     """Keep the lower triangle."""
     _matrices("tril", input)
-    return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0", 3)
+    return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0")
 
 
 @overridable
 def triu(input: Any, diagonal: int = 0) -> Any:
     """Keep the upper triangle."""
     _matrices("triu", input)
-    return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0", 3)
+    return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0")
 
 
 def _common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
@@ -394,7 +392,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
         nothing = (*first[:d], 0, *first[d + 1 :])
         arrays = run_on or [x._array for x in tensors]
         run_on = [s.reshape(a, shape=nothing) if tuple(a.shape) == (0,) else a for a in arrays]
-    result = record(s.concat, tensors, {"axis": d}, "CatBackward0", 3, {"dim": dim}, run_on)
+    result = record(s.concat, tensors, {"axis": d}, "CatBackward0", {"dim": dim}, run_on)
     return write_out("cat", result, out, tuple(tensors))
 
 
@@ -417,7 +415,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"stack expects each tensor to be equal size, but got {_errors.sizes(first)} at entry 0 and "
                 f"{_errors.sizes(tensor._array.shape)} at entry {k}"
             )
-    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", 3, {"dim": dim}, _common_dtype(tensors))
+    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", {"dim": dim}, _common_dtype(tensors))
     return write_out("stack", result, out, tuple(tensors))
 
 
@@ -440,7 +438,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 @overridable
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into new memory."""
-    return record(s.copy, (input,), {}, "CloneBackward0", 3)
+    return record(s.copy, (input,), {}, "CloneBackward0")
 
 
 def contiguous(input: Any, memory_format: Any = None) -> Any:
@@ -448,14 +446,14 @@ def contiguous(input: Any, memory_format: Any = None) -> Any:
     array = input._array
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return input
-    result = record(s.copy, (input,), {}, "CloneBackward0", 2)
+    result = record(s.copy, (input,), {}, "CloneBackward0")
     result._array = np.ascontiguousarray(result._array)
     return result
 
 
 def alias(input: Any) -> Any:
     """View the whole tensor."""
-    return view_op(input, s.alias, {}, "AliasBackward0", 3)
+    return view_op(input, s.alias, {}, "AliasBackward0")
 
 
 def transposed_property(input: Any, kind: str, depth: int) -> Any:
@@ -476,13 +474,13 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:
             )
         axes = tuple(reversed(range(ndim)))
         if kind == "H" and ndim == 2:
-            result = swap(input, 0, 1, "TransposeBackward0", depth + 2)
+            result = swap(input, 0, 1, "TransposeBackward0")
         else:
-            result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", depth + 1, {"dims": axes})
+            result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
     else:
         if ndim < 2:
             raise RuntimeError(
                 f"tensor.{kind} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
             )
-        result = swap(input, -2, -1, "TransposeBackward0", depth + 2)
+        result = swap(input, -2, -1, "TransposeBackward0")
     return e.conj(result) if kind in ("H", "mH") and input._array.dtype.kind == "c" else result

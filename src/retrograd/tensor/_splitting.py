@@ -18,17 +18,17 @@ from . import _base
 from ._views import register_view
 
 
-def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any], depth: int) -> Any:
+def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any]) -> Any:
     """Make the views of a splitting function; they come from one node, as torch's."""
     parts, start = [], 0
     for length in lengths:
         index = (slice(None),) * dim + (slice(start, start + length),)
         parts.append(index)
         start += length
-    return _many_views(input, parts, name, shown, depth + 1)
+    return _many_views(input, parts, name, shown)
 
 
-def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any], depth: int) -> Any:
+def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any]) -> Any:
     array = _base.materialise(input)
     mode = current_mode()
     node: Any = None
@@ -39,7 +39,7 @@ def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: di
         node.num_outputs, node.shown = len(indices), shown
         node.seq = creation_numbers()
         node.guard = node.extra = node.meta = node._storage = None
-        node.record_place(depth)
+        node.record_place()
         if isinstance(array, LevelArray):
             levels = levels_of(array)
             node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
@@ -84,13 +84,11 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
         if step == 0:
             if size:
-                raise RuntimeError(
-                    f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
-                )
+                raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
             lengths = [0]
         else:
             lengths = [min(step, size - at) for at in range(0, size, step)] or [0]
-        return _split_views(tensor, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
+        return _split_views(tensor, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step})
     lengths = [int(n) for n in split_size_or_sections]
     if sum(lengths) != size:
         raise RuntimeError(
@@ -98,7 +96,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
             f"but got split_sizes={_errors.sizes(lengths)}"
         )
     shown = {"dim": dim, "split_sizes": tuple(lengths)}
-    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", shown, 3)
+    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", shown)
 
 
 @overridable
@@ -113,9 +111,9 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     step = -(-size // chunks)
     if step == 0:
         shown: dict[str, Any] = {"dim": dim, "split_sizes": (0,) * chunks}
-        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", shown, 3)
+        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", shown)
     lengths = [min(step, size - at) for at in range(0, size, step)]
-    return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step}, 3)
+    return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step})
 
 
 @overridable
@@ -125,4 +123,4 @@ def unbind(input: Any, dim: int = 0) -> Any:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = _errors.wrap_dim(dim, input._array.ndim)
     indices = [(slice(None),) * d + (k,) for k in range(input._array.shape[d])]
-    return _many_views(input, indices, "UnbindBackward0", {"dim": dim}, 2)
+    return _many_views(input, indices, "UnbindBackward0", {"dim": dim})

@@ -62,7 +62,14 @@ INPLACE_FROM_FUNCTIONS = """neg exp expm1 log log1p log2 log10 sqrt rsqrt sin co
     logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv cumsum
     tril triu scatter scatter_add index_add"""
 CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32"}
-CASTS |= {"long": "int64", "short": "int16", "char": "int8", "byte": "uint8", "cfloat": "complex64", "cdouble": "complex128"}
+CASTS |= {
+    "long": "int64",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
 
 
 def functions() -> dict[str, Any]:
@@ -83,22 +90,22 @@ def _operators() -> dict[str, Any]:
     p = _pointwise
 
     def rsub(self: Any, other: Any) -> Any:
-        return p.reversed_subtract(self, other, 2) if p.is_operand(other) else NotImplemented
+        return p.reversed_subtract(self, other) if p.is_operand(other) else NotImplemented
 
     def rtruediv(self: Any, other: Any) -> Any:
         return p._mul(p.reciprocal(self), other) if p.is_operand(other) else NotImplemented
 
     def power(self: Any, other: Any) -> Any:
-        return p.power(self, other, 2) if p.is_operand(other) else NotImplemented
+        return p.power(self, other) if p.is_operand(other) else NotImplemented
 
     def rpow(self: Any, other: Any) -> Any:
-        return p.power(other, self, 2) if p.is_operand(other) else NotImplemented
+        return p.power(other, self) if p.is_operand(other) else NotImplemented
 
     def matmul(self: Any, other: Any) -> Any:
-        return _matrix.product(self, other, 2) if isinstance(other, Tensor) else NotImplemented
+        return _matrix.product(self, other) if isinstance(other, Tensor) else NotImplemented
 
     def rmatmul(self: Any, other: Any) -> Any:
-        return _matrix.product(other, self, 2) if isinstance(other, Tensor) else NotImplemented
+        return _matrix.product(other, self) if isinstance(other, Tensor) else NotImplemented
 
     def equal(self: Any, other: Any) -> Any:
         return p.eq(self, other) if p.is_operand(other) else False
@@ -116,7 +123,11 @@ def _operators() -> dict[str, Any]:
     table |= {"__neg__": p.neg, "__pos__": lambda self: self, "__abs__": p.abs, "__invert__": p.bitwise_not}
     table |= {"__getitem__": _indexing.getitem, "__setitem__": _indexing.setitem}
     table |= {"__float__": _casting.to_number(float), "__int__": _casting.to_number(int)}
-    table |= {"__complex__": _casting.to_number(complex), "__bool__": _casting.truth, "__index__": _casting.index_number}
+    table |= {
+        "__complex__": _casting.to_number(complex),
+        "__bool__": _casting.truth,
+        "__index__": _casting.index_number,
+    }
     return table
 
 
@@ -129,7 +140,12 @@ def install_methods() -> None:
     for name in INPLACE_FROM_FUNCTIONS.split():
         function = next(getattr(m, name) for m in (_pointwise, _reductions, _shaping, _indexing) if hasattr(m, name))
         setattr(Tensor, f"{name}_", _inplace.inplace(name, function))
-    for name, function in (("add", _pointwise.add), ("sub", _pointwise.sub), ("mul", _pointwise.mul), ("div", _pointwise.div)):
+    for name, function in (
+        ("add", _pointwise.add),
+        ("sub", _pointwise.sub),
+        ("mul", _pointwise.mul),
+        ("div", _pointwise.div),
+    ):
         method = _inplace.arithmetic(name, function)
         setattr(Tensor, f"{name}_", method)
         setattr(Tensor, f"__i{'truediv' if name == 'div' else name}__", method)

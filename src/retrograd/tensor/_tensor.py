@@ -216,9 +216,7 @@ class Tensor(TensorBase):
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, bool)):
             return bool(self.eq(element).any().item())
-        raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
-        )
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     # ---- autograd ----
     @property
@@ -273,7 +271,9 @@ class Tensor(TensorBase):
                 self._extra.grad = None
             return
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
@@ -296,7 +296,9 @@ class Tensor(TensorBase):
         if self._extra is not None:
             self._extra.grad = None
 
-    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> None:
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
         """Compute the gradients of this tensor with respect to the graph's leaves."""
         _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs, 2)
 

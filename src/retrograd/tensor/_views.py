@@ -71,12 +71,11 @@ def view_op(
     primitive: Primitive,
     params: dict[str, Any],
     name: str,
-    depth: int = 2,
     shown: dict[str, Any] | None = None,
 ) -> Any:
     """Make a view by a primitive whose result shares memory with its input; `shown` is for `_saved_*` names."""
     materialise(tensor)
-    result = _record.record(primitive, (tensor,), params, name, depth + 1, shown)
+    result = _record.record(primitive, (tensor,), params, name, shown)
     if result._edge is not None and result._array.dtype.kind in "biu":
         refuse_integers(result)
     register_view(tensor, result, ((primitive, params),), current_mode())
@@ -186,7 +185,6 @@ class CopySlices(Node):
         mask = scatter_back(_raw_ones(value, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
-
     def touch(self, graph: bool) -> None:
         self.check_freed()
         self.fn.touch(graph)
@@ -260,7 +258,9 @@ def refusal(tensor: Any, what: str) -> str:
     node, output = (edge.node, edge.index) if type(edge) is Slot else (edge, 0)
     name = _errors.short_name(node.name()) if isinstance(node, Node) and node is not NOWHERE else ""
     if made_in in (INFERENCE, NO_GRAD) or not name:
-        start = f"Output {output} of {name} is a view of a view which was created in" if name else "A view was created in"
+        start = (
+            f"Output {output} of {name} is a view of a view which was created in" if name else "A view was created in"
+        )
         if made_in == INFERENCE:
             start += f" inference mode and {what} modified inplace in normal mode."
         else:
@@ -351,10 +351,16 @@ def own_memory(array: Any) -> Any:
         return Dual(array.level, own_memory(array.primal), None if array.tangent is None else own_memory(array.tangent))
     if isinstance(array, Batched):
         return Batched(array.level, own_memory(array.array))
-    return array.copy() if isinstance(array, np.ndarray) else np.array(array) if isinstance(array, np.generic) else array.copy()
+    return (
+        array.copy()
+        if isinstance(array, np.ndarray)
+        else np.array(array)
+        if isinstance(array, np.generic)
+        else array.copy()
+    )
 
 
-def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
+def adopt(tensor: Any, result: Any) -> Any:
     """Finish an in-place operation: write its result, move the version, rebase the graph."""
     if tuple(result._array.shape) != tuple(tensor._array.shape):
         raise RuntimeError(
@@ -372,7 +378,7 @@ def adopt(tensor: Any, result: Any, depth: int = 3) -> Any:
         facts = InputFacts(tuple(result._array.shape), result._array.dtype, levels_of(result._array))
         node.meta = Meta(tuple(None if e is None else facts for e in node._edges), levels_of(result._array), False)
     write_array(tensor, result._array)
-    finish_write(tensor, result._edge, depth + 1)
+    finish_write(tensor, result._edge)
     return tensor
 
 
@@ -400,10 +406,10 @@ def _keep_original(tensor: Any, node: Any) -> None:
             node.guard.versions[name] = (None, 0)
 
 
-def finish_write(tensor: Any, edge: Any, depth: int) -> None:
+def finish_write(tensor: Any, edge: Any) -> None:
     """Move the version after a write and rebase the graph on the node of the operation."""
     storage = storage_of(tensor)
-    storage.written(depth)
+    storage.written()
     node = edge
     if isinstance(node, Node):
         if "out" in node.array_names and getattr(node, "out", None) is not None and node.primitive is not None:
@@ -419,13 +425,13 @@ def finish_write(tensor: Any, edge: Any, depth: int) -> None:
         sync_views(storage)
 
 
-def wrote(tensor: Any, depth: int) -> None:
+def wrote(tensor: Any) -> None:
     """Note a write that has no node of its own."""
     storage = storage_of(tensor)
     refuse_inference(storage)
     if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
         storage.owner = ref(tensor)
-    storage.written(depth)
+    storage.written()
     if storage.views is not None:
         sync_views(storage)
 
@@ -573,5 +579,3 @@ def without_tangents(array: Any) -> Any:
         inner = without_tangents(array.array)
         return array if inner is array.array else Batched(array.level, inner)
     return array
-
-

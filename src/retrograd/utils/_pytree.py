@@ -18,9 +18,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
     dict: NodeDef(lambda d: (list(d.values()), list(d)), lambda v, keys: dict(zip(keys, v, strict=True))),
     list: NodeDef(lambda x: (x, None), lambda v, _: list(v)),
     tuple: NodeDef(lambda x: (list(x), None), lambda v, _: tuple(v)),
-    OrderedDict: NodeDef(
-        lambda d: (list(d.values()), list(d)), lambda v, keys: OrderedDict(zip(keys, v, strict=True))
-    ),
+    OrderedDict: NodeDef(lambda d: (list(d.values()), list(d)), lambda v, keys: OrderedDict(zip(keys, v, strict=True))),
     deque: NodeDef(lambda x: (list(x), x.maxlen), lambda v, maxlen: deque(v, maxlen=maxlen)),
     defaultdict: NodeDef(
         lambda d: (list(d.values()), (d.default_factory, list(d))),
@@ -139,7 +137,9 @@ def _flatten_up_to(tree: Any, spec: TreeSpec) -> list[Any]:
     if _node_type(tree) != spec.type:
         raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
     children, _ = SUPPORTED_NODES[spec.type].flatten_fn(tree)
-    return [leaf for child, sub in zip(children, spec.children_specs, strict=True) for leaf in _flatten_up_to(child, sub)]
+    return [
+        leaf for child, sub in zip(children, spec.children_specs, strict=True) for leaf in _flatten_up_to(child, sub)
+    ]
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec) -> list[Any] | None:
