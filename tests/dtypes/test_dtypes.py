@@ -208,6 +208,7 @@ def test_result_tables(torch: Any, default: str) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning")
 def test_three_operand_results(torch: Any) -> None:
     for dim, zero, value in itertools.product(DTYPES, DTYPES, SCALAR_VALUES):
         own = rd.result_numpy((DTYPES[dim].numpy,), (DTYPES[zero].numpy,), (type(value),))
