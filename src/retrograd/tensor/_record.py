@@ -454,16 +454,18 @@ def binary(
                 second = type(other)
                 if second is tensor_type or second is parameter_type:
                     y = other._array
-                    if kind is not type(y):  # a 0-d value with memory of its own beside one without
-                        if type(y) is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
+                    y_kind = type(y)
+                    if kind is not y_kind:  # a 0-d value with memory of its own beside one without
+                        if y_kind is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
                             y = y[()]
+                            y_kind = type(y)
                         elif kind is NDARRAY and not x.ndim:
                             x = x[()]
                             kind = type(x)
-                    if kind is type(y) and (
-                        (kind is f32 or kind is f64)
-                        if kind is not NDARRAY
-                        else ((d := x.dtype) is y.dtype and (d is F32 or d is F64))
+                    if (
+                        y_kind is NDARRAY and (d := x.dtype) is y.dtype and (d is F32 or d is F64)
+                        if kind is NDARRAY
+                        else kind is y_kind and (kind is f32 or kind is f64)
                     ):
                         try:
                             out = ufunc(x, y) if kind is NDARRAY else function(x, y)
