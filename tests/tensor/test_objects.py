@@ -215,3 +215,38 @@ def test_a_new_thread_and_an_empty_import_are_quiet():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["nan", "-inf"]
     assert done.stderr == ""
+
+
+def test_methods_properties_and_indexing_keep_the_subclass():
+    s = torch.ones(3, 3).as_subclass(Metres)
+    for result in (
+        s[0],
+        s[:, 1:],
+        s[s > 0],
+        1 - s,
+        2 / s,
+        s**2,
+        s.T,
+        s.data,
+        s.detach(),
+        s.view(9),
+        s.to(torch.float64),
+    ):
+        assert type(result) is Metres
+    assert type(torch.ones(3, 3) @ s) is Metres
+    assert type(torch.zeros_like(s)) is Metres
+    s += 1
+    s[0] = 5.0
+    assert type(s) is Metres
+    assert s[0].tolist() == [5.0, 5.0, 5.0]
+    assert (len(s), s.size(0), s[1, 1].item()) == (3, 3, 2.0)
+
+
+def test_torch_function_sees_methods_and_indexing():
+    x = torch.ones(3).as_subclass(Logged)
+    Logged.calls.clear()
+    _ = x[0]
+    _ = 1 - x
+    x.view(3, 1)
+    _ = x.T if x.ndim == 2 else x.data
+    assert Logged.calls == ["__getitem__", "__rsub__", "view", "__get__"]

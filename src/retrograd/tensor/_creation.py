@@ -15,6 +15,7 @@ from .._device import device as device_type
 from .._device import get_default_device
 from .._modes import current_mode
 from .._ops import elementwise as e
+from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
 from ._casting import device_of
@@ -186,7 +187,7 @@ def _like_maker(name: str, fill: Any) -> Any:
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor like another: {name}."
-    return create
+    return overridable(create)
 
 
 zeros_like = _like_maker("zeros_like", 0)

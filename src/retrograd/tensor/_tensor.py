@@ -39,6 +39,16 @@ class Tensor(TensorBase):
 
     __module__ = "retrograd"  # where pickle finds it; the class prints as torch.Tensor
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if (
+            cls.__module__.partition(".")[0] != "retrograd"
+            and cls.__torch_function__ is not _base.disabled_torch_function
+        ):
+            from ._overriding import take_over
+
+            take_over(cls, Tensor)
+
     @classmethod
     def _construct(cls, *args: Any, **kwargs: Any) -> Any:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
