@@ -16,7 +16,8 @@ from . import _base
 from ._base import LEAF, Storage, storage_of, wrap
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._record import plain_scalar, record
+from ._operands import plain_scalar
+from ._record import record
 from ._refusals import refuse_in_place
 from ._views import (
     NOWHERE,

@@ -26,6 +26,7 @@ from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
 from . import _base
 from ._base import LEAF, edge_of, mark_born, storage_of, wrap
+from ._operands import is_operand, not_a_tensor, plain_scalar
 from ._record_one import laid_out, record_one
 from ._refusals import refuse, refuse_zero_divisor
 
@@ -559,22 +560,6 @@ def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
         none,
         False,
     )
-
-
-def is_operand(value: Any) -> bool:
-    """Tell whether a value can stand in arithmetic with a Tensor."""
-    return isinstance(value, (_base.Tensor, bool, int, float, complex, np.generic))
-
-
-def plain_scalar(value: Any) -> Any:
-    """Turn a NumPy scalar into the Python number torch treats it as."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
-    """Write torch's complaint about an argument that is no Tensor."""
-    kind = type(value).__name__
-    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}"
 
 
 def overridden(value: Any) -> bool:

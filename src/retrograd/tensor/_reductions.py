@@ -11,8 +11,9 @@ from .._ops import spread
 from ..overrides import overridable
 from . import _base, _pointwise
 from ._layout import laid_out_like
+from ._operands import not_a_tensor
 from ._pointwise import write_out
-from ._record import not_a_tensor, record
+from ._record import record
 from ._refusals import refuse
 
 
