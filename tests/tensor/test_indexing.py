@@ -11,7 +11,7 @@ import retrograd as torch
 
 
 @st.composite
-def indexed(draw, *, repeated: bool):
+def indexed(draw):
     """A shape and an index expression that is valid for it."""
     shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     parts = []
@@ -56,7 +56,7 @@ def expected(array, index):
 
 
 @settings(max_examples=300, deadline=None)
-@given(indexed(repeated=True))
+@given(indexed())
 def test_reading(case):
     shape, index = case
     array = np.arange(float(np.prod(shape))).reshape(shape)
@@ -68,7 +68,7 @@ def test_reading(case):
 
 
 @settings(max_examples=300, deadline=None)
-@given(indexed(repeated=True))
+@given(indexed())
 def test_gradient_of_reading_counts_how_often_an_element_is_read(case):
     shape, index = case
     x = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
@@ -80,7 +80,7 @@ def test_gradient_of_reading_counts_how_often_an_element_is_read(case):
 
 
 @settings(max_examples=300, deadline=None)
-@given(indexed(repeated=True))
+@given(indexed())
 def test_assigning_a_number(case):
     shape, index = case
     array = np.arange(float(np.prod(shape))).reshape(shape)
@@ -93,7 +93,7 @@ def test_assigning_a_number(case):
 
 
 @settings(max_examples=200, deadline=None)
-@given(indexed(repeated=True))
+@given(indexed())
 def test_gradient_of_assigning(case):
     """What is overwritten gets no gradient; a value gets the gradient of the places it went to."""
     shape, index = case

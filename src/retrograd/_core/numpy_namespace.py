@@ -6,7 +6,6 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -298,6 +297,11 @@ def fill_layout(layout: tuple[Any, ...], indices: tuple[Any, ...]) -> tuple[Any,
     return tuple(next(arrays) if part is ARRAY else part for part in layout)
 
 
+def batch_positions(size: int, rank: int) -> Any:
+    """Number the samples of a batch, as an index array that broadcasts over `rank` further axes."""
+    return np.arange(size).reshape(size, *(1,) * rank)
+
+
 class _ArrayPlace:
     def __repr__(self) -> str:
         return "ARRAY"
@@ -328,6 +332,3 @@ def raw_namespace(value: Any) -> ArrayNamespace:
     if type(value) in _NUMPY_TYPES or not hasattr(value, "get"):
         return numpy_namespace
     return cupy_namespace()
-
-
-LOG_2 = math.log(2)

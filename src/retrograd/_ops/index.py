@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core.numpy_namespace import ARRAY, fill_layout
+from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout
 from .._core.primitive import elementwise, front, general, linear, vocabulary
 
 
@@ -65,12 +65,6 @@ def _batch_indices(arrays, batched, size, rank):
     return aligned
 
 
-def _range_like(size, rank):
-    import numpy as np
-
-    return np.arange(size).reshape(size, *(1,) * rank)
-
-
 @linear
 def index(xp, x, *indices, layout):
     return x[fill_layout(layout, indices)]
@@ -95,7 +89,7 @@ def index_batch(call, args, batched, size, *, layout):
     where = _array_axis(layout)
     arrays = _batch_indices(arrays, batched[1:], size, rank)
     if batched[0]:
-        out = call(x, _range_like(size, rank), *arrays, layout=(ARRAY, *layout))
+        out = call(x, batch_positions(size, rank), *arrays, layout=(ARRAY, *layout))
         contiguous = _array_axis((ARRAY, *layout)) == 0
         at = 0 if contiguous else where + 1
     else:
@@ -135,7 +129,7 @@ def index_add_zeros_batch(call, args, batched, size, *, shape, layout):
         block = list(range(where + 1, where + 1 + rank))
         others = [i for i in range(1, g.ndim) if i not in block]
         g = vocabulary.permute_dims(g, axes=(0, *block, *others))
-    return call(g, _range_like(size, rank), *arrays, shape=(size, *shape), layout=full)
+    return call(g, batch_positions(size, rank), *arrays, shape=(size, *shape), layout=full)
 
 
 # ---- along one axis: gather and scatter ----
@@ -404,7 +398,7 @@ def index_put_batch(call, args, batched, size, *, layout, accumulate):
         others = [k for k in range(1, value.ndim) if k not in block]
         value = vocabulary.permute_dims(value, axes=(0, *block, *others))
     arrays = _batch_indices(arrays, batched[2:], size, rank)
-    return call(x, value, _range_like(size, rank), *arrays, layout=full, accumulate=accumulate)
+    return call(x, value, batch_positions(size, rank), *arrays, layout=full, accumulate=accumulate)
 
 
 @general

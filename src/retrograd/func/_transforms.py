@@ -77,7 +77,7 @@ def _release_aux(aux: Any, keep: bool) -> Any:
     return tree_map(each, aux)
 
 
-def _arguments(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, ...]:
+def _arguments(args: tuple[Any, ...], argnums: Argnums) -> tuple[int, ...]:
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = (argnums,) if isinstance(argnums, int) else argnums
@@ -101,7 +101,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         differentiable = current_mode().grad
         place = user_place(1)
         with running("grad", grad=True) as transform:
-            numbers = _arguments(args, argnums, "grad")
+            numbers = _arguments(args, argnums)
             inner = list(args)
             with_grad = _alias_mode(differentiable)
             for n in numbers:
@@ -347,7 +347,7 @@ def jacrev(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any) -> Any:
-        numbers = _arguments(args, argnums, "jacrev")
+        numbers = _arguments(args, argnums)
 
         def of_arguments(*chosen: Any) -> Any:
             full = list(args)
@@ -399,7 +399,7 @@ def jacfwd(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any) -> Any:
-        numbers = _arguments(args, argnums, "jacfwd")
+        numbers = _arguments(args, argnums)
         chosen = tuple(args[n] for n in numbers)
         flat, spec = tree_flatten(chosen)
         _refuse_complex(flat, "jacfwd", "inputs")

@@ -9,7 +9,6 @@ from weakref import ref
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import LevelArray, raw_leaf
 from .._core.levels import creation_numbers
 from .._places import user_frame
 
@@ -284,13 +283,3 @@ def add_view(base: Any, view: Any) -> None:
 def dtype_of(tensor: Any) -> _dtypes.dtype:
     """Return the torch dtype of a tensor."""
     return _dtypes.from_numpy(tensor._array.dtype)
-
-
-def is_raw(array: Any) -> bool:
-    """Tell whether an array belongs to no transform."""
-    return not isinstance(array, LevelArray)
-
-
-def raw_of(tensor: Any) -> Any:
-    """Return a raw array inside a tensor, whatever transforms hold it."""
-    return raw_leaf(tensor._array)

@@ -14,7 +14,6 @@ from .._core.levels import innermost_batch_level
 from .._device import device as device_type
 from .._device import get_default_device
 from .._modes import current_mode
-from .._ops import elementwise as e
 from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
@@ -151,11 +150,6 @@ def full(
     array = np.empty(shape, dtype.numpy)
     array[...] = fill_value
     return finish(array, device, requires_grad)
-
-
-def _like(array: Any, raw: Any) -> Any:
-    """Give a new value the levels of the array it is like, so that each sample can be written on its own."""
-    return e.zeros_like.bind([array], {}) if isinstance(array, LevelArray) else raw
 
 
 def _like_maker(name: str, fill: Any) -> Any:

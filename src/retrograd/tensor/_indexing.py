@@ -398,18 +398,6 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     return index_put_record(input, arrays, layout, values, accumulate, given)
 
 
-def _check_index(index: Any, size: int, name: str) -> None:
-    array = index._array
-    if isinstance(array, LevelArray) or not array.size:
-        return
-    if array.dtype != np.int64:
-        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
-    low, high = array.min(), array.max()
-    if low < 0 or high >= size:
-        bad = int(low if low < 0 else high)
-        raise RuntimeError(f"index {bad} is out of bounds for dimension 0 with size {size}")
-
-
 def _refuse_index_dtype(name: str, index: Any) -> None:
     if index._array.dtype not in (np.int64, np.int32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")

@@ -196,10 +196,6 @@ def floor_divide(input: Any, other: Any) -> Any:
     return result
 
 
-def _unsupported(symbol: str, a: Any, b: Any) -> TypeError:
-    return TypeError(f"unsupported operand type(s) for {symbol}: '{type(a).__name__}' and '{type(b).__name__}'")
-
-
 def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     if result is NotImplemented:
         first = args[0] if not is_operand(args[0]) else args[1]

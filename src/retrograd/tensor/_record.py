@@ -429,7 +429,6 @@ def binary(
     node_name: str | None = None,
     *,
     integers_to_float: bool = False,
-    scalar_node: str | None = None,
 ) -> Any:
     """Make the function (and operator method) of an elementwise operation of two tensors or a tensor and a number."""
     rules = Elementwise(primitive, name, node_name, integers_to_float)

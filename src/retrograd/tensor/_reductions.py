@@ -132,7 +132,6 @@ def _named(name: str) -> Any:
 
 
 return_max, return_min, return_sort = _named("max"), _named("min"), _named("sort")
-return_topk = _named("topk")
 
 
 def _extreme(which: str, input: Any, dim: Any, keepdim: bool) -> Any:

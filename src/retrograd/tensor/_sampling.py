@@ -84,7 +84,7 @@ def _drawn(shape: tuple[int, ...], draw: Any) -> Any:
     return Batched(level, draw((level.size, *shape)))
 
 
-def _sampler(name: str, default: Any, draw: Any) -> Any:
+def _sampler(name: str, draw: Any) -> Any:
     def create(
         *size: Any,
         generator: Any = None,
@@ -103,8 +103,8 @@ def _sampler(name: str, default: Any, draw: Any) -> Any:
     return create
 
 
-rand = _sampler("rand", None, lambda gen, shape, dtype: _random.uniform(gen, shape, dtype))
-randn = _sampler("randn", None, lambda gen, shape, dtype: _random.normal(gen, shape, dtype))
+rand = _sampler("rand", lambda gen, shape, dtype: _random.uniform(gen, shape, dtype))
+randn = _sampler("randn", lambda gen, shape, dtype: _random.normal(gen, shape, dtype))
 
 
 def randint(
