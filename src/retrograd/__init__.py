@@ -28,7 +28,7 @@ from .autograd.grad_mode import (
     set_grad_enabled,
 )
 from .func import vmap
-from .tensor import Parameter, Tensor, functions
+from .tensor import Parameter, Tensor, find, functions
 from .tensor._printing import set_printoptions
 
 __version__ = "0.1.0"
@@ -39,7 +39,8 @@ globals().update(_dtypes.ALIASES)
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = ("cli", "compile", "cuda", "func", "nn", "optim", "overrides", "testing", "utils")
+_LAZY = """cli compile cuda fft func linalg masked nn optim overrides return_types signal special testing
+utils""".split()  # noqa: SIM905 - names read better as text
 
 
 def __getattr__(name: str) -> Any:
@@ -47,6 +48,10 @@ def __getattr__(name: str) -> Any:
         from ._as_torch import as_torch
 
         return as_torch
+    function = find(name)
+    if function is not None:
+        globals()[name] = function
+        return function
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")

@@ -87,10 +87,15 @@ def disable_torch_function() -> Any:
 ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 
 
-def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a public function overridable, and let it write its result into `out=`."""
+    return overridable(function, out=True)
+
+
+def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[..., Any]:
     """Let subclasses and modes take over a public function; exact Tensors go straight through."""
     from ._modes import NO_GRAD, PLAIN, read_mode
-    from .tensor import _base
+    from .tensor import _base, _out
 
     known = {
         int,
@@ -108,6 +113,10 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
             for alias, name in ALIASES.items():  # NumPy's words, which torch takes as well
                 if alias in kwargs:
                     kwargs[name] = kwargs.pop(alias)
+            if out and "out" in kwargs and not has_torch_function(_flat(args, kwargs)):
+                target = kwargs.pop("out")
+                if target is not None:
+                    return _out.call_into(function, args, kwargs, target)
         mode = read_mode()
         if (mode is PLAIN or mode is NO_GRAD) and not _base.overriding_subclasses and args:
             kind = type(args[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from retrograd._core.primitive import primitives
 
 PACKAGE = Path(retrograd.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+for _path in (PACKAGE / "_ops").glob("*.py"):
+    importlib.import_module(f"retrograd._ops.{_path.stem}")  # some are loaded when first used
 
 # A file imports, at its top, from its own layer and from those before it.
 LAYERS = [
@@ -36,6 +39,9 @@ LATER = {
     "testing",
     "linalg",
     "fft",
+    "masked",
+    "return_types",
+    "signal",
     "special",
     "library",
     "amp",

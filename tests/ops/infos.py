@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from tests.ops import infos_index, infos_inner, infos_matrix, infos_pointwise, infos_reduce, infos_shape
+from importlib import import_module
+from pathlib import Path
+
 from tests.ops.opinfo import Op
 
-OPS: list[Op] = [
-    *infos_pointwise.OPS,
-    *infos_reduce.OPS,
-    *infos_shape.OPS,
-    *infos_matrix.OPS,
-    *infos_index.OPS,
-    *infos_inner.OPS,
-]
+FILES = sorted(path.stem for path in Path(__file__).parent.glob("infos_*.py"))  # each holds a list OPS
+OPS: list[Op] = [op for file in FILES for op in import_module(f"tests.ops.{file}").OPS]
 DIFFERENTIABLE = [op for op in OPS if op.differentiable]
-
-# Other names of operations of the table: they are the same function.
-ALIASES = {
-    "negative": "neg",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "absolute": "abs",
-    "fix": "trunc",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "true_divide": "div",
-    "clip": "clamp",
-    "not_equal": "ne",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-}

@@ -13,7 +13,8 @@ from .._ops import index as ops
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
-from ._indexing import gather, getitem
+from ._gathering import gather
+from ._indexing import getitem
 from ._record import record
 from ._shaping import expand
 from ._views import refuse_integers

@@ -11,10 +11,10 @@ from .. import _errors
 from .._core.arrays import LevelArray
 from .._ops import linalg as la
 from .._ops import shape as s
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base
 from ._layout import geometry, strides
-from ._pointwise import _mul, write_out
+from ._pointwise import _mul
 from ._record import record
 from ._refusals import refuse
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
@@ -52,15 +52,15 @@ def _product(a: Any, b: Any, name: str) -> Any:
     return record(la.matmul, (a, b), {}, name, shown)
 
 
-@overridable
-def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+@takes_out
+def mm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices."""
     if input._array.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if mat2._array.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     _check_mm(input, mat2)
-    return write_out("mm", _product(input, mat2, "MmBackward0"), out, (input, mat2))
+    return _product(input, mat2, "MmBackward0")
 
 
 def _check_mm(a: Any, b: Any) -> None:
@@ -70,15 +70,15 @@ def _check_mm(a: Any, b: Any) -> None:
     _check_dtypes(a, b)
 
 
-@overridable
-def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+@takes_out
+def bmm(input: Any, mat2: Any) -> Any:
     """Multiply two batches of matrices."""
     if input._array.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
     if mat2._array.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
     _check_bmm(input, mat2)
-    return write_out("bmm", _product(input, mat2, "BmmBackward0"), out, (input, mat2))
+    return _product(input, mat2, "BmmBackward0")
 
 
 def _check_bmm(first: Any, second: Any) -> None:
@@ -141,10 +141,10 @@ def outer(input: Any, vec2: Any) -> Any:
     return _mul(reshape(input, input._array.shape[0], 1), vec2)
 
 
-@overridable
-def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+@takes_out
+def matmul(input: Any, other: Any) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
-    return write_out("matmul", product(input, other), out, (input, other))
+    return product(input, other)
 
 
 def product(a: Any, b: Any) -> Any:

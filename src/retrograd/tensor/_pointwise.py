@@ -17,7 +17,7 @@ from .._modes import current_mode
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of
 from ._layout import ordered, output_order
@@ -206,22 +206,22 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-@overridable
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+@takes_out
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Add two tensors, the second times `alpha`."""
-    return _with_alpha("add", _add, input, other, alpha, out)
+    return _with_alpha("add", _add, input, other, alpha)
 
 
-@overridable
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+@takes_out
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times a tensor from another."""
-    return _with_alpha("sub", _sub, input, other, alpha, out)
+    return _with_alpha("sub", _sub, input, other, alpha)
 
 
 subtract = sub
 
 
-def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, out: Any) -> Any:
+def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -> Any:
     if name == "sub":
         _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
     if alpha != 1 and is_operand(input) and is_operand(other):
@@ -232,20 +232,20 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any, o
         result = scaled.slow((plain_scalar(input), plain_scalar(other)), {"alpha": alpha})
     else:
         result = operation(input, other)
-    return write_out(name, _checked(name, result, (input, other)), out, (input, other))
+    return _checked(name, result, (input, other))
 
 
-@overridable
-def mul(input: Any, other: Any, *, out: Any = None) -> Any:
+@takes_out
+def mul(input: Any, other: Any) -> Any:
     """Multiply two tensors."""
-    return write_out("mul", _checked("mul", _mul(input, other), (input, other)), out, (input, other))
+    return _checked("mul", _mul(input, other), (input, other))
 
 
 multiply = mul
 
 
-@overridable
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+@takes_out
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide two tensors, rounding the quotient as asked."""
     if rounding_mode is None:
         result = _checked("div", _div(input, other), (input, other))
@@ -255,31 +255,16 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    return write_out("div", result, out, (input, other))
+    return result
 
 
 divide = true_divide = div
 
 
-def write_out(name: str, result: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
-    """Write a result into `out=`, which autograd cannot follow."""
-    if out is None:
-        return result
-    if current_mode().tracks and any(isinstance(t, _base.Tensor) and t._edge is not None for t in (*inputs, out)):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
-    if tuple(out._array.shape) != tuple(result._array.shape):
-        out._array = np.empty(result._array.shape, out._array.dtype)
-    out.copy_(result)
-    return out
-
-
-@overridable
-def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
+@takes_out
+def pow(input: Any, exponent: Any) -> Any:
     """Raise to a power."""
-    return write_out("pow", power(input, exponent), out, (input, exponent))
+    return power(input, exponent)
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -331,8 +316,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:
     return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), {"decimals": decimals})
 
 
-@overridable
-def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+@takes_out
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """Limit each element to [min, max]; the bounds are numbers or tensors."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -345,7 +330,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
             result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, low, high))
     else:
         result = _CLAMP.slow((_as_bounds(input, min, max),), {"low": min, "high": max})
-    return write_out("clamp", result, out, (input, min, max))
+    return result
 
 
 clip = clamp
@@ -372,8 +357,8 @@ def clamp_max(input: Any, max: Any) -> Any:
     return _CLAMP_MAX.slow((_as_bounds(input, max),), {"low": None, "high": max})
 
 
-@overridable
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+@takes_out
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
@@ -382,7 +367,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{_base.dtype_of(condition)._scalar_name}"
         )
-    return write_out("where", _where_slow(condition, input, other), out, (condition, input, other))
+    return _where_slow(condition, input, other)
 
 
 def _where_slow(condition: Any, x: Any, y: Any) -> Any:
@@ -446,8 +431,8 @@ def conj(input: Any) -> Any:
     return _CONJ.slow((input,))
 
 
-@overridable
-def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+@takes_out
+def complex(real: Any, imag: Any) -> Any:
     """Build a complex tensor of its real and imaginary parts."""
     names = [_base.dtype_of(part)._scalar_name for part in (real, imag)]
     if not {"Half", "Float", "Double"}.issuperset(names):
@@ -459,7 +444,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
             f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
             f"{_base.dtype_of(imag)._scalar_name} for second argument"
         )
-    return write_out("complex", _COMPLEX.slow((real, imag)), out, (real, imag))
+    return _COMPLEX.slow((real, imag))
 
 
 @overridable

@@ -24,9 +24,10 @@ from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
-from . import _base
+from . import _base, _tensor
 from ._base import LEAF, edge_of, mark_born, storage_of, wrap
 from ._operands import is_operand, not_a_tensor, plain_scalar
+from ._out import call_into
 from ._record_one import laid_out, record_one
 from ._refusals import refuse, refuse_zero_divisor
 
@@ -345,10 +346,12 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     saves_x = cls is not None and "x" in cls.array_names
     saves_out = cls is not None and "out" in cls.array_names
-    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _tensor.Tensor, _tensor.Parameter
     slow = rules.slow
 
-    def call(input: Any) -> Any:
+    def call(input: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return call_into(call, (input,), {}, out)
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)
@@ -441,10 +444,12 @@ def binary(
     saves_out = "out" in readers
     saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
     saves_both = cls is not None and cls.keeps_shapes
-    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _tensor.Tensor, _tensor.Parameter
     slow = rules.slow
 
-    def call(input: Any, other: Any) -> Any:
+    def call(input: Any, other: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return call_into(call, (input, other), {}, out)
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)

@@ -8,11 +8,9 @@ from .. import _dtypes, _errors
 from .._ops import index as i
 from .._ops import reduce as r
 from .._ops import spread
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base, _pointwise
-from ._layout import laid_out_like
 from ._operands import not_a_tensor
-from ._pointwise import write_out
 from ._record import record
 from ._refusals import refuse
 
@@ -54,8 +52,8 @@ def _widened(tensor: Any, dtype: Any) -> Any:
     return tensor.to(_dtypes.int64) if tensor._array.dtype.kind in "iub" else tensor
 
 
-@overridable
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+@takes_out
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over dimensions."""
     if not isinstance(input, _base.Tensor):
         raise TypeError(not_a_tensor("sum", 1, input, "input"))
@@ -63,17 +61,17 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     axes = _axes(dim, tensor._array.ndim)
     name = "SumBackward0" if dim is None else "SumBackward1"
     result = record(r.sum, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": _given(dim)})
-    return write_out("sum", result, out, (input,))
+    return result
 
 
-@overridable
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+@takes_out
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Average over dimensions."""
     tensor = _float_or_given(input, dtype, "mean")
     axes = _axes(dim, tensor._array.ndim)
     name = "MeanBackward0" if dim is None else "MeanBackward1"
     result = record(r.mean, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": _given(dim)})
-    return write_out("mean", result, out, (input,))
+    return result
 
 
 @overridable
@@ -242,31 +240,6 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     tensor = _widened(input, dtype)
     axis = _errors.wrap_dim(dim, tensor._array.ndim)
     return record(r.cumsum, (tensor,), {"axis": axis}, None, {"dim": dim})
-
-
-@overridable
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
-    """Sort along a dimension; returns values and indices."""
-    refuse("sort", input._array.dtype)
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    params = {"axis": axis, "descending": bool(descending), "stable": True}
-    name = "SortBackward0" if stable is None else "SortBackward1"
-    values, indices = record(i.sort, (input,), params, name, {"dim": dim})
-    for result in (values, indices):
-        result._array = laid_out_like(result._array, input._array)
-    return return_sort(values, indices)
-
-
-@overridable
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """Return the indices that sort along a dimension."""
-    refuse("sort", input._array.dtype)
-    if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
-        return sort(input, dim, descending)[1]
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    result = record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None)
-    result._array = laid_out_like(result._array, input._array)
-    return result
 
 
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:

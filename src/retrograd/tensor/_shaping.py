@@ -14,7 +14,7 @@ from .._core.arrays import LevelArray, raw_leaf
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base
 from ._record import record
 from ._views import view_op
@@ -357,10 +357,9 @@ def _common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
     return promoted([t._array for t in tensors])[0]
 
 
-@overridable
-def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+@takes_out
+def cat(tensors: Any, dim: int = 0) -> Any:
     """Join tensors along a dimension."""
-    from ._pointwise import write_out
 
     if isinstance(tensors, _base.Tensor):
         raise TypeError("cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
@@ -393,16 +392,15 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
         arrays = run_on or [x._array for x in tensors]
         run_on = [s.reshape(a, shape=nothing) if tuple(a.shape) == (0,) else a for a in arrays]
     result = record(s.concat, tensors, {"axis": d}, "CatBackward0", {"dim": dim}, run_on)
-    return write_out("cat", result, out, tuple(tensors))
+    return result
 
 
 concat = concatenate = cat
 
 
-@overridable
-def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+@takes_out
+def stack(tensors: Any, dim: int = 0) -> Any:
     """Join tensors along a new dimension."""
-    from ._pointwise import write_out
 
     tensors = list(tensors)
     if not tensors:
@@ -416,7 +414,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"{_errors.sizes(tensor._array.shape)} at entry {k}"
             )
     result = record(s.stack, tensors, {"axis": d}, "StackBackward0", {"dim": dim}, _common_dtype(tensors))
-    return write_out("stack", result, out, tuple(tensors))
+    return result
 
 
 @overridable

@@ -1,66 +1,18 @@
-"""One table of names: what is a function of the package, what is a method of Tensor, what is both."""
+"""Give Tensor its methods and operators, and the package its functions, from the table in `_names.py`."""
 
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from .. import _dtypes
-from . import (
-    _asking,
-    _casting,
-    _creation,
-    _indexing,
-    _inplace,
-    _masks,
-    _matrix,
-    _pointwise,
-    _reductions,
-    _sampling,
-    _shaping,
-    _splitting,
-)
+from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
+from ._names import LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
 
 Tensor: Any = TensorClass  # what is set here is not declared in the class
 
-# module -> names that are functions of the package and methods of Tensor
-BOTH = {
-    _pointwise: """neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos
-        atan arctan sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix isnan isinf isfinite logical_not
-        bitwise_not atan2 arctan2 maximum minimum eq ne not_equal lt less le less_equal gt greater ge greater_equal
-        logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor remainder fmod floor_divide add sub subtract
-        mul multiply div divide true_divide pow square round clamp clip where conj lerp addcmul addcdiv""",
-    _reductions: """sum mean prod amax amin max min argmax argmin any all logsumexp softmax log_softmax cumsum sort argsort
-        var std norm""",
-    _shaping: """reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
-        select narrow diagonal flip tril triu as_strided clone""",
-    _splitting: "split chunk unbind",
-    _matrix: "mm bmm mv dot outer matmul addmm",
-    _indexing: "gather index_select scatter scatter_add index_add index_put",
-    _masks: "masked_fill masked_select nonzero take_along_dim",
-}
-FUNCTIONS = {
-    _asking: "is_tensor is_floating_point is_complex numel result_type real imag equal allclose",
-    _pointwise: "complex rsub",
-    _shaping: "cat concat concatenate stack",
-    _creation: """tensor as_tensor asarray from_numpy zeros ones empty full zeros_like ones_like empty_like full_like arange
-        linspace eye scalar_tensor meshgrid""",
-    _sampling: """Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state rand randn randint
-        randperm rand_like randn_like randint_like bernoulli normal multinomial""",
-}
-METHODS = {
-    _shaping: "view expand expand_as view_as contiguous",
-    _casting: "to item tolist numpy",
-    _creation: "new_zeros new_ones new_empty new_full",
-    _indexing: "index_put_",
-    _inplace: "copy_ fill_ zero_ masked_fill_ detach_ requires_grad_",
-    _sampling: "uniform_ normal_ random_ bernoulli_ exponential_",
-}
-INPLACE_FROM_FUNCTIONS = """neg exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan sigmoid
-    relu erf reciprocal abs sign floor ceil trunc pow square clamp round remainder fmod floor_divide eq ne lt le gt ge
-    logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv cumsum
-    tril triu scatter scatter_add index_add"""
 CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32"}
 CASTS |= {
     "long": "int64",
@@ -72,14 +24,47 @@ CASTS |= {
 }
 
 
+def _family(module: str) -> Any:
+    return import_module(f"{__package__}.{module}")
+
+
 def functions() -> dict[str, Any]:
-    """Return the functions of the package by name."""
+    """Return the functions of the package by name; those of families loaded later are found by `find`."""
     found = {}
-    for table in (BOTH, FUNCTIONS):
-        for module, names in table.items():
-            for name in names.split():
-                found[name] = getattr(module, name)
+    for module, names in NOW.items():
+        for name in (names.both + " " + names.functions).split():
+            found[name] = getattr(_family(module), name)
     return found
+
+
+_later_functions = owners("both", "functions")
+
+
+def find(name: str) -> Any:
+    """Return a function of a family that is loaded when asked for, or None if there is no such name."""
+    module = _later_functions.get(name)
+    return None if module is None else getattr(_family(module), name)
+
+
+class _LaterMethod:
+    """Stands in the class for a method of a family that is not loaded yet."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        _install(self.module, LATER[self.module])
+        return getattr(owner if instance is None else instance, self.name)
+
+
+def _install(module: str, names: Names) -> None:
+    """Make methods of a file's functions."""
+    family = _family(module)
+    for name in (names.both + " " + names.methods).split():
+        setattr(Tensor, name, getattr(family, name))
+    for name in names.inplace.split():
+        setattr(Tensor, f"{name}_", _inplace.inplace(name, getattr(family, name)))
 
 
 def _reflected(function: Any) -> Any:
@@ -133,13 +118,11 @@ def _operators() -> dict[str, Any]:
 
 def install_methods() -> None:
     """Give Tensor its methods and operators."""
-    for table in (BOTH, METHODS):
-        for module, names in table.items():
-            for name in names.split():
-                setattr(Tensor, name, getattr(module, name))
-    for name in INPLACE_FROM_FUNCTIONS.split():
-        function = next(getattr(m, name) for m in (_pointwise, _reductions, _shaping, _indexing) if hasattr(m, name))
-        setattr(Tensor, f"{name}_", _inplace.inplace(name, function))
+    for module, names in NOW.items():
+        _install(module, names)
+    for module, names in LATER.items():
+        for name in (names.both + " " + names.methods).split() + [f"{name}_" for name in names.inplace.split()]:
+            setattr(Tensor, name, _LaterMethod(module, name))
     for name, function in (
         ("add", _pointwise.add),
         ("sub", _pointwise.sub),
@@ -162,7 +145,6 @@ def install_methods() -> None:
     Tensor.cpu = lambda self, *a, **k: _casting.to(self, device="cpu")
     Tensor.cuda = lambda self, device="cuda", **k: _casting.to(self, device=device)
     Tensor.reshape_as = lambda self, other: self.reshape(other.shape)
-    Tensor.clamp_min, Tensor.clamp_max = _pointwise.clamp_min, _pointwise.clamp_max
     for name in ("T", "mT", "H", "mH"):
         setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name, depth=2)))
     Tensor.where = lambda self, condition, other: _pointwise.where(condition, self, other)

@@ -1,0 +1,68 @@
+"""`out=`: writing a result into a tensor that the caller gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _dtypes, _errors
+from .._modes import current_mode
+from . import _base
+
+
+def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], out: Any) -> Any:
+    """Call a function and write what it returns into `out`, a tensor or a tuple of them, which autograd cannot follow."""
+    name = function.__name__
+    targets = out if isinstance(out, (tuple, list)) else (out,)
+    for target in targets:
+        if not isinstance(target, _base.Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    mode = current_mode()
+    if mode.tracks and any(t._edge is not None for t in (*_tensors((*args, *kwargs.values())), *targets)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    results = function(*args, **kwargs)
+    if isinstance(out, (tuple, list)):
+        if len(out) != len(results):
+            raise TypeError(f"{name}(): argument 'out' must be tuple of {len(results)} Tensors, not {len(out)}")
+        written = [write(target, result) for target, result in zip(out, results, strict=True)]
+        return type(results)(*written) if hasattr(results, "_fields") else type(results)(written)
+    return write(out, results)
+
+
+def _tensors(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, _base.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += _tensors(value)
+    return found
+
+
+def write(out: Any, result: Any) -> Any:
+    """Copy a result into a tensor, resizing it as torch does."""
+    own, given = _base.dtype_of(out), _base.dtype_of(result)
+    if not _dtypes.can_cast(given, own):
+        raise RuntimeError(
+            f"result type {given._scalar_name} can't be cast to the desired output type {own._scalar_name}"
+        )
+    shape, wanted = tuple(out._array.shape), tuple(result._array.shape)
+    if shape != wanted:
+        if out._array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {_errors.sizes(shape)}, which does "
+                f"not match the required output shape {_errors.sizes(wanted)}. This behavior is deprecated, and in a "
+                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                UserWarning,
+                stacklevel=5,
+            )
+        out._array = np.empty(wanted, own.numpy)
+    out.copy_(result)
+    return out
