@@ -5,12 +5,14 @@
 #   make lint     ruff check, ruff format --check
 #   make types    mypy
 #   make oracle   install torch and run the tests that compare with it
+#   make opdb     install torch and run a fixed part of its table of operations on both libraries
+#   make stubs    write the .pyi files from the table of operations
 #   make clean    remove .venv and what the tools left behind
 #
 # Another Python:  make test PYTHON=python3.12   (after make clean)
 
 PYTHON ?= python3
-TORCH ?= torch==2.13.0
+TORCH ?= torch==2.13.0 expecttest
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -22,7 +24,7 @@ EXAMPLES := $(VENV)/.stamp-examples
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
 
-.PHONY: run test lint types oracle clean
+.PHONY: run test lint types oracle opdb stubs clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
 
 run: $(EXAMPLES)
@@ -41,6 +43,12 @@ types: $(DEV)
 oracle: $(DEV) $(ORACLE)
 	$(BIN)/python -m pytest -n auto -q -m oracle
 
+opdb: $(DEV) $(ORACLE)
+	$(BIN)/python -m tests.opdb --part
+
+stubs: $(DEV)
+	$(BIN)/python tools/make_stubs.py
+
 $(CREATED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "retrograd needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
@@ -58,7 +66,7 @@ $(DEV): $(CREATED) pyproject.toml
 	@touch $@ $(EXAMPLES) # dev contains examples
 
 $(ORACLE): $(CREATED)
-	$(PIP) install '$(TORCH)'
+	$(PIP) install $(TORCH) # expecttest: what torch's own tables import
 	@touch $@
 
 clean:

@@ -1,0 +1,139 @@
+"""Where gradients vanish, explode, are missing or not numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import raw_leaf
+from ..tensor import _base
+
+VANISHING, EXPLODING = 1e-7, 1e3  # of the ratio of a gradient's norm to its parameter's
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The gradient of one parameter."""
+
+    name: str
+    norm: float | None  # None: there is no gradient
+    parameter_norm: float
+    nans: int
+    infinities: int
+
+    @property
+    def ratio(self) -> float | None:
+        """Return the gradient's norm over the parameter's: how far a step of size one would move it."""
+        return self.norm / self.parameter_norm if self.norm is not None and self.parameter_norm else None
+
+    @property
+    def remark(self) -> str:
+        """Say what is wrong, if anything."""
+        if self.norm is None:
+            return "no gradient"
+        if self.nans or self.infinities:
+            return ", ".join(f"{n} {what}" for n, what in ((self.nans, "NaN"), (self.infinities, "Inf")) if n)
+        if self.norm == 0:
+            return "zero"
+        if self.ratio is None:
+            return ""  # a parameter that is zero, as biases are at first
+        return "vanishing" if self.ratio < VANISHING else "exploding" if self.ratio > EXPLODING else ""
+
+
+class GradientFlow:
+    """The gradients of a model, parameter by parameter. Printing it gives a table; `plot()` draws it."""
+
+    def __init__(self, rows: list[Flow]) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Flow:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    @property
+    def problems(self) -> list[Flow]:
+        """Return the rows that have a remark."""
+        return [row for row in self.rows if row.remark]
+
+    def __repr__(self) -> str:
+        shown = [("parameter", "grad norm", "norm", "ratio", "")]
+        for row in self.rows:
+            shown.append((row.name, _number(row.norm), _number(row.parameter_norm), _number(row.ratio), row.remark))
+        widths = [max(len(line[k]) for line in shown) for k in range(4)]
+        lines = [
+            f"{line[0]:<{widths[0]}}  " + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3)) + f"  {line[4]}"
+            for line in shown
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw the norms of gradients and parameters with matplotlib; returns the figure, saves it if given a path."""
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(figsize=(8, 0.3 * len(self.rows) + 1.5))
+        at = np.arange(len(self.rows))
+        axes.barh(at, [_drawable(row.norm) for row in self.rows], color=["C3" if r.remark else "C0" for r in self.rows])
+        axes.plot([_drawable(row.parameter_norm) for row in self.rows], at, "k|", label="norm of the parameter")
+        axes.set_yticks(at, [f"{row.name}  {row.remark}" for row in self.rows])
+        axes.set_xscale("log")
+        axes.set_xlabel("norm of the gradient")
+        axes.invert_yaxis()
+        axes.legend()
+        figure.tight_layout()
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3e}"
+
+
+def _drawable(value: float | None) -> float:
+    return value if value is not None and math.isfinite(value) else 0.0
+
+
+def gradient_flow(model: Any) -> GradientFlow:
+    """Tabulate the gradients of a model's parameters, in its order.
+
+    `model` is a Module, or anything with `named_parameters()`, or a mapping or iterable of (name, tensor).
+    """
+    named = _named(model)
+    rows = []
+    for name, parameter in named:
+        if not isinstance(parameter, _base.Tensor):
+            raise TypeError(f"gradient_flow(): {name!r} is no Tensor but {type(parameter).__name__}")
+        own = _wide(parameter)
+        if parameter.grad is None:
+            rows.append(Flow(name, None, _norm(own), 0, 0))
+            continue
+        grad = _wide(parameter.grad)
+        rows.append(Flow(name, _norm(grad), _norm(own), int(np.isnan(grad).sum()), int(np.isinf(grad).sum())))
+    return GradientFlow(rows)
+
+
+def _named(model: Any) -> Iterable[tuple[str, Any]]:
+    if hasattr(model, "named_parameters"):
+        return list(model.named_parameters())
+    return list(model.items() if hasattr(model, "items") else model)
+
+
+def _wide(tensor: Any) -> np.ndarray:
+    array = np.asarray(raw_leaf(tensor.detach().cpu()._array))
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _norm(array: np.ndarray) -> float:
+    return float(np.sqrt(np.sum(np.abs(array) ** 2)))

@@ -1,0 +1,144 @@
+"""Which lines of a program keep memory alive for backward."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Batched, Dual, LevelArray
+from .._graph.node import Freed, Node, Slot
+from .._places import line_of
+from ..tensor import _base
+
+
+@dataclass(frozen=True)
+class Line:
+    """The arrays that the operations of one source line keep."""
+
+    file: str
+    line: int
+    source: str
+    operations: tuple[str, ...]
+    bytes: int
+
+
+class SavedBytes:
+    """What a graph keeps for backward, by source line, the largest first. Printing it gives a table."""
+
+    def __init__(self, lines: list[Line], parameters: int) -> None:
+        self.lines = lines
+        self.parameters = parameters  # bytes of leaves that are saved as well: they exist in any case
+
+    @property
+    def total(self) -> int:
+        """Return the bytes of all lines."""
+        return sum(line.bytes for line in self.lines)
+
+    def __repr__(self) -> str:
+        rows = [("bytes", "operations", "line")]
+        rows += [(_readable(one.bytes), ", ".join(one.operations), _where(one)) for one in self.lines]
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
+        table = [f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in rows]
+        return "\n".join(
+            [
+                *table,
+                f"{_readable(self.total)} kept for backward; {_readable(self.parameters)} of leaves are saved too, "
+                "which are there in any case",
+            ]
+        )
+
+
+def _where(line: Line) -> str:
+    return f"{line.file}:{line.line}" + (f"  {line.source}" if line.source else "")
+
+
+def _readable(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def saved_bytes(*outputs: Any) -> SavedBytes:
+    """Say which source line keeps how many bytes for the backward of `outputs`.
+
+    An array that several operations saved, or several views of it, counts once, for the first of them in the program.
+    """
+    for output in outputs:
+        if not isinstance(output, _base.Tensor):
+            raise TypeError(f"saved_bytes(): expected tensors, but got {type(output).__name__}")
+    nodes, leaves = _graph_of([output._edge for output in outputs if output._edge is not None])
+    owned = {key for leaf in leaves for key, _ in _buffers(leaf._array)}
+    seen: set[int] = set()
+    parameters = 0
+    found: dict[tuple[str, int], tuple[dict[str, None], int]] = {}
+    for node in sorted(nodes, key=lambda n: n.seq):
+        for key, size in _saved_buffers(node):
+            if key in seen:
+                continue
+            seen.add(key)
+            if key in owned:
+                parameters += size
+                continue
+            where = ("<unknown>", 0) if node.code is None else (node.code.co_filename, line_of(node.code, node.lasti))
+            names, total = found.get(where, ({}, 0))
+            found[where] = (names | {node.name(): None}, total + size)
+    lines = [
+        Line(file, line, linecache.getline(file, line).strip(), tuple(names), total)
+        for (file, line), (names, total) in found.items()
+    ]
+    return SavedBytes(sorted(lines, key=lambda one: -one.bytes), parameters)
+
+
+def _graph_of(edges: list[Any]) -> tuple[set[Node], set[Any]]:
+    """Return the nodes and the leaf tensors behind edges."""
+    nodes: set[Node] = set()
+    leaves: set[Any] = set()
+    stack = list(edges)
+    while stack:
+        edge = stack.pop()
+        target = edge.node if type(edge) is Slot else edge
+        if isinstance(target, Node):
+            if target not in nodes:
+                nodes.add(target)
+                stack += [e for e in target._edges if e is not None]
+        elif isinstance(target, _base.Tensor):
+            leaves.add(target)
+    return nodes, leaves
+
+
+def _saved_buffers(node: Node) -> Iterator[tuple[int, int]]:
+    if type(node.guard) is Freed:
+        return
+    packed = {} if node.guard is None else node.guard.packed
+    for name in node.array_names:
+        value = packed[name] if name in packed else getattr(node, name, None)
+        for part in value if isinstance(value, tuple) else (value,):
+            held = getattr(part, "value", part)  # what a pack hook returned
+            yield from _buffers(held._array if isinstance(held, _base.Tensor) else held)
+    saved = getattr(node, "saved_tensors", None) if node.primitive is None else None
+    for tensor in saved or ():
+        if isinstance(tensor, _base.Tensor):
+            yield from _buffers(tensor._array)
+
+
+def _buffers(array: Any) -> Iterator[tuple[int, int]]:
+    """Return a key and the size in bytes of each piece of memory behind an array."""
+    if isinstance(array, Dual):
+        for part in (array.primal, array.tangent):
+            if part is not None:
+                yield from _buffers(part)
+    elif isinstance(array, Batched):
+        yield from _buffers(array.array)
+    elif isinstance(array, np.ndarray):
+        base: Any = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        yield id(base), base.nbytes
+    elif not isinstance(array, LevelArray) and hasattr(array, "nbytes"):
+        yield id(array), array.nbytes
