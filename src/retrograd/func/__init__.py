@@ -1,11 +1,13 @@
 """torch.func: composable transforms."""
 
 from ._linearize import debug_unwrap, functionalize, hvp, linearize
+from ._modules import functional_call, stack_module_state
 from ._transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
 from ._vmap import vmap
 
 __all__ = [
     "debug_unwrap",
+    "functional_call",
     "functionalize",
     "grad",
     "grad_and_value",
@@ -15,6 +17,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "stack_module_state",
     "vjp",
     "vmap",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_LAZY = ("checkpoint",)  # loaded when they are asked for
+_LAZY = ("checkpoint", "hooks")  # loaded when they are asked for
 
 
 def __getattr__(name: str) -> Any:

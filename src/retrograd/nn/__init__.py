@@ -1,0 +1,18 @@
+"""torch.nn: modules and their parameters."""
+
+from . import modules, parameter
+from .modules import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .parameter import Buffer, Parameter
+
+__all__ = [
+    "Buffer",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "Sequential",
+    "modules",
+    "parameter",
+]

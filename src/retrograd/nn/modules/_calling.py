@@ -1,0 +1,249 @@
+"""Calling a module: forward hooks, backward hooks, and none of them as a rule."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.graph import RemovableHandle
+from ...tensor._tensor import Tensor
+from ...utils.hooks import BackwardHook
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+_global_forward_hooks: Hooks = OrderedDict()
+_global_forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
+_global_forward_hooks_always_called: dict[int, bool] = OrderedDict()
+_global_forward_pre_hooks: Hooks = OrderedDict()
+_global_backward_hooks: Hooks = OrderedDict()
+_global_backward_pre_hooks: Hooks = OrderedDict()
+_global_is_full_backward_hook: bool | None = None
+
+
+class ModuleCalling:
+    """`module(...)`, and the registration of hooks."""
+
+    _forward_hooks: Hooks
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks: Hooks
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _backward_hooks: Hooks
+    _backward_pre_hooks: Hooks
+    _is_full_backward_hook: bool | None
+
+    def forward(self, *input: Any) -> Any:
+        """Compute the module's output; every subclass defines it."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_impl(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        if not (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _global_forward_hooks
+            or _global_forward_pre_hooks
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+        ):
+            return self.forward(*args, **kwargs)
+        called: set[int] = set()
+        try:
+            return self._call_with_hooks(args, kwargs, called)
+        except Exception:
+            self._call_the_rest(args, kwargs, called)
+            raise
+
+    def _call_with_hooks(self, args: Any, kwargs: Any, called: set[int]) -> Any:
+        args, kwargs = self._before_forward(args, kwargs)
+        full, other = self._get_backward_hooks()
+        pre = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        watch = BackwardHook(self, full, pre) if full or pre else None
+        if watch is not None:
+            args = watch.setup_input_hook(args)
+        result = self.forward(*args, **kwargs)
+        result = self._after_forward(args, kwargs, result, called)
+        if watch is not None:
+            if not isinstance(result, (Tensor, tuple)):
+                warnings.warn(
+                    f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                    f"received {type(result)}",
+                    stacklevel=4,
+                )
+            result = watch.setup_output_hook(result)
+        if other:
+            self._hook_last_node(result, other)
+        return result
+
+    def _before_forward(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        for number, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
+            if number in self._forward_pre_hooks_with_kwargs:
+                changed = hook(self, args, kwargs)
+                if changed is None:
+                    continue
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                    )
+                args, kwargs = changed
+            else:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+        return args, kwargs
+
+    def _after_forward(self, args: Any, kwargs: Any, result: Any, called: set[int]) -> Any:
+        for number, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+            called.add(number)
+            takes_kwargs = number in self._forward_hooks_with_kwargs or number in _global_forward_hooks_with_kwargs
+            changed = hook(self, args, kwargs, result) if takes_kwargs else hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def _call_the_rest(self, args: Any, kwargs: Any, called: set[int]) -> None:
+        """Call the hooks that are called even when forward raised."""
+        for always, hooks, with_kwargs in (
+            (_global_forward_hooks_always_called, _global_forward_hooks, _global_forward_hooks_with_kwargs),
+            (self._forward_hooks_always_called, self._forward_hooks, self._forward_hooks_with_kwargs),
+        ):
+            for number, hook in hooks.items():
+                if number not in always or number in called:
+                    continue
+                try:
+                    hook(self, args, kwargs, None) if number in with_kwargs else hook(self, args, None)
+                except Exception as error:
+                    what = "global module" if hooks is _global_forward_hooks else "module"
+                    warnings.warn(
+                        f"{what} forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                        f"error was raised in forward: {error}",
+                        stacklevel=4,
+                    )
+
+    def _hook_last_node(self, result: Any, hooks: list[Any]) -> None:
+        """Register torch's old backward hooks, which see the last operation only."""
+        first = result
+        while not isinstance(first, Tensor):
+            first = next(v for v in first.values() if isinstance(v, Tensor)) if isinstance(first, dict) else first[0]
+        node = first.grad_fn
+        if node is not None:
+            for hook in hooks:
+                node.register_hook(lambda grad_in, grad_out, hook=hook: hook(self, grad_in, grad_out))
+
+    # ---- registration ----
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before forward; what it returns takes the place of the arguments."""
+        handle = RemovableHandle.add(self._forward_pre_hooks, hook)
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        if prepend:
+            self._forward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after forward; what it returns takes the place of the output."""
+        handle = RemovableHandle.add(self._forward_hooks, hook)
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        if prepend:
+            self._forward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are there."""
+        if self._is_full_backward_hook is False:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of "
+                "them."
+            )
+        self._is_full_backward_hook = True
+        handle = RemovableHandle.add(self._backward_hooks, hook)
+        if prepend:
+            self._backward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are there."""
+        handle = RemovableHandle.add(self._backward_pre_hooks, hook)
+        if prepend:
+            self._backward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Register torch's old kind of backward hook; `register_full_backward_hook` is the right one."""
+        if self._is_full_backward_hook is True:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of "
+                "them."
+            )
+        self._is_full_backward_hook = False
+        return RemovableHandle.add(self._backward_hooks, hook)
+
+    def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
+        full = list(_global_backward_hooks.values()) if _global_is_full_backward_hook is True else []
+        other = list(_global_backward_hooks.values()) if _global_is_full_backward_hook is False else []
+        (full if self._is_full_backward_hook is True else other).extend(self._backward_hooks.values())
+        return full, other
+
+    def _get_backward_pre_hooks(self) -> list[Any]:
+        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+
+
+# ---- hooks of all modules ----
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook before the forward of every module."""
+    return RemovableHandle.add(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call a hook after the forward of every module."""
+    handle = RemovableHandle.add(_global_forward_hooks, hook)
+    if with_kwargs:
+        _global_forward_hooks_with_kwargs[handle.id] = True
+    if always_call:
+        _global_forward_hooks_always_called[handle.id] = True
+    return handle
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook before the backward of every module."""
+    return RemovableHandle.add(_global_backward_pre_hooks, hook)
+
+
+def _register_module_backward(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global _global_is_full_backward_hook
+    if _global_backward_hooks and _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one "
+            "of them."
+        )
+    _global_is_full_backward_hook = full
+    return RemovableHandle.add(_global_backward_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook after the backward of every module."""
+    return _register_module_backward(hook, full=True)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Register torch's old kind of backward hook for every module."""
+    return _register_module_backward(hook, full=False)

@@ -1,0 +1,236 @@
+"""nn.Module: the base of every layer and model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..._modes import using
+from ...autograd.graph import RemovableHandle
+from ...tensor._creation import empty_like
+from ..parameter import make_parameter
+from . import _tree
+from ._calling import (
+    ModuleCalling,
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from ._state import ModuleState
+from ._tree import ModuleTree
+
+
+class Module(ModuleCalling, ModuleState, ModuleTree):
+    """A piece of a model: parameters, buffers, submodules, and a `forward` that computes with them."""
+
+    dump_patches = False
+    call_super_init = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            name = type(self).__name__
+            if kwargs:
+                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_backward_pre_hooks"] = OrderedDict()
+        own["_backward_hooks"] = OrderedDict()
+        own["_is_full_backward_hook"] = None
+        own["_forward_hooks"] = OrderedDict()
+        own["_forward_hooks_with_kwargs"] = OrderedDict()
+        own["_forward_hooks_always_called"] = OrderedDict()
+        own["_forward_pre_hooks"] = OrderedDict()
+        own["_forward_pre_hooks_with_kwargs"] = OrderedDict()
+        own["_state_dict_hooks"] = OrderedDict()
+        own["_state_dict_pre_hooks"] = OrderedDict()
+        own["_load_state_dict_pre_hooks"] = OrderedDict()
+        own["_load_state_dict_post_hooks"] = OrderedDict()
+        own["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # ---- modes ----
+    def train(self, mode: bool = True) -> Self:
+        """Put this module and all below it into training mode, or out of it."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Put this module and all below it into evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Say whether the parameters require grad."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                if parameter.grad.grad_fn is not None:
+                    parameter.grad.detach_()
+                else:
+                    parameter.grad.requires_grad_(False)
+                parameter.grad.zero_()
+
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Call a function on every module below, then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # ---- moving and casting ----
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        """Replace every parameter, gradient and buffer by what a function makes of it; parameters keep their identity."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            with using(grad=False):
+                made = fn(parameter)
+            if made is not parameter:
+                if made.dtype.is_complex == parameter.dtype.is_complex and type(made) in (
+                    type(parameter),
+                    type(parameter.data),
+                ):
+                    parameter.data = made
+                else:
+                    self._parameters[name] = parameter = make_parameter(made, parameter.requires_grad)
+            if parameter.grad is not None:
+                with using(grad=False):
+                    grad = fn(parameter.grad)
+                parameter.grad = grad.requires_grad_(parameter.grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move and cast parameters and buffers; a dtype applies to floating-point and complex ones."""
+        device, dtype, non_blocking = _parse_to(args, kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+
+        def convert(tensor: Any) -> Any:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking)
+
+        return self._apply(convert)
+
+    def _cast(self, method: str) -> Self:
+        return self._apply(lambda t: getattr(t, method)() if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Cast floating-point parameters and buffers to float32."""
+        return self._cast("float")
+
+    def double(self) -> Self:
+        """Cast floating-point parameters and buffers to float64."""
+        return self._cast("double")
+
+    def half(self) -> Self:
+        """Cast floating-point parameters and buffers to float16."""
+        return self._cast("half")
+
+    def bfloat16(self) -> Self:
+        """Cast floating-point parameters and buffers to bfloat16."""
+        return self._cast("bfloat16")
+
+    def type(self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def cpu(self) -> Self:
+        """Move parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move parameters and buffers to a CUDA device."""
+        return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move parameters and buffers to a device without copying their values."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
+
+    def share_memory(self) -> Self:
+        """Return this module: tensors live in the memory of one process."""
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: modules run as they are."""
+
+
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """Read torch's three forms of `to`: a device, a dtype, or a tensor to be like."""
+    from ..._device import device as device_type
+    from ..._dtypes import dtype as dtype_type
+    from ...tensor._tensor import Tensor
+
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    non_blocking = bool(kwargs.get("non_blocking", False))
+    like = kwargs.get("tensor")
+    for value in args:
+        if isinstance(value, Tensor):
+            like = value
+        elif isinstance(value, dtype_type):
+            dtype = value
+        elif isinstance(value, bool):
+            non_blocking = value
+        elif value is not None:
+            device = value
+    if like is not None:
+        device, dtype = like.device, like.dtype
+    return None if device is None else device_type(device), dtype, non_blocking
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever a module registers a parameter."""
+    return RemovableHandle.add(_tree.on_parameter, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever a module registers a buffer."""
+    return RemovableHandle.add(_tree.on_buffer, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever a module registers a submodule."""
+    return RemovableHandle.add(_tree.on_module, hook)
+
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]

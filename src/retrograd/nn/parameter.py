@@ -1,0 +1,38 @@
+"""Tensors that a module owns: parameters and buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import _base
+from ..tensor._base import TensorMeta
+from ..tensor._tensor import Parameter, Tensor
+
+make_parameter: Any = Parameter  # its metaclass constructs it, which type checkers do not see
+
+
+class _BufferMeta(TensorMeta):
+    """Lets tensors marked `_is_buffer` pass for Buffers."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:  # noqa: N805 - of a metaclass
+        return super().__instancecheck__(instance) or (
+            cls.__name__ == "Buffer" and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+        )
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A Tensor that is a module's state but no parameter; `persistent` says whether the state_dict holds it."""
+
+    __slots__ = ()
+    __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
+
+    @classmethod
+    def _construct(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        given = Tensor() if data is None else data
+        result = given.detach().requires_grad_(given.requires_grad)
+        result.persistent = persistent
+        result._is_buffer = True
+        return result
+
+
+__all__ = ["Buffer", "Parameter", "make_parameter"]
