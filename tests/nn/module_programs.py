@@ -409,7 +409,8 @@ def functional_calls(torch):
             self.a = nn.Parameter(torch.ones(1))
             self.b = self.a
             self.register_buffer("c", torch.ones(1))
-            self.inner = nn.ParameterDict({"w": torch.ones(1)})
+            self.inner = nn.Module()
+            self.inner.w = nn.Parameter(torch.ones(1))
             self.again = self.inner
 
         def forward(self, x, scale=1.0):
