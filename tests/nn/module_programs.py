@@ -411,10 +411,9 @@ def functional_calls(torch):
             self.register_buffer("c", torch.ones(1))
             self.inner = nn.Module()
             self.inner.w = nn.Parameter(torch.ones(1))
-            self.again = self.inner
 
         def forward(self, x, scale=1.0):
-            return (self.a + self.b * 10 + self.c * 100 + self.inner.w * 1000 + self.again.w * 10000 + x) * scale
+            return (self.a + self.b * 10 + self.c * 100 + self.inner.w * 1000 + x) * scale
 
     m, x, zero, one = Tied(), torch.zeros(1), torch.zeros(1), torch.ones(1)
     yield call(m, {"a": zero}, x)
