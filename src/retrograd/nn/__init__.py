@@ -1,6 +1,6 @@
 """torch.nn: modules and their parameters."""
 
-from . import modules, parameter
+from . import init, modules, parameter
 from .modules import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .parameter import Buffer, Parameter
 
@@ -13,6 +13,7 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "Sequential",
+    "init",
     "modules",
     "parameter",
 ]

@@ -1,0 +1,240 @@
+"""nn.init: filling parameters, with torch's formulas and torch's random stream."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._modes import using
+
+_GAINS: dict[str, float] = dict.fromkeys(
+    ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"), 1
+)
+_GAINS |= {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor by which weights before a nonlinearity keep the scale of their inputs."""
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if param is None:
+        slope = 0.01
+    elif isinstance(param, (int, float)) and not isinstance(param, bool):
+        slope = param
+    else:
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+def _without_graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Fill a tensor without recording it."""
+
+    @functools.wraps(function)
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        with using(grad=False):
+            return function(tensor, *args, **kwargs)
+
+    return call
+
+
+@_without_graph
+def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    """Fill with numbers between `a` and `b`."""
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@_without_graph
+def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    """Fill with numbers of a normal distribution."""
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@_without_graph
+def trunc_normal_(
+    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Any:
+    """Fill with numbers of a normal distribution cut off at `a` and `b`.
+
+    Numbers outside are drawn again, from torch's stream. Where more than 70 % would be, the cumulative distribution is inverted
+    instead: the same distribution, but other numbers than torch's.
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=3,
+        )
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
+
+    if below(b) - below(a) < 0.3:
+        tensor.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
+        return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+    tensor.normal_(mean, std, generator=generator)
+    while (outside := (tensor < a) | (tensor > b)).any():
+        again = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator)
+        tensor.copy_(again.where(outside, tensor))
+    return tensor
+
+
+@_without_graph
+def constant_(tensor: Any, val: float) -> Any:
+    """Fill with one number."""
+    return tensor.fill_(val)
+
+
+@_without_graph
+def ones_(tensor: Any) -> Any:
+    """Fill with ones."""
+    return tensor.fill_(1.0)
+
+
+@_without_graph
+def zeros_(tensor: Any) -> Any:
+    """Fill with zeros."""
+    return tensor.zero_()
+
+
+@_without_graph
+def eye_(tensor: Any) -> Any:
+    """Make a matrix the identity."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    tensor.zero_()
+    tensor.diagonal().fill_(1)
+    return tensor
+
+
+@_without_graph
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """Make the kernel of a convolution pass as many input channels through as it can, in each group."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    channels = tensor.size(0)
+    if channels % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    in_group = channels // groups
+    centre = tuple(n // 2 for n in tensor.shape[2:])
+    tensor.zero_()
+    for group in range(groups):
+        for d in range(min(in_group, tensor.size(1))):
+            tensor[(group * in_group + d, d, *centre)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _fan(tensor: Any, mode: str) -> int:
+    mode = mode.lower()
+    modes = ["fan_in", "fan_out"]
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+@_without_graph
+def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Fill as Glorot and Bengio (2010) propose, from a uniform distribution."""
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    return tensor.uniform_(-bound, bound, generator=generator)
+
+
+@_without_graph
+def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Fill as Glorot and Bengio (2010) propose, from a normal distribution."""
+    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    return tensor.normal_(0.0, std, generator=generator)
+
+
+def _is_empty(tensor: Any) -> bool:
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=4)
+        return True
+    return False
+
+
+@_without_graph
+def kaiming_uniform_(
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Any:
+    """Fill as He et al. (2015) propose, from a uniform distribution."""
+    if _is_empty(tensor):
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return tensor.uniform_(-bound, bound, generator=generator)
+
+
+@_without_graph
+def kaiming_normal_(
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Any:
+    """Fill as He et al. (2015) propose, from a normal distribution."""
+    if _is_empty(tensor):
+        return tensor
+    return tensor.normal_(0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)
+
+
+def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+@_without_graph
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """Fill with a (semi-)orthogonal matrix, as Saxe et al. (2013) propose."""
+    from ..linalg import qr
+
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    flat = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
+    wide = rows < flat.size(1)
+    q, r = qr(flat.t() if wide else flat)
+    q = q * r.diagonal().sign()  # the sign of a column is free: this makes the distribution uniform
+    tensor.view_as(q.t() if wide else q).copy_(q.t() if wide else q)
+    return tensor.mul_(gain)
+
+
+@_without_graph
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Fill a matrix from a normal distribution, then set a fraction of each column to zero, as Martens (2010) proposes."""
+    from ..tensor._sampling import randperm
+
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        tensor[randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def _old_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    name = function.__name__[:-1]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    call.__name__ = name
+    return call
+
+
+uniform, normal, constant, eye, dirac = map(_old_name, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = map(_old_name, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_normal_))
+orthogonal, sparse = map(_old_name, (orthogonal_, sparse_))
