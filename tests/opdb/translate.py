@@ -80,19 +80,19 @@ def function(value: Callable[..., Any] | None) -> Any:
     raise AttributeError(f"no counterpart of {value!r}")
 
 
-_made: dict[int, Any] = {}
+_made: dict[int, tuple[Any, Any]] = {}  # by identity; the function itself is kept, or its number would be given again
 
 
 def _rebuilt(value: types.FunctionType) -> Any:
     if id(value) in _made:
-        return _made[id(value)]
+        return _made[id(value)][1]
     namespace = _Globals(value.__globals__)
     cells = None
     if value.__closure__:
         cells = tuple(types.CellType(_translated_global(cell.cell_contents)) for cell in value.__closure__)
     made = types.FunctionType(value.__code__, namespace, value.__name__, value.__defaults__, cells)
     made.__kwdefaults__ = value.__kwdefaults__
-    _made[id(value)] = made
+    _made[id(value)] = (value, made)
     for name in value.__code__.co_names:  # globals are looked up in the dictionary itself, not by __missing__
         if name in value.__globals__:
             namespace[name] = _translated_global(value.__globals__[name])
