@@ -36,6 +36,8 @@ def _one_holder() -> int:
 
 
 ONE_HOLDER = _one_holder()
+_VIEW = np.empty((2, 1)).reshape(2)
+ONLY_A_VIEW = getrefcount(_VIEW.base)
 
 
 def accumulate_raw(leaf: Any, g: Any) -> None:
@@ -49,7 +51,12 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
             extra = leaf._extra = _base.Extra()
         held = extra.grad
         if held is None:
-            if type(g) is NDARRAY and g.base is None and getrefcount(g) <= ONE_HOLDER and g.flags.c_contiguous:
+            if (
+                type(g) is NDARRAY
+                and getrefcount(g) <= ONE_HOLDER
+                and g.flags.c_contiguous
+                and (g.base is None or _owns_its_base(g))
+            ):
                 extra.grad = wrap(g)
                 return
         elif held._edge is None and (storage := held._storage or _base.storage_of(held)) and not storage.inference:
@@ -65,6 +72,11 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
                 storage.version += 1
                 return
         accumulate_grad(leaf, g, False)
+
+
+def _owns_its_base(view: Any) -> bool:
+    """Tell whether nothing but a view holds the memory it shows all of, as after a rule that ended with a reshape."""
+    return getrefcount(view.base) <= ONLY_A_VIEW and view.base.base is None and view.base.nbytes == view.nbytes
 
 
 def _is_plain(leaf: Any) -> bool:
