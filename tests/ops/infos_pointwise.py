@@ -72,6 +72,7 @@ unary("conj", complex=True)
 
 INPLACE_UNARY = [
     "neg",
+    "negative",
     "exp",
     "expm1",
     "log",
@@ -87,11 +88,15 @@ INPLACE_UNARY = [
     "cosh",
     "tanh",
     "asin",
+    "arcsin",
     "acos",
+    "arccos",
     "atan",
+    "arctan",
     "sigmoid",
     "reciprocal",
     "square",
+    "fix",
     "relu",
     "erf",
     "sign",
@@ -101,8 +106,10 @@ INPLACE_UNARY = [
     "round",
 ]
 for _name in INPLACE_UNARY:
-    inplace(f"{_name}_", (S(F()), S(F(2, 3))), UNARY_DOMAINS.get(_name), complex=_name in UNARY_DOMAINS)
+    _known = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "negative": "neg"}.get(_name, _name)
+    inplace(f"{_name}_", (S(F()), S(F(2, 3))), UNARY_DOMAINS.get(_known), complex=_known in UNARY_DOMAINS)
 inplace("abs_", (S(F()), S(F(2, 3))), NOT_ZERO, complex=False)
+inplace("absolute_", (S(F()), S(F(2, 3))), NOT_ZERO, complex=False)
 
 # ---- arithmetic; a number on either side, alpha, rounding ----
 NUMBER = (S(F(2, 3), 1.5), S(F(), 2), S(F(3), -3))
@@ -157,6 +164,12 @@ OPS.append(Op("operator_mod", lambda torch, x, y: x % y, (*BINARY, *NUMBER), dom
 INPLACE_BINARY = (S(F(2, 3), F(3)), S(F(2, 3), F()), S(F(2, 3), 1.5), S(F(), F()))
 for _name in ("add_", "sub_", "mul_", "div_", "pow_"):
     inplace(_name, INPLACE_BINARY, POSITIVE)
+for _name in ("eq_", "ne_", "not_equal_"):
+    inplace(_name, (S(F(2, 3), F(3)), S(F(2, 3), 1.5), S(F(), F())))
+for _name in ("lt_", "less_", "le_", "less_equal_", "gt_", "greater_", "ge_", "greater_equal_"):
+    inplace(_name, (S(F(2, 3), F(3)), S(F(2, 3), 1.5), S(F(), F())), complex=False)
+for _name in ("atan2_", "arctan2_"):
+    inplace(_name, INPLACE_BINARY[:2], NOT_ZERO, complex=False)
 for _name in ("remainder_", "fmod_"):
     inplace(_name, INPLACE_BINARY, NOT_ZERO, complex=False)
 OPS.append(Op("add_alpha_", lambda torch, x, y: x.clone().add_(y, alpha=2), (S(F(2, 3), F(3)),), complex=True))
@@ -228,6 +241,9 @@ OPS.append(
 OPS.append(Op("clamp_min", lambda torch, x: x.clamp_min(0.11), UNARY))
 OPS.append(Op("clamp_max", lambda torch, x: x.clamp_max(0.11), UNARY))
 inplace("clamp_", (S(F(2, 3), min=-0.5, max=0.7), S(F(3), max=0.2)), complex=False)
+inplace("clip_", (S(F(2, 3), min=-0.5, max=0.7), S(F(3), F(3), F(3))), complex=False)
+inplace("clamp_min_", (S(F(2, 3), 0.11), S(F(3), F(3))), complex=False)
+inplace("clamp_max_", (S(F(2, 3), 0.11), S(F(3), F(3))), complex=False)
 
 # ---- complex numbers; retrograd has no complex32 ----
 NO_HALF = ("float64", "complex128", "float32", "bfloat16", "int64", "bool")

@@ -6,6 +6,7 @@ import cmath
 import math
 
 from .._core.primitive import elementwise
+from .implementations import is_complex, typed, wide
 
 # ---- arithmetic ----
 add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
@@ -47,11 +48,35 @@ divide = elementwise(
     dx=lambda xp, g, y: g / y,
     dy=lambda xp, g, x, y: -g * ((x / y) / y),  # torch's order: (x/y)/y keeps large y from overflowing y*y
 )
+
+
+@divide.jvp
+def divide_jvp(xp, t, y, out):
+    # torch's order again: one division, so that small differences round as there
+    dx, dy = t
+    if dy is None:
+        return dx / y
+    return (-(dy * out) if dx is None else dx - dy * out) / y
+
+
 negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g)
 reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
 square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2))
+
+
+def _remainder(xp, x, y):
+    rest = xp.remainder_of(x, y)
+    if rest.dtype.kind in "iu" or rest.all():
+        return rest
+    # a remainder of zero has the sign of the dividend, as in torch; NumPy gives it that of the divisor
+    return xp.where(rest == 0, xp.module.copysign(rest, x), rest)
+
+
 remainder = elementwise(
-    "remainder", dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y), inputs=("x", "y")
+    "remainder",
+    implementation=wide(_remainder),
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y),
 )
 floor_divide = elementwise("floor_divide", inputs=("x", "y"))
 fmod = elementwise("fmod", dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.trunc(x / y))
@@ -68,12 +93,21 @@ def _power_dy(xp, g, x, y, out):
     return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(xp.where(flat, xp.ones_like(x), x))))
 
 
-power = elementwise("power", torch="pow", dx=_power_dx, dy=_power_dy)
+def _power(xp, x, y):
+    """Raise to a power; among integers, as torch, a negative power of anything but 1 and -1 is 0."""
+    if y.dtype.kind not in "iu" or not (y < 0).any():
+        return xp.power(x, y)
+    sign = 1 - 2 * (y & 1)
+    inverse = xp.where(x == 1, 1, xp.where(x == -1, sign, 0))
+    return xp.where(y < 0, inverse, xp.power(x, xp.where(y < 0, 0, y)))
+
+
+power = elementwise("power", torch="pow", implementation=_power, dx=_power_dx, dy=_power_dy)
 power_scalar = elementwise(
     "power_scalar",
     torch="pow",
     statics=("exponent",),
-    implementation=lambda xp, x, *, exponent: xp.power(x, exponent) if exponent != 2 else x * x,
+    implementation=lambda xp, x, *, exponent: xp.power_by(x, exponent),
     dx=lambda xp, g, x, exponent: (
         xp.zeros_like(g * x) if exponent == 0 else g * (exponent * xp.power_scalar(x, exponent=exponent - 1))
     ),
@@ -95,19 +129,11 @@ def _log(base):
     return math.log(base) if base > 0 else math.nan
 
 
-def _power_of(xp, base, x):
-    if x.dtype.kind not in "iu" or not (x < 0).any():
-        return xp.power(base, x)
-    # integers, as torch: a negative power of anything but 1 and -1 is 0
-    ones = 1 - 2 * (x % 2) if base == -1 else xp.ones_like(x) if base == 1 else xp.zeros_like(x)
-    return xp.where(x < 0, ones, xp.power(base, xp.where(x < 0, 0, x)))
-
-
 power_base = elementwise(
     "power_base",
     torch="pow",
     statics=("base",),
-    implementation=lambda xp, x, *, base: _power_of(xp, base, x),
+    implementation=lambda xp, x, *, base: _power(xp, base, x),
     dx=_power_base_dx,
 )
 
@@ -158,6 +184,8 @@ abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0,
 
 def _sgn_dx(xp, g, x):
     # Only the part of the tangent across x turns x / |x|, and a real x has none. Symmetric, so its own adjoint.
+    if not is_complex(x):
+        return xp.zeros_like(g)
     size = xp.abs(x)
     zero = xp.logical_not(xp.greater(size, 0))  # or NaN
     direction = xp.sgn(x)
@@ -213,14 +241,9 @@ clip = elementwise(
     "clip",
     torch="clamp",
     statics=("low", "high"),
-    implementation=lambda xp, x, *, low, high: _clip(xp, x, low, high),
+    implementation=lambda xp, x, *, low, high: xp.bounded(x, low, high),
     dx=lambda xp, g, x, low, high: xp.where(_inside(xp, x, low, high), g, 0),
 )
-
-
-def _clip(xp, x, low, high):
-    out = x if low is None else xp.maximum(x, low)
-    return out if high is None else xp.minimum(out, high)
 
 
 def _inside(xp, x, low, high):
@@ -269,7 +292,7 @@ def _truncated(xp, x, y):
 lerp = elementwise(
     "lerp",
     inputs=("x", "y", "z"),
-    implementation=lambda xp, x, y, z: _lerp(xp, x, y, z),
+    implementation=wide(lambda xp, x, y, z: _lerp(xp, x, y, z)),
     dx=lambda xp, g, z: g * (1 - z),
     dy=lambda xp, g, z: g * z,
     dz=lambda xp, g, x, y: g * (y - x),
@@ -280,6 +303,8 @@ lerp = elementwise(
 def _lerp(xp, x, y, weight):
     # from the nearer end, so that both ends are reached exactly
     step = y - x
+    if not weight.ndim:
+        return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
     near = xp.less(xp.abs(weight), 0.5)
     return xp.where(near, x + weight * step, y - step * (1 - weight))
 
@@ -287,7 +312,7 @@ def _lerp(xp, x, y, weight):
 addcmul = elementwise(
     "addcmul",
     statics=("value",),
-    implementation=lambda xp, x, y, z, *, value: x + (y * z if value == 1 else value * y * z),
+    implementation=wide(lambda xp, x, y, z, *, value: x + (y * z if value == 1 else value * y * z)),
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (z * value),
     dz=lambda xp, g, y, value: g * (y * value),
@@ -296,7 +321,7 @@ addcmul = elementwise(
 addcdiv = elementwise(
     "addcdiv",
     statics=("value",),
-    implementation=lambda xp, x, y, z, *, value: x + value * (y / z),
+    implementation=wide(lambda xp, x, y, z, *, value: x + (y / z if value == 1 else value * (y / z))),
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (value / z),
     dz=lambda xp, g, y, z, value: -g * (value * y / (z * z)),
@@ -311,5 +336,12 @@ bitwise_xor
     elementwise(_name, inputs=("x", "y"))
 for _name in ["logical_not", "invert", "isnan", "isinf", "isfinite"]:
     elementwise(_name, inputs=("x",))
+compared = elementwise(
+    "compared",
+    statics=("comparison",),
+    implementation=typed(lambda xp, x, y, *, comparison: getattr(xp, comparison)(x, y).astype(x.dtype)),
+    dx=lambda xp, g: xp.zeros_like(g),
+    dy=lambda xp, g: xp.zeros_like(g),
+)
 zeros_like = elementwise("zeros_like", implementation=lambda xp, x: xp.module.zeros_like(x), inputs=("x",))
 ones_like = elementwise("ones_like", implementation=lambda xp, x: xp.module.ones_like(x), inputs=("x",))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import math
+import warnings
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,13 @@ from .._ops import shape as s
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of
+from ._inplace import inplace
 from ._layout import ordered, output_order
 from ._no_derivative import without_derivative
+from ._numbers import element_of
+from ._operands import refuse_operands
+from ._out import call_into
+from ._out_dtypes import CPP_NAMES
 from ._record import (
     Elementwise,
     binary,
@@ -30,9 +37,11 @@ from ._record import (
     not_a_tensor,
     plain_scalar,
     promoted,
+    record,
     unary,
     wrap_outputs,
 )
+from ._record_flat import EXACT
 from ._refusals import refuse
 
 # ---- unary ----
@@ -74,18 +83,34 @@ _add = binary(e.add, "add")
 _sub = binary(e.subtract, "sub")
 _mul = binary(e.multiply, "mul")
 _div = binary(e.divide, "div", integers_to_float=True)
-atan2 = arctan2 = binary(e.arctan2, "atan2", integers_to_float=True)
-_maximum = binary(e.maximum, "maximum")
-_minimum = binary(e.minimum, "minimum")
-eq = binary(p["equal"], "eq")
-ne = not_equal = binary(p["not_equal"], "ne")
-lt = less = binary(p["less"], "lt")
-le = less_equal = binary(p["less_equal"], "le")
-gt = greater = binary(p["greater"], "gt")
-ge = greater_equal = binary(p["greater_equal"], "ge")
-logical_and = binary(p["logical_and"], "logical_and")
-logical_or = binary(p["logical_or"], "logical_or")
-logical_xor = binary(p["logical_xor"], "logical_xor")
+radd = binary(e.add, "add", numbers="self")
+rmul = binary(e.multiply, "mul", numbers="self")
+atan2 = arctan2 = binary(e.arctan2, "atan2", integers_to_float=True, numbers="none")
+maximum = binary(e.maximum, "maximum", numbers="none")
+minimum = binary(e.minimum, "minimum", numbers="none")
+logical_and = binary(p["logical_and"], "logical_and", numbers="none")
+logical_or = binary(p["logical_or"], "logical_or", numbers="none")
+logical_xor = binary(p["logical_xor"], "logical_xor", numbers="none")
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+OPERATORS = {name: binary(p[primitive], name) for name, primitive in COMPARISONS.items()}
+eq = binary(p["equal"], "eq", numbers="other")
+ne = not_equal = binary(p["not_equal"], "ne", numbers="other")
+lt = less = binary(p["less"], "lt", numbers="other")
+le = less_equal = binary(p["less_equal"], "le", numbers="other")
+gt = greater = binary(p["greater"], "gt", numbers="other")
+ge = greater_equal = binary(p["greater_equal"], "ge", numbers="other")
+OPERATORS |= {name: binary(p[f"bitwise_{name}"], f"bitwise_{name}") for name in ("and", "or", "xor")}
+bitwise_and = binary(p["bitwise_and"], "bitwise_and", numbers="both")
+bitwise_or = binary(p["bitwise_or"], "bitwise_or", numbers="both")
+bitwise_xor = binary(p["bitwise_xor"], "bitwise_xor", numbers="both")
+bitwise_not = unary(p["invert"], "bitwise_not")
 _REMAINDER = {n: binary(e.remainder, "remainder", f"RemainderBackward{n}") for n in (0, 1)}
 _FMOD = {n: binary(e.fmod, "fmod", f"FmodBackward{n}") for n in (0, 1)}
 _floor_divide = binary(e.floor_divide, "floor_divide")
@@ -101,19 +126,22 @@ _ROUND = Elementwise(e.round_, "round", None, False)
 _ROUND_DECIMALS = Elementwise(e.round_, "round_decimals", "RoundBackward1", False)
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _WHERE = Elementwise(e.where, "where", None, False)
-_CLAMP_TENSORS = {
-    (True, True): Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False),
-    (True, False): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
-    (False, True): Elementwise(e.clip_both, "clamp", "ClampBackward0", False),
+_CLAMP_BOTH = Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False)
+_CLAMP_ONE = Elementwise(e.clip_both, "clamp", "ClampBackward0", False)
+_CLAMP_SIDE = {
+    "min": Elementwise(e.clip_both, "clamp_min", "ClampMinBackward1", False),
+    "max": Elementwise(e.clip_both, "clamp_max", "ClampMaxBackward1", False),
 }
 _CLAMP_INTEGERS = {
-    True: Elementwise(e.maximum, "clamp", None, False),
-    False: Elementwise(e.minimum, "clamp", None, False),
+    "min": Elementwise(e.maximum, "clamp", None, False),
+    "max": Elementwise(e.minimum, "clamp", None, False),
 }
+NUMBERS = (int, float, NoneType)
+_CLAMP_FORMS = tuple(
+    f"Tensor input, {kind} min = None, {kind} max = None, *, Tensor out = None" for kind in ("Tensor", "Number")
+)
 _CLAMP_MIN = Elementwise(e.clip, "clamp", "ClampMinBackward0", False)
 _CLAMP_MAX = Elementwise(e.clip, "clamp", "ClampMaxBackward0", False)
-_BITWISE = {name: Elementwise(p[f"bitwise_{name}"], f"bitwise_{name}", None, False) for name in ("and", "or", "xor")}
-_INVERT = Elementwise(p["invert"], "bitwise_not", None, False)
 _ROUNDED = {
     "floor": Elementwise(e.divide_floor, "div_floor", "DivBackward2", False),
     "trunc": Elementwise(e.divide_trunc, "div_trunc", "DivBackward2", False),
@@ -128,62 +156,37 @@ _CONJ = Elementwise(e.conj, "conj", "ConjBackward0", False)
 _COMPLEX = Elementwise(e.complex_, "complex", None, False)
 
 
-@overridable
-def bitwise_not(input: Any) -> Any:
-    """Invert the bits of each element."""
-    return _INVERT.slow((input,))
-
-
-def _bitwise(name: str) -> Any:
-    rules = _BITWISE[name]
-
-    def call(input: Any, other: Any) -> Any:
-        if not is_operand(input) or not is_operand(other):
-            return NotImplemented
-        return rules.slow((plain_scalar(input), plain_scalar(other)))
-
-    call.__name__ = call.__qualname__ = f"bitwise_{name}"
-    call.__doc__ = f"Compute the bitwise {name} of two tensors."
-    return overridable(call)
-
-
-bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
-
-
-@overridable
-def remainder(input: Any, other: Any) -> Any:
-    """Compute the remainder of a division that rounds down."""
+def modulo(input: Any, other: Any) -> Any:
+    """Compute the remainder as the operator % does."""
     return _REMAINDER[isinstance(other, _base.Tensor)](input, other)
 
 
-@overridable
+@takes_out
+def remainder(input: Any, other: Any) -> Any:
+    """Compute the remainder of a division that rounds down."""
+    if not isinstance(input, _base.Tensor):
+        refuse_operands("remainder", input, other, "both")
+    return _checked("remainder", modulo(input, other), (input, other))
+
+
+@takes_out
 def fmod(input: Any, other: Any) -> Any:
     """Compute the remainder of a division that rounds towards zero."""
-    return _FMOD[isinstance(other, _base.Tensor)](input, other)
+    if not isinstance(input, _base.Tensor):
+        refuse_operands("fmod", input, other, "other")
+    return _checked("fmod", _FMOD[isinstance(other, _base.Tensor)](input, other), (input, other))
 
 
-@overridable
-def maximum(input: Any, other: Any) -> Any:
-    """Take the larger of two elements; ties share the gradient."""
-    return _maximum(*_two_tensors("maximum", input, other))
-
-
-@overridable
-def minimum(input: Any, other: Any) -> Any:
-    """Take the smaller of two elements; ties share the gradient."""
-    return _minimum(*_two_tensors("minimum", input, other))
-
-
-def _two_tensors(name: str, *given: Any) -> Any:
-    for place, (argument, value) in enumerate(zip(("input", "other"), given, strict=True), 1):
-        if not isinstance(value, _base.Tensor):
-            raise TypeError(not_a_tensor(name, place, value, argument))
-    return given
-
-
-@overridable
+@takes_out
 def floor_divide(input: Any, other: Any) -> Any:
     """Divide, rounding down; torch has no derivative for it, and says so in backward."""
+    if not isinstance(input, _base.Tensor):
+        refuse_operands("floor_divide", input, other, "both")
+    return _checked("floor_divide", floor_quotient(input, other), (input, other))
+
+
+def floor_quotient(input: Any, other: Any) -> Any:
+    """Divide as the operator // does."""
     tensors = [one for one in (input, other) if isinstance(one, _base.Tensor)]
     if any(level.kind == DUAL for one in tensors for level in levels_of(one._array)):
         raise NotImplementedError("Trying to use forward AD with aten::floor_divide that does not support it.")
@@ -222,8 +225,6 @@ subtract = sub
 
 
 def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -> Any:
-    if name == "sub":
-        _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
     if alpha != 1 and is_operand(input) and is_operand(other):
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
         if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
@@ -272,13 +273,15 @@ def power(base: Any, exponent: Any) -> Any:
     exponent, base = plain_scalar(exponent), plain_scalar(base)
     if isinstance(exponent, (int, float, builtins.complex)):
         dtype = base._array.dtype
-        if dtype.kind == "b" and isinstance(exponent, int) and not isinstance(exponent, bool):
+        if dtype.kind == "b" and isinstance(exponent, bool):
+            return base.clone() if exponent else base.logical_or(base.logical_not())
+        if dtype.kind == "b" and isinstance(exponent, int):
             base = base.to(_dtypes.int64)
             dtype = base._array.dtype
         if dtype.kind in "iub" and isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent < 0 and dtype.kind != "b":
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return _POW_SCALAR.slow((base,), {"exponent": exponent})
+            return _POW_SCALAR.slow((base,), {"exponent": int(element_of(exponent, dtype))})
         if dtype.kind in "iub" or (isinstance(exponent, builtins.complex) and dtype.kind != "c"):
             _, dtype = promoted([base._array, exponent])
             base = base.to(_dtypes.from_numpy(dtype))
@@ -287,19 +290,25 @@ def power(base: Any, exponent: Any) -> Any:
         dtype = promoted([exponent._array, base])[1]
         if dtype != exponent._array.dtype:
             exponent = exponent.to(_dtypes.from_numpy(dtype))
+        if dtype.kind in "biu":
+            refuse("pow_tensors", dtype)
+            base = int(np.asarray(base).astype(dtype))
         return _RPOW.slow((exponent,), {"base": base})
     return _POW_TENSOR.slow((base, exponent))
 
 
-@overridable
+@takes_out
 def square(input: Any) -> Any:
     """Square each element."""
+    if isinstance(input, _base.Tensor) and input._array.dtype.kind in "fcV":
+        return _POW_SCALAR.slow((input,), {"exponent": 2})
     return power(input, 2)
 
 
 @overridable
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times the first tensor from the second."""
+    refuse_operands("rsub", input, other, "other")
     if isinstance(other, _base.Tensor):
         return _RSUB_TENSORS.slow((input, other), {"alpha": alpha})
     return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other)
@@ -310,7 +319,7 @@ def reversed_subtract(tensor: Any, number: Any) -> Any:
     return _RSUB.slow((plain_scalar(number), tensor))
 
 
-@overridable
+@takes_out
 def round(input: Any, *, decimals: int = 0) -> Any:
     """Round half to even."""
     return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), {"decimals": decimals})
@@ -322,38 +331,62 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
-        bounds = [b for b in (min, max) if b is not None]
-        if len(bounds) == 1 and promoted([input._array, bounds[0]._array])[1].kind in "iub":
-            result = _CLAMP_INTEGERS[min is not None].slow((input, *bounds))
-        else:
-            low, high = -math.inf if min is None else min, math.inf if max is None else max
-            result = _CLAMP_TENSORS[min is not None, max is not None].slow((input, low, high))
-    else:
-        result = _CLAMP.slow((_as_bounds(input, min, max),), {"low": min, "high": max})
-    return result
+        if not all(b is None or isinstance(b, _base.Tensor) for b in (min, max)):
+            raise invalid("clamp", _CLAMP_FORMS, input, min, max)
+        if min is not None and max is not None:
+            return _CLAMP_BOTH.slow((input, min, max))
+        return _clamp_by("max" if min is None else "min", input, max if min is None else min, _CLAMP_ONE)
+    return _CLAMP.slow((_as_bounds(input, min, max),), {"low": min, "high": max})
+
+
+def _clamp_by(side: str, input: Any, bound: Any, rules: Any = None) -> Any:
+    """Limit each element from one side by a tensor."""
+    if promoted([input._array, bound._array])[1].kind in "iub":
+        return _CLAMP_INTEGERS[side].slow((input, bound))
+    low, high = (bound, math.inf) if side == "min" else (-math.inf, bound)
+    return (rules or _CLAMP_SIDE[side]).slow((input, low, high))
 
 
 clip = clamp
 
 
 def _as_bounds(tensor: Any, *bounds: Any) -> Any:
-    """Convert a tensor of integers whose bounds are not."""
-    if tensor._array.dtype.kind in "iub" and any(isinstance(b, float) for b in bounds):
-        return tensor.to(_dtypes.get_default_dtype())
-    return tensor
+    """Convert a tensor of integers or truth values whose bounds are of a greater kind."""
+    for bound in bounds:
+        if type(bound) not in NUMBERS and not is_operand(bound):
+            raise invalid("clamp", _CLAMP_FORMS, tensor, *bounds)
+    if tensor._array.dtype.kind not in "iub":
+        return tensor
+    dtype = promoted([tensor._array, *[plain_scalar(b) for b in bounds if b is not None]])[1]
+    return tensor if dtype == tensor._array.dtype else tensor.to(_dtypes.from_numpy(dtype))
 
 
+def invalid(name: str, forms: tuple[str, ...], *given: Any) -> TypeError:
+    """Return torch's error for arguments that fit none of a function's forms."""
+    kinds = ", ".join("Tensor" if isinstance(v, _base.Tensor) else type(v).__name__ for v in given)
+    lines = "".join(f"\n * ({form})" for form in forms)
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of:{lines}\n"
+    )
+
+
+@takes_out
 def clamp_min(input: Any, min: Any) -> Any:
     """Limit each element from below."""
     if isinstance(min, _base.Tensor):
-        return clamp(input, min)
+        return _clamp_by("min", input, min)
+    if min is None:
+        raise invalid("clamp_min", ("Tensor min", "Number min"), min)
     return _CLAMP_MIN.slow((_as_bounds(input, min),), {"low": min, "high": None})
 
 
+@takes_out
 def clamp_max(input: Any, max: Any) -> Any:
     """Limit each element from above."""
     if isinstance(max, _base.Tensor):
-        return clamp(input, None, max)
+        return _clamp_by("max", input, max)
+    if max is None:
+        raise invalid("clamp_max", ("Tensor max", "Number max"), max)
     return _CLAMP_MAX.slow((_as_bounds(input, max),), {"low": None, "high": max})
 
 
@@ -362,6 +395,16 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
+    if not isinstance(condition, _base.Tensor) or not is_operand(input) or not is_operand(other):
+        raise invalid("where", ("Tensor condition", "Tensor condition, Tensor input, Tensor other, *, Tensor out = None"),
+                      *[v for v in (condition, input, other) if v is not None])  # fmt: skip
+    if condition._array.dtype == np.uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            stacklevel=3,
+        )
+        condition = condition.to(_dtypes.bool_)
     if condition._array.dtype.kind != "b":
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
@@ -372,6 +415,17 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     """Choose; operands of several dtypes are promoted inside, so that the node has the tensors themselves as inputs."""
+    if type(x) in EXACT and type(y) in EXACT:
+        if _are_alike(condition._array, x._array, y._array):
+            return record(e.where, (condition, x, y), {})
+    elif (
+        type(x) in EXACT
+        and type(y) is float
+        and (dtype := x._array.dtype).kind == "f"
+        and dtype.itemsize > 2
+        and _are_alike(condition._array, x._array, x._array)
+    ):
+        return record(e.where, (condition, x, dtype.type(y)), {})
     args = (condition, plain_scalar(x), plain_scalar(y))
     given = [v._array if isinstance(v, _base.Tensor) else v for v in args[1:]]
     operands, dtype = promoted(given)
@@ -398,6 +452,14 @@ def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     node = build_node(e.where, None, args, [chosen, *_as_arrays(given, operands)], out, {}, edges, mode)
     node.record_place()
     return wrap_outputs(e.where, out, node, mode)
+
+
+def _are_alike(condition: Any, x: Any, y: Any) -> bool:
+    """Tell whether arrays are dense and have one shape and, but for the condition, one dtype: nothing to settle then."""
+    for array in (condition, x, y):
+        if type(array) is not np.ndarray or not array.flags.c_contiguous:
+            return False
+    return bool(condition.shape == x.shape == y.shape and x.dtype is y.dtype)
 
 
 def _as_arrays(given: Any, operands: Any) -> list[Any]:
@@ -431,40 +493,85 @@ def conj(input: Any) -> Any:
     return _CONJ.slow((input,))
 
 
-@takes_out
-def complex(real: Any, imag: Any) -> Any:
-    """Build a complex tensor of its real and imaginary parts."""
-    names = [_base.dtype_of(part)._scalar_name for part in (real, imag)]
-    if not {"Half", "Float", "Double"}.issuperset(names):
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
-        )
-    if real._array.dtype != imag._array.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {_base.dtype_of(real)._scalar_name} but got scalar type "
-            f"{_base.dtype_of(imag)._scalar_name} for second argument"
-        )
-    return _COMPLEX.slow((real, imag))
-
-
 @overridable
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+    """Build a complex tensor of its real and imaginary parts."""
+    check_parts("complex", {"real": real, "imag": imag}, out)
+    return _COMPLEX.slow((real, imag)) if out is None else call_into(complex, (real, imag), {}, out)
+
+
+def check_parts(name: str, parts: dict[str, Any], out: Any) -> None:
+    """Refuse parts of a complex tensor that are no floats or of two dtypes, and an `out` of another dtype."""
+    for position, (argument, part) in enumerate(parts.items(), 1):
+        if not isinstance(part, _base.Tensor):
+            raise TypeError(not_a_tensor(name, position, part, argument))
+    names = [_base.dtype_of(part)._scalar_name for part in parts.values()]
+    if not {"Half", "Float", "Double"}.issuperset(names):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(names)}")
+    if names[0] != names[1]:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
+        )
+    if out is not None and _base.dtype_of(out)._scalar_name != f"Complex{names[0]}":
+        raise RuntimeError(
+            f"Expected object of scalar type Complex{names[0]} but got scalar type {_base.dtype_of(out)._scalar_name} "
+            "for argument 'out'"
+        )
+
+
+@takes_out
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Interpolate linearly between two tensors."""
     rules = _LERP[isinstance(weight, _base.Tensor)]
-    refuse(rules.name, input._array.dtype)
+    refuse_operands("lerp", input, end, "none")
+    dtype = input._array.dtype
+    for name, one in (("end", end), ("weight", weight)):
+        if isinstance(one, _base.Tensor) and one._array.dtype is not dtype and one._array.dtype != dtype:
+            wanted, given = (CPP_NAMES[v._array.dtype.name] for v in (input, one))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
+    refuse(rules.name, dtype)
     return rules.slow((input, end, plain_scalar(weight)))
 
 
-@overridable
+def _three_tensors(name: str, *given: Any) -> None:
+    if all(isinstance(value, _base.Tensor) for value in given):
+        return
+    for position, (argument, value) in enumerate(zip(("input", "tensor1", "tensor2"), given, strict=True), 1):
+        if not isinstance(value, _base.Tensor):
+            raise TypeError(not_a_tensor(name, position, value, argument))
+
+
+@takes_out
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a product."""
+    _three_tensors("addcmul", input, tensor1, tensor2)
     value = plain_scalar(value)
     if input._array.dtype.kind in "iu":
         value = int(value)
     return _ADDCMUL.slow((input, tensor1, tensor2), {"value": value})
 
 
-@overridable
+@takes_out
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a quotient."""
+    _three_tensors("addcdiv", input, tensor1, tensor2)
     return _ADDCDIV.slow((input, tensor1, tensor2), {"value": plain_scalar(value)})
+
+
+# ---- comparisons in place: what they write is flat, and they say so in the graph ----
+def _comparison_in_place(name: str) -> Any:
+    function = OPERATORS[name]
+    recorded = [Elementwise(e.compared, name, f"{name.capitalize()}Backward{n}", False) for n in (0, 1)]
+
+    def compare(input: Any, other: Any) -> Any:
+        if input._array.dtype.kind not in "fVc" or not current_mode().tracks:
+            return _checked(name, function(input, other), (input, other))
+        rules = recorded[isinstance(other, _base.Tensor)]
+        return rules.slow((input, plain_scalar(other)), {"comparison": COMPARISONS[name]})
+
+    return inplace(name, compare)
+
+
+eq_, lt_, le_ = _comparison_in_place("eq"), _comparison_in_place("lt"), _comparison_in_place("le")
+ne_, gt_, ge_ = _comparison_in_place("ne"), _comparison_in_place("gt"), _comparison_in_place("ge")
+not_equal_, less_, less_equal_, greater_, greater_equal_ = ne_, lt_, le_, gt_, ge_

@@ -1,0 +1,67 @@
+"""How operations that NumPy lacks are computed: scipy's functions, and half precision in float32."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from .._core.numpy_namespace import HALVES, numpy_namespace
+
+numpy = numpy_namespace.module
+
+
+@cache
+def scipy_function(xp, name):
+    """Return a function of scipy.special for one kind of array. scipy takes 60 ms to import: only when asked for."""
+    on_cpu = getattr(import_module("scipy.special"), name)
+    if xp is numpy_namespace:
+        return on_cpu
+    return getattr(import_module("cupyx.scipy.special"), name, None) or _there_and_back(on_cpu)
+
+
+def _there_and_back(function):
+    """Let a function of NumPy arrays work on those of a device; CuPy lacks a few."""
+
+    def call(*arrays):
+        cupy = import_module("cupy")
+        out = function(*[cupy.asnumpy(array) for array in arrays])
+        return tuple(map(cupy.asarray, out)) if isinstance(out, tuple) else cupy.asarray(out)
+
+    return call
+
+
+def from_scipy(name):
+    """Return the implementation of an elementwise operation that scipy.special has under `name`."""
+    return wide(lambda xp, *arrays: scipy_function(xp, name)(*arrays))
+
+
+def typed(implementation):
+    """Let an implementation see NumPy's scalars in place of Python's numbers."""
+
+    def called(xp, x, *rest, **params):
+        if not hasattr(x, "dtype"):
+            x = rest[0].dtype.type(x)
+        rest = [y if hasattr(y, "dtype") else x.dtype.type(y) for y in rest]
+        return implementation(xp, x, *rest, **params)
+
+    return called
+
+
+def wide(implementation):
+    """Let an implementation see float32 where it is given half precision, and round its result once."""
+
+    def widened(xp, x, *rest, **params):
+        dtype = x.dtype
+        if dtype.itemsize == 2 and dtype in HALVES:
+            rest = [y.astype(numpy.float32) if y.dtype in HALVES else y for y in rest]
+            return implementation(xp, x.astype(numpy.float32), *rest, **params).astype(dtype)
+        return implementation(xp, x, *rest, **params)
+
+    called = typed(widened)
+    called.plain = implementation  # for those who know that they have arrays of full precision
+    return called
+
+
+def is_complex(x):
+    """Tell whether a value of a rule is complex; a Tensor's dtype is torch's, an array's is NumPy's."""
+    return x.dtype.kind == "c" if isinstance(x.dtype, numpy.dtype) else x.dtype.is_complex
