@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numpy.lib.stride_tricks import as_strided
-
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import elementwise, front, linear, vocabulary
 
@@ -50,13 +48,15 @@ def broadcast_to(xp, x, *, shape):
     if xp is not numpy_namespace or not x.size:
         return xp.broadcast_to(x, shape)
     lead = len(shape) - x.ndim
+    if x.shape == shape[lead:] and 1 not in shape[:lead]:
+        return xp.restrided(x, shape, (0,) * lead + x.strides)
     strides = [0] * len(shape)
     for k in range(len(shape) - 1, -1, -1) if x.ndim else ():  # torch's strides: 0 only where the size changes
         if k >= lead:
             strides[k] = x.strides[k - lead] if x.shape[k - lead] == shape[k] else 0
         elif shape[k] == 1:
             strides[k] = shape[k + 1] * strides[k + 1]
-    return as_strided(x, shape, strides)  # writable, unlike NumPy's: the tensor layer knows when to refuse
+    return xp.restrided(x, shape, strides)  # writable, unlike NumPy's: the tensor layer knows when to refuse
 
 
 @broadcast_to.vjp("x")
@@ -95,11 +95,12 @@ def sum_to_batch(call, args, batched, size, *, shape):
 
 @linear(torch="unsqueeze")
 def expand_dims(xp, x, *, axis):
-    if xp is numpy_namespace and x.size == 1 and x.ndim:  # NumPy would choose new strides
+    # NumPy would choose other strides than torch for one element, and for a new last axis
+    if xp is numpy_namespace and x.ndim and (x.size == 1 or (axis == x.ndim and x.size and not x.flags.c_contiguous)):
         step = x.shape[axis] * x.strides[axis] if axis < x.ndim else x.itemsize
         strides = (*x.strides[:axis], step, *x.strides[axis:])
-        return as_strided(x, (*x.shape[:axis], 1, *x.shape[axis:]), strides)
-    return xp.expand_dims(x, axis)
+        return xp.restrided(x, (*x.shape[:axis], 1, *x.shape[axis:]), strides)
+    return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 @expand_dims.vjp("x")
@@ -114,7 +115,7 @@ def expand_dims_batch(call, args, batched, size, *, axis):
 
 @linear
 def squeeze(xp, x, *, axis):
-    return xp.squeeze(x, axis) if axis != () else x[...]  # a view is never the array itself
+    return x.squeeze(axis) if axis != () else x[...]  # a view is never the array itself
 
 
 @squeeze.vjp("x")
@@ -131,7 +132,7 @@ def squeeze_batch(call, args, batched, size, *, axis):
 
 @linear
 def flip(xp, x, *, axis):
-    return xp.flip(x, axis)
+    return xp.flip(x, axis=axis)
 
 
 @flip.vjp("x")
@@ -146,7 +147,7 @@ def flip_batch(call, args, batched, size, *, axis):
 
 @linear(torch="cat")
 def concat(xp, *arrays, axis):
-    return xp.concat(*arrays, axis=axis)
+    return xp.module.concatenate(arrays, axis=axis)
 
 
 @concat.vjp("arrays")
@@ -173,8 +174,7 @@ def concat_batch(call, args, batched, size, *, axis):
 def view_as_real(xp, x):
     """The real and imaginary parts as a last axis: the same memory, read as pairs."""
     x = xp.module.asarray(x)  # a scalar has no memory to read
-    parts = x.real
-    return xp.module.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
+    return x[..., None].view(x.real.dtype)
 
 
 @view_as_real.vjp("x")
@@ -208,6 +208,16 @@ def copy(xp, x):
 
 copy.vjp("x")(lambda xp, g: g)
 copy.batch(lambda call, args, batched, size: call(args[0]))
+
+
+@linear(torch="clone")
+def copy_in_order(xp, x):
+    """Copy into dense memory that has the order of the array's strides."""
+    return x.copy(order="K")
+
+
+copy_in_order.vjp("x")(lambda xp, g: g)
+copy_in_order.batch(lambda call, args, batched, size: vocabulary.copy(args[0]))
 alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...])
 
 
@@ -228,7 +238,11 @@ def triangle_batch(call, args, batched, size, *, upper, k):
 
 @linear
 def stack(xp, *arrays, axis):
-    return xp.concat(*[xp.expand_dims(a, axis) for a in arrays], axis=axis)
+    shape = arrays[0].shape
+    if axis == len(shape):
+        return xp.module.concatenate([a.reshape((*shape, 1)) for a in arrays], axis=axis)
+    joined = xp.module.concatenate(arrays, axis=axis)
+    return joined.reshape((*shape[:axis], len(arrays), *shape[axis:]))
 
 
 @stack.vjp("arrays")
@@ -244,7 +258,7 @@ def stack_batch(call, args, batched, size, *, axis):
 
 @linear
 def diagonal(xp, x, *, offset, axis1, axis2):
-    out = xp.module.diagonal(x, offset, axis1, axis2)
+    out = x.diagonal(offset, axis1, axis2)
     if getattr(out.flags, "writeable", True) is False and x.flags.writeable:
         out.flags.writeable = True  # NumPy's caution; torch's diagonal is a writable view
     return out

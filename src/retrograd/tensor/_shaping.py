@@ -1,61 +1,83 @@
-"""Shape functions: views, joining and splitting."""
+"""Views: the same memory with another shape, or with another order of its dimensions."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import Dual, LevelArray
+from .._device import contiguous_format, preserve_format
+from .._dtypes import dtype
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
-from ..overrides import overridable, takes_out
+from ..overrides import overridable
 from . import _base
+from ._formats import is_laid_out_in, laid_out_in, order_in
+from ._layout import laid_out_like, repeats
 from ._record import record
 from ._views import view_op
+
+NDARRAY = np.ndarray
 
 
 def sizes_from(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Read sizes given as numbers or as one sequence."""
-    if len(args) == 1 and isinstance(args[0], (list, tuple)):
-        args = tuple(args[0])
-    return tuple(index(n) for n in args)
+    if len(args) == 1 and type(args[0]) is not int and isinstance(args[0], (list, tuple)):
+        args = args[0]  # type: ignore[assignment]
+    for n in args:
+        if type(n) is not int:
+            return tuple([index(n) for n in args])
+    return args if type(args) is tuple else tuple(args)
+
+
+def fitted(args: Any, count: int) -> tuple[int, ...]:
+    """Read the sizes of `count` elements, given as numbers or as one sequence, in which one may be -1."""
+    if len(args) == 1 and type(args[0]) is not int:
+        args = args[0] if isinstance(args[0], (list, tuple)) else args
+    known = 1
+    for n in args:
+        if type(n) is not int or n < 0:
+            return infer_size(sizes_from(args), count)
+        known *= n
+    if known != count:
+        raise RuntimeError(f"shape '{_errors.sizes(args)}' is invalid for input of size {count}")
+    return tuple(args)
 
 
 def infer_size(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Fill in -1, with torch's errors."""
+    if shape == (-1,):
+        return (count,)
     if shape.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
+    known = 1
     for k, n in enumerate(shape):
         if n < -1:
             raise RuntimeError(f"invalid shape dimension {n} at index {k} of shape {_errors.sizes(shape)}")
-    known = 1
-    for n in shape:
         known *= n if n != -1 else 1
-    if -1 in shape:
-        if known == 0 and count == 0:
-            raise RuntimeError(
-                f"cannot reshape tensor of 0 elements into shape {_errors.sizes(shape)} because the unspecified "
-                "dimension size -1 can be any value and is ambiguous"
-            )
-        if known == 0 or count % known:
-            raise RuntimeError(f"shape '{_errors.sizes(shape)}' is invalid for input of size {count}")
-        return tuple(count // known if n == -1 else n for n in shape)
-    if known != count:
+    if -1 not in shape and known == count:
+        return shape
+    if -1 not in shape or (count % known if known else count):
         raise RuntimeError(f"shape '{_errors.sizes(shape)}' is invalid for input of size {count}")
-    return shape
+    if not known:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {_errors.sizes(shape)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
+    at = shape.index(-1)
+    return (*shape[:at], count // known, *shape[at + 1 :])
 
 
 def _can_view(array: Any, shape: tuple[int, ...]) -> bool:
     """Tell whether memory can be read with another shape without a copy."""
+    if type(array) is NDARRAY and array.flags.c_contiguous:
+        return True
     if isinstance(array, LevelArray):
-        from .._core.arrays import Dual
-
         if isinstance(array, Dual):
             return _can_view(array.primal, shape) and (array.tangent is None or _can_view(array.tangent, shape))
         return _can_view(array.array, (array.level.size, *shape))  # type: ignore[attr-defined]
@@ -67,15 +89,15 @@ def _can_view(array: Any, shape: tuple[int, ...]) -> bool:
         return False
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *shape: Any, size: Any = None) -> Any:
     """Read the same memory with another shape (or dtype)."""
-    from .._dtypes import dtype
-
+    if size is not None:
+        shape = (size,)
     if len(shape) == 1 and isinstance(shape[0], dtype):
         return view_dtype(input, shape[0])
-    wanted = sizes_from(shape)
-    wanted = infer_size(wanted, input._array.size)
-    if not _can_view(input._array, wanted):
+    array = input._array
+    wanted = fitted(shape, array.size)
+    if (type(array) is not NDARRAY or not array.flags.c_contiguous) and not _can_view(array, wanted):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -83,26 +105,54 @@ def view(input: Any, *shape: Any) -> Any:
     return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
 
 
-def view_dtype(input: Any, dtype: Any) -> Any:
-    """Read the same memory as another dtype."""
-    if input._edge is not None:
-        raise NotImplementedError("view(dtype): the derivative of a view with another dtype is not implemented")
+def view_dtype(input: Any, wanted: Any) -> Any:
+    """Read the same memory as another dtype; autograd does not follow."""
     array = _base.materialise(input)
-    result = _base.wrap(array.view(dtype.numpy), None, _base.storage_of(input))
-    return result
+    if array.dtype.itemsize != wanted.numpy.itemsize:
+        _check_view_dtype(input, wanted, array.dtype.itemsize)
+    if isinstance(array, LevelArray):
+        raise NotImplementedError("view(dtype) inside a transform is not implemented")
+    return _base.wrap(array.view(wanted.numpy), None, _base.storage_of(input))
+
+
+def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
+    words = f"to view {_base.dtype_of(input)._scalar_name} as {wanted._scalar_name} (different element sizes)"
+    shape, steps = input._array.shape, input.stride()
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 {words}")
+    if steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {words}, but got {steps[-1]}")
+    if wanted.numpy.itemsize < size:
+        return
+    ratio = wanted.numpy.itemsize // size
+    if shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {words}, but got {shape[-1]}")
+    if input.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} {words}, but got {input.storage_offset()}"
+        )
+    for k, step in enumerate(steps[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({k}) must be divisible by {ratio} {words}, but got {step}")
 
 
 @overridable
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *given: Any, shape: Any = None) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
-    wanted = infer_size(sizes_from(shape), input._array.size)
-    if _can_view(input._array, wanted):
+    return reshaped(input, fitted(given if shape is None else (shape,), input._array.size))
+
+
+def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
+    """Give a shape that fits."""
+    array = input._array
+    if type(array) is NDARRAY and array.flags.c_contiguous:
+        return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
+    if _can_view(array, wanted):
         name = "ViewBackward0" if input.is_contiguous() else "ReshapeAliasBackward0"
         return view_op(input, s.reshape, {"shape": wanted}, name)
     copied = record(s.copy, (input,), {}, "CloneBackward0")
     copied._array = _contiguous(copied._array)
-    result = record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0")
-    return result
+    return record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0")
 
 
 def _contiguous(array: Any) -> Any:
@@ -110,16 +160,20 @@ def _contiguous(array: Any) -> Any:
 
 
 @overridable
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *given: Any, dims: Any = None) -> Any:
     """Reorder the dimensions."""
-    order = sizes_from(dims)
+    order = sizes_from(given if dims is None else (dims,))
     ndim = input._array.ndim
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(order)}"
         )
-    axes = tuple(_errors.wrap_dim(d, ndim) for d in order)
+    axes = order
+    for d in order:
+        if d < 0 or d >= ndim:
+            axes = tuple([_errors.wrap_dim(d, ndim) for d in order])
+            break
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": order})
@@ -131,17 +185,30 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return swap(input, dim0, dim1, "TransposeBackward0")
 
 
-swapaxes = swapdims = transpose
+swapdims = transpose
+
+
+@overridable
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Swap two dimensions."""
+    return swap(input, axis0, axis1, "TransposeBackward0")
+
+
+_orders: dict[tuple[int, int, int], tuple[int, ...]] = {}  # of dimensions, two of them being swapped
 
 
 def swap(input: Any, dim0: int, dim1: int, name: str) -> Any:
     """Swap two dimensions under a node name; a 0-d tensor is left as it is."""
-    ndim = input._array.ndim
-    a, b = _errors.wrap_dim(dim0, ndim), _errors.wrap_dim(dim1, ndim)
-    order = list(range(ndim))
-    if ndim:
-        order[a], order[b] = order[b], order[a]
-    return view_op(input, s.permute_dims, {"axes": tuple(order)}, name, {"dim0": dim0, "dim1": dim1})
+    which = (input._array.ndim, dim0, dim1)
+    axes = _orders.get(which)
+    if axes is None:
+        ndim = which[0]
+        a, b = _errors.wrap_dim(dim0, ndim), _errors.wrap_dim(dim1, ndim)
+        order = list(range(ndim))
+        if ndim:
+            order[a], order[b] = order[b], order[a]
+        axes = _orders[which] = tuple(order)
+    return view_op(input, s.permute_dims, {"axes": axes}, name, {"dim0": dim0, "dim1": dim1})
 
 
 @overridable
@@ -150,29 +217,44 @@ def t(input: Any) -> Any:
     ndim = input._array.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    if ndim == 2:  # the common case
+        return view_op(input, s.permute_dims, {"axes": (1, 0)}, "TBackward0", {"dim0": 0, "dim1": 1})
     return swap(input, 0, 1 if ndim == 2 else 0, "TBackward0")
+
+
+_moves: dict[tuple[int, int, int], tuple[int, ...]] = {}  # orders of dimensions, one of them having moved
 
 
 @overridable
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move dimensions to new places."""
     ndim = input._array.ndim
-    given = [[one] if isinstance(one, int) else list(one) for one in (source, destination)]
-    if len(given[0]) != len(given[1]):
+    if type(source) is int and type(destination) is int:
+        axes = _moves.get((ndim, source, destination))
+        if axes is None:
+            axes = _moves[(ndim, source, destination)] = _moved(ndim, [source], [destination])
+    else:
+        axes = _moved(ndim, *[[one] if isinstance(one, int) else list(one) for one in (source, destination)])
+    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
+
+
+def _moved(ndim: int, source: list[int], destination: list[int]) -> tuple[int, ...]:
+    """Return the order of dimensions after some of them have moved."""
+    if len(source) != len(destination):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same number of "
-            f"dims as destination ({given[1]} dims)"
+            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of "
+            f"dims as destination ({destination} dims)"
         )
-    sources, targets = [[_errors.wrap_dim(d, ndim) for d in dims] for dims in given]
-    for which, dims in (("source", sources), ("destination", targets)):
+    sources, targets = [[_errors.wrap_dim(d, ndim) for d in dims] for dims in (source, destination)]
+    for which, dims, shown in (("source", sources, source), ("destination", targets, destination)):
         if len(set(dims)) != len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{which}` ({dims})")
+            raise RuntimeError(f"movedim: repeated dim in `{which}` ({shown})")
     order: list[Any] = [None] * ndim
     for a, b in zip(sources, targets, strict=True):
-        order[b] = a
-    rest = iter(d for d in range(ndim) if d not in sources)
-    axes = tuple(next(rest) if d is None else d for d in order)
-    return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
+        if ndim:
+            order[b] = a
+    rest = iter([d for d in range(ndim) if d not in sources])
+    return tuple([next(rest) if d is None else d for d in order])
 
 
 moveaxis = movedim
@@ -181,7 +263,8 @@ moveaxis = movedim
 @overridable
 def unsqueeze(input: Any, dim: int) -> Any:
     """Insert a dimension of size one."""
-    at = _errors.wrap_dim(dim, input._array.ndim + 1)
+    ndim = input._array.ndim
+    at = dim if 0 <= dim <= ndim else _errors.wrap_dim(dim, ndim + 1)
     return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", {"dim": dim})
 
 
@@ -190,20 +273,29 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     """Drop dimensions of size one."""
     shape = input._array.shape
     if dim is None:
-        axes = tuple(k for k, n in enumerate(shape) if n == 1)
+        axes = tuple([k for k, n in enumerate(shape) if n == 1])
         return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward0")
-    single = not isinstance(dim, (tuple, list))
-    dims = (dim,) if single else tuple(dim)
-    axes = tuple(d for d in (_errors.wrap_dim(d, len(shape)) for d in dims) if len(shape) and shape[d] == 1)
-    name = "SqueezeBackward1" if single else "SqueezeBackward2"
-    return view_op(input, s.squeeze, {"axis": axes}, name, {"dim": dim})
+    if type(dim) is int:
+        at = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+        axes = (at,) if shape and shape[at] == 1 else ()
+        return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward1", {"dim": dim})
+    dims = tuple(dim)
+    wrapped = [_errors.wrap_dim(d, len(shape)) for d in dims]
+    for k, d in enumerate(wrapped):
+        if d in wrapped[:k]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    axes = tuple([d for d in wrapped if shape and shape[d] == 1])
+    return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward2", {"dim": dim})
 
 
-def expand(input: Any, *shape: Any) -> Any:
+def expand(input: Any, *shape: Any, size: Any = None) -> Any:
     """Repeat along dimensions of size one without copying."""
-    wanted = list(sizes_from(shape))
+    given = sizes_from(shape if size is None else (size,))
     own = input._array.shape
-    lead = len(wanted) - len(own)
+    lead = len(given) - len(own)
+    if given[lead:] == own and 0 <= lead < 2 and (not lead or given[0] >= 0):
+        return view_op(input, s.broadcast_to, {"shape": given}, "ExpandBackward0")
+    wanted = list(given)
     if lead < 0:
         raise RuntimeError(
             f"expand({_type_text(input)}{{{_errors.sizes(own)}}}, size={_errors.sizes(wanted)}): the number of sizes "
@@ -231,41 +323,67 @@ def _type_text(tensor: Any) -> str:
 
 def expand_as(input: Any, other: Any) -> Any:
     """Expand to another tensor's shape."""
-    return expand(input, *other._array.shape)
+    return expand(input, other._array.shape)
 
 
 def view_as(input: Any, other: Any) -> Any:
     """View with another tensor's shape."""
-    return view(input, *other._array.shape)
+    return view(input, other._array.shape)
 
 
 @overridable
 def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape."""
-    return expand(input, *size)
+    return expand(input, size)
 
 
 @overridable
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Merge dimensions into one."""
     shape = input._array.shape
-    if not shape:
-        return reshape(input, 1)
-    a, b = _errors.wrap_dim(start_dim, len(shape)), _errors.wrap_dim(end_dim, len(shape))
+    ndim = len(shape)
+    if not ndim:
+        _errors.wrap_dim(start_dim, 0), _errors.wrap_dim(end_dim, 0)
+        return reshaped(input, (1,))
+    a = start_dim if 0 <= start_dim < ndim else _errors.wrap_dim(start_dim, ndim)
+    b = end_dim if 0 <= end_dim < ndim else _errors.wrap_dim(end_dim, ndim)
     if a > b:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if a == b:
         return input
+    if b - a == ndim - 1:
+        return reshaped(input, (input._array.size,))
     count = 1
     for n in shape[a : b + 1]:
         count *= n
-    return reshape(input, *shape[:a], count, *shape[b + 1 :])
+    return reshaped(input, (*shape[:a], count, *shape[b + 1 :]))
+
+
+@overridable
+def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    """View one dimension as several."""
+    d = _errors.wrap_dim(dim, input._array.ndim)
+    wanted = tuple([index(n) for n in sizes])
+    if not wanted:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    shape = tuple(input._array.shape)
+    try:
+        inner = infer_size(wanted, shape[d])
+    except RuntimeError as error:
+        if "is invalid for input of size" not in str(error):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
+        raise RuntimeError(
+            f"unflatten: Provided sizes {_errors.sizes(wanted)} don't multiply up to the size of dim {d} ({shape[d]}) in "
+            "the input tensor"
+        ) from None
+    return view(input, (*shape[:d], *inner, *shape[d + 1 :]))
 
 
 @overridable
 def ravel(input: Any) -> Any:
     """Flatten to one dimension; always a new view."""
-    return view(contiguous(input), -1) if not isinstance(input._array, LevelArray) else reshape(input, -1)
+    array = input._array
+    return reshaped(input if isinstance(array, LevelArray) else contiguous(input), (array.size,))
 
 
 def basic_view(input: Any, index: tuple[Any, ...], name: str, shown: dict[str, Any]) -> Any:
@@ -279,7 +397,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     ndim = input._array.ndim
     if not ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    d = _errors.wrap_dim(dim, ndim)
+    d = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
     size = input._array.shape[d]
     if not -size <= index < size:
         raise IndexError(
@@ -291,8 +409,12 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 
 @overridable
-def narrow(input: Any, dim: int, start: int, length: int) -> Any:
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """View `length` positions of a dimension from `start` on."""
+    if isinstance(start, _base.Tensor):
+        if start._array.ndim or start._array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = int(start.item())
     if not input._array.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = _errors.wrap_dim(dim, input._array.ndim)
@@ -321,128 +443,31 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 @overridable
-def flip(input: Any, *dims: Any) -> Any:
-    """Reverse the order along dimensions; a copy."""
-    axes = tuple(_errors.wrap_dim(d, input._array.ndim) for d in sizes_from(dims))
-    if len(set(axes)) != len(axes):
-        raise RuntimeError("dim " + str(axes[-1]) + " appears multiple times in the list of dims")
-    return record(s.flip, (input,), {"axis": axes}, "FlipBackward0", {"dims": sizes_from(dims)})
-
-
-def _matrices(name: str, tensor: Any) -> None:
-    if tensor._array.ndim < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-
-
-@overridable
-def tril(input: Any, diagonal: int = 0) -> Any:
-    """Keep the lower triangle."""
-    _matrices("tril", input)
-    return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0")
-
-
-@overridable
-def triu(input: Any, diagonal: int = 0) -> Any:
-    """Keep the upper triangle."""
-    _matrices("triu", input)
-    return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0")
-
-
-def _common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
-    """Cast the arrays of tensors to their common dtype; None where they have one."""
-    from ._record import promoted
-
-    if len({t._array.dtype for t in tensors}) == 1:
-        return None
-    return promoted([t._array for t in tensors])[0]
-
-
-@takes_out
-def cat(tensors: Any, dim: int = 0) -> Any:
-    """Join tensors along a dimension."""
-
-    if isinstance(tensors, _base.Tensor):
-        raise TypeError("cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
-    tensors = list(tensors)
-    if not tensors:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for k, tensor in enumerate(tensors):
-        if not tensor._array.ndim:
-            raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
-    shaped = [x for x in tensors if tuple(x._array.shape) != (0,)] or tensors
-    if all(x._array.ndim == 1 for x in shaped):
-        shaped = tensors
-    ndim = shaped[0]._array.ndim
-    empty = all(tuple(x._array.shape) == (0,) for x in tensors)
-    d = 0 if empty else _errors.wrap_dim(dim, ndim)
-    first = shaped[0]._array.shape
-    for k, tensor in enumerate(shaped[1:], 1):
-        shape = tensor._array.shape
-        if len(shape) != ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {len(shape)}")
-        for axis in range(ndim):
-            if axis != d and shape[axis] != first[axis]:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {d}. Expected size {first[axis]} but got size "
-                    f"{shape[axis]} for tensor number {k} in the list."
-                )
-    run_on = _common_dtype(tensors)
-    if len(shaped) != len(tensors):  # empty vectors stand among tensors of any rank
-        nothing = (*first[:d], 0, *first[d + 1 :])
-        arrays = run_on or [x._array for x in tensors]
-        run_on = [s.reshape(a, shape=nothing) if tuple(a.shape) == (0,) else a for a in arrays]
-    result = record(s.concat, tensors, {"axis": d}, "CatBackward0", {"dim": dim}, run_on)
-    return result
-
-
-concat = concatenate = cat
-
-
-@takes_out
-def stack(tensors: Any, dim: int = 0) -> Any:
-    """Join tensors along a new dimension."""
-
-    tensors = list(tensors)
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
-    first = tensors[0]._array.shape
-    d = _errors.wrap_dim(dim, len(first) + 1)
-    for k, tensor in enumerate(tensors[1:], 1):
-        if tuple(tensor._array.shape) != tuple(first):
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {_errors.sizes(first)} at entry 0 and "
-                f"{_errors.sizes(tensor._array.shape)} at entry {k}"
-            )
-    result = record(s.stack, tensors, {"axis": d}, "StackBackward0", {"dim": dim}, _common_dtype(tensors))
-    return result
-
-
-@overridable
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """View the tensor's storage with any sizes and strides."""
-    array = raw_leaf(_base.materialise(input))
-    if input._edge is not None or isinstance(input._array, LevelArray):
-        raise NotImplementedError("as_strided: the derivative is not implemented; use view, select or slices")
-    whole = array
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    item = array.itemsize
-    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    offset = start if storage_offset is None else storage_offset * item
-    flat = np.ndarray(tuple(size), array.dtype, whole, offset, tuple(n * item for n in stride))
-    return _base.wrap(flat, None, _base.storage_of(input))
-
-
-@overridable
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """Copy into new memory."""
-    return record(s.copy, (input,), {}, "CloneBackward0")
+    """Copy into new memory, in the order of the tensor's dimensions or in a format."""
+    array = input._array
+    if memory_format is not None and memory_format is not preserve_format:
+        result = record(s.copy, (input,), {}, "CloneBackward0")
+        result._array = laid_out_in(result._array, memory_format)
+        return result
+    if type(array) is not NDARRAY or array.flags.c_contiguous:
+        return record(s.copy, (input,), {}, "CloneBackward0")
+    if not repeats(array):
+        return record(s.copy_in_order, (input,), {}, "CloneBackward0")
+    result = record(s.copy, (input,), {}, "CloneBackward0")
+    result._array = laid_out_like(result._array, array)
+    return result
 
 
-def contiguous(input: Any, memory_format: Any = None) -> Any:
+def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     """Return the tensor itself if its memory is contiguous, else a copy."""
     array = input._array
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+    if memory_format is not contiguous_format:
+        if memory_format is preserve_format:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        order_in(array.ndim, memory_format)
+        return input if is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
+    if type(array) is not NDARRAY or array.flags.c_contiguous:
         return input
     result = record(s.copy, (input,), {}, "CloneBackward0")
     result._array = np.ascontiguousarray(result._array)
@@ -457,8 +482,12 @@ def alias(input: Any) -> Any:
 def transposed_property(input: Any, kind: str, depth: int) -> Any:
     """Return `.T`, `.mT`, `.H` or `.mH`."""
     ndim = input._array.ndim
-    if kind in ("T", "H"):
-        if kind == "H" and ndim not in (0, 2):
+    if kind == "T" and ndim == 2:
+        return view_op(input, s.permute_dims, {"axes": (1, 0)}, "PermuteBackward0", {"dims": (1, 0)})
+    if not ndim and kind != "T":
+        result = input
+    elif kind in ("T", "H"):
+        if kind == "H" and ndim != 2:
             raise RuntimeError(
                 f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
                 + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
@@ -471,14 +500,20 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:
                 stacklevel=depth + 1,
             )
         axes = tuple(reversed(range(ndim)))
-        if kind == "H" and ndim == 2:
+        if kind == "H":
             result = swap(input, 0, 1, "TransposeBackward0")
         else:
             result = view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
     else:
-        if ndim < 2:
+        if ndim == 1:
             raise RuntimeError(
                 f"tensor.{kind} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
             )
         result = swap(input, -2, -1, "TransposeBackward0")
     return e.conj(result) if kind in ("H", "mH") and input._array.dtype.kind == "c" else result
+
+
+@overridable
+def adjoint(input: Any) -> Any:
+    """Transpose the last two dimensions and conjugate."""
+    return transposed_property(input, "mH", 3)

@@ -4,51 +4,118 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
+
+import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray, levels_of
+from .._core.arrays import LevelArray, levels_of, raw_leaf
 from .._core.levels import creation_numbers
+from .._core.numpy_namespace import raw_namespace
 from .._core.primitive import namespace_of
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._graph.saved_names import SAVED_NAMES
-from .._modes import current_mode
+from .._modes import Mode, current_mode
 from .._ops import index as i
 from ..overrides import overridable
 from . import _base
-from ._views import register_view
+from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, register_view
+
+NDARRAY = np.ndarray
+
+
+def _parts(dim: int, lengths: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return the indices of parts of a dimension."""
+    lead, start, parts = (slice(None),) * dim, 0, []
+    for length in lengths:
+        parts.append((*lead, slice(start, start + length)))
+        start += length
+    return parts
 
 
 def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any]) -> Any:
     """Make the views of a splitting function; they come from one node, as torch's."""
-    parts, start = [], 0
-    for length in lengths:
-        index = (slice(None),) * dim + (slice(start, start + length),)
-        parts.append(index)
-        start += length
-    return _many_views(input, parts, name, shown)
+    return _many_views(input, _parts(dim, lengths), name, shown)
 
 
-def _many_views(input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any]) -> Any:
+def _many_views(
+    input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any], followed: bool = True
+) -> Any:
+    """Make several views by one node; `followed`: autograd knows that they share memory."""
     array = _base.materialise(input)
     mode = current_mode()
     node: Any = None
     if mode.tracks and input._edge is not None:
-        node = _split_node_class(name)()
-        node._edges = (_base.edge_of(input),)
-        node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
-        node.num_outputs, node.shown = len(indices), shown
-        node.seq = creation_numbers()
-        node.guard = node.extra = node.meta = node._storage = None
-        node.record_place()
-        if isinstance(array, LevelArray):
-            levels = levels_of(array)
-            node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
+        node = _split_node(name, input, array, indices, shown)
+    storage = input._storage
+    if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
+        return _raw_views(input, array, indices, node, mode)
     results = []
     for k, index in enumerate(indices):
-        part = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
-        register_view(input, part, ((i.getitem, {"index": index}),), mode, True)
-        results.append(part)
+        result = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
+        if followed:
+            register_view(input, result, ((i.getitem, {"index": index}),), mode, True)
+        results.append(result)
     return tuple(results)
+
+
+def _raw_views(input: Any, array: Any, indices: list[tuple[Any, ...]], node: Any, mode: Mode) -> Any:
+    """View a plain array at several indices; what `register_view` finds out for each is the same for all."""
+    extra = input._extra
+    of = None if extra is None else extra.view
+    base = input if of is None else of.base
+    before = () if of is None else of.steps
+    storage = _base.storage_of(base)
+    version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
+    views = storage.views = [] if storage.views is None else storage.views
+    edge = None if node is not None or base._edge is None else NOWHERE
+    new_tensor, getitem = _base.new_tensor, i.getitem
+    results: list[Any] = []
+    for index in indices:
+        result = new_tensor()
+        result._array = array[(*index, ...)]
+        result._edge = edge if node is None else Slot(node, len(results))
+        result._storage = storage
+        result._extra = View(base, (*before, (getitem, {"index": index})), made_in, version)
+        views.append(ref(result))
+        results.append(result)
+    if len(views) > storage.most_views:
+        storage.forget_dead_views()
+    return tuple(results)
+
+
+def _split_node(name: str, input: Any, array: Any, indices: Any, shown: dict[str, Any]) -> Any:
+    node = _split_node_class(name)()
+    node._edges = (_base.edge_of(input),)
+    node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
+    node.num_outputs, node.shown = len(indices), shown
+    node.seq = creation_numbers()
+    node.guard = node.extra = node.meta = node._storage = None
+    node.record_place()
+    if isinstance(array, LevelArray):
+        levels = levels_of(array)
+        node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
+    return node
+
+
+def _put_together(self: Any, g: Any, graph: bool) -> Any:
+    """Join the gradients of the parts; what no gradient came for is zero."""
+    shape, dtype = self.facts
+    given = [k for k, part in enumerate(g) if part is not None]
+    if len(given) == 1:
+        at = given[0]
+        return (namespace_of(g[at]).put_zeros(g[at], shape=shape, index=self.indices[at]),)
+    axis = len(self.indices[0]) - 1
+    single = isinstance(self.indices[0][axis], int)
+    raw = raw_namespace(raw_leaf(getattr(g[given[0]], "_array", g[given[0]]))) if len(given) < len(g) else None
+    parts = []
+    for part, index in zip(g, self.indices, strict=True):
+        if part is None:
+            own = () if single else (index[axis].stop - index[axis].start,)
+            part = raw.zeros(shape=(*shape[:axis], *own, *shape[axis + 1 :]), dtype=dtype)  # type: ignore[union-attr]
+        parts.append(part)
+    xp = namespace_of(*parts)
+    return (xp.stack(*parts, axis=axis) if single else xp.concat(*parts, axis=axis),)
 
 
 _split_classes: dict[str, Any] = {}
@@ -56,71 +123,125 @@ _split_classes: dict[str, Any] = {}
 
 def _split_node_class(name: str) -> Any:
     if name not in _split_classes:
-
-        def pull_back(self: Any, g: Any, graph: bool) -> Any:
-            total = None
-            for part, index in zip(g, self.indices, strict=True):
-                if part is not None:
-                    placed = namespace_of(part).put_zeros(part, shape=self.facts[0], index=index)
-                    total = placed if total is None else total + placed
-            return (total,)
-
-        body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": pull_back}
-        body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES[name].items()}
+        body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
+        body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
         _split_classes[name] = type(name, (Node,), body)
     return _split_classes[name]
 
 
-@overridable
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """Split into views of a size, or of given sizes."""
-    d = _errors.wrap_dim(dim, tensor._array.ndim)
-    if not tensor._array.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    size = tensor._array.shape[d]
-    if isinstance(split_size_or_sections, int):
-        step = split_size_or_sections
-        if step < 0:
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
-        if step == 0:
-            if size:
-                raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-            lengths = [0]
-        else:
-            lengths = [min(step, size - at) for at in range(0, size, step)] or [0]
-        return _split_views(tensor, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step})
-    lengths = [int(n) for n in split_size_or_sections]
+def _along(tensor: Any, dim: int, name: str) -> tuple[int, int]:
+    """Return the dimension to split and its size."""
+    shape = tensor._array.shape
+    if not shape:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+    d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+    return d, shape[d]
+
+
+def _lengths(size: int, step: int) -> list[int]:
+    """Return the lengths of parts of one size, the last being what is left."""
+    if step < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+    if step == 0:
+        if size:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+        return [0]
+    whole, rest = divmod(size, step)
+    return [step] * whole + ([rest] if rest or not whole else [])
+
+
+def _checked_sizes(split_sizes: Any, d: int, size: int) -> list[int]:
+    lengths = [int(n) for n in split_sizes]
+    for n in lengths:
+        if n < 0:
+            raise RuntimeError(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes={_errors.sizes(lengths)}"
+            )
     if sum(lengths) != size:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
             f"but got split_sizes={_errors.sizes(lengths)}"
         )
-    shown = {"dim": dim, "split_sizes": tuple(lengths)}
-    return _split_views(tensor, d, lengths, "SplitWithSizesBackward0", shown)
+    return lengths
+
+
+@overridable
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Split into views of a size, or of given sizes."""
+    if not isinstance(split_size_or_sections, int):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    d, size = _along(tensor, dim, "split")
+    lengths = _lengths(size, split_size_or_sections)
+    shown = {"dim": dim, "split_size": split_size_or_sections}
+    return _split_views(tensor, d, lengths, "SplitBackward0", shown)
+
+
+@overridable
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """Split into views of given sizes."""
+    d, size = _along(input, dim, "split")
+    lengths = _checked_sizes(split_sizes, d, size)
+    return _split_views(input, d, lengths, "SplitWithSizesBackward0", {"dim": dim, "split_sizes": tuple(lengths)})
+
+
+def _chunks(input: Any, chunks: int, dim: int) -> tuple[int, int, list[int]]:
+    """Return the dimension, the size of a part, and the lengths of at most `chunks` parts."""
+    if not input._array.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    d, size = _along(input, dim, "chunk")
+    step = -(-size // chunks)
+    return d, step, [0] * chunks if step == 0 else _lengths(size, step)
 
 
 @overridable
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """Split into at most `chunks` views of equal size."""
-    if not input._array.ndim:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    d = _errors.wrap_dim(dim, input._array.ndim)
-    size = input._array.shape[d]
-    step = -(-size // chunks)
+    d, step, lengths = _chunks(input, chunks, dim)
     if step == 0:
-        shown: dict[str, Any] = {"dim": dim, "split_sizes": (0,) * chunks}
-        return _split_views(input, d, [0] * chunks, "SplitWithSizesBackward0", shown)
-    lengths = [min(step, size - at) for at in range(0, size, step)]
+        shown: dict[str, Any] = {"dim": dim, "split_sizes": tuple(lengths)}
+        return _split_views(input, d, lengths, "SplitWithSizesBackward0", shown)
     return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step})
 
 
 @overridable
 def unbind(input: Any, dim: int = 0) -> Any:
     """Return a view of every position of a dimension."""
-    if not input._array.ndim:
+    shape = input._array.shape
+    if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    d = _errors.wrap_dim(dim, input._array.ndim)
-    indices = [(slice(None),) * d + (k,) for k in range(input._array.shape[d])]
-    return _many_views(input, indices, "UnbindBackward0", {"dim": dim})
+    d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+    lead = (slice(None),) * d
+    return _many_views(input, [(*lead, k) for k in range(shape[d])], "UnbindBackward0", {"dim": dim})
+
+
+# ---- parts that share memory behind autograd's back ----
+@overridable
+def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> Any:
+    """Split without telling autograd that the parts share memory."""
+    if not isinstance(split_size, int):
+        return unsafe_split_with_sizes(tensor, split_size, dim)
+    d, size = _along(tensor, dim, "split")
+    shown = {"dim": dim, "split_size": split_size}
+    return _many_views(tensor, _parts(d, _lengths(size, split_size)), "UnsafeSplitBackward0", shown, False)
+
+
+@overridable
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """Split into given sizes without telling autograd that the parts share memory."""
+    d, size = _along(input, dim, "split")
+    lengths = _checked_sizes(split_sizes, d, size)
+    shown = {"dim": dim, "split_sizes": tuple(lengths)}
+    return _many_views(input, _parts(d, lengths), "UnsafeSplitWithSizesBackward0", shown, False)
+
+
+@overridable
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """Split into at most `chunks` parts without telling autograd that they share memory."""
+    d, step, lengths = _chunks(input, chunks, dim)
+    if step == 0:
+        return unsafe_split_with_sizes(input, lengths, dim)
+    shown = {"dim": dim, "split_size": step}
+    return _many_views(input, _parts(d, lengths), "UnsafeSplitBackward0", shown, False)

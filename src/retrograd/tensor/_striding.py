@@ -1,0 +1,152 @@
+"""Views with any sizes and strides: as_strided, sliding windows, and tensors that change their size in place."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from .. import _errors
+from .._core.arrays import Dual, LevelArray
+from .._core.numpy_namespace import numpy_namespace
+from .._modes import current_mode
+from .._ops import strided
+from ..overrides import overridable
+from ._base import materialise, storage_of, wrap
+from ._formats import strides_in
+from ._inplace import reshaping
+from ._layout import dense_strides, geometry, strides
+from ._record import record
+from ._shaping import sizes_from
+from ._views import GRAD, register_view, view_op, wrote
+
+
+def place_of(tensor: Any) -> tuple[tuple[int, ...], int]:
+    """Return a tensor's strides and offset; those of a dual number are its primal's."""
+    array = materialise(tensor)
+    if type(array) is np.ndarray and array.base is None and array.size:
+        return strides(array), 0
+    if not isinstance(array, Dual):
+        return geometry(tensor)
+    while isinstance(array, Dual):
+        array = array.primal
+    return geometry(wrap(array))
+
+
+def _storage_size(array: Any) -> int:
+    """Count the bytes of the memory under an array; a row of a batch has its own."""
+    while isinstance(array, Dual):
+        array = array.primal
+    if isinstance(array, LevelArray):
+        return int(array.size * array.dtype.itemsize)
+    return int(strided.whole_memory(array).nbytes)
+
+
+def checked(
+    tensor: Any, size: Any, stride: Any, storage_offset: Any, own_offset: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return sizes, strides and offset of an as_strided view, with torch's errors."""
+    size, stride = tuple([index(n) for n in size]), tuple([index(n) for n in stride])
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    for step in stride:
+        if step < 0:
+            raise RuntimeError(
+                f"as_strided: Negative strides are not supported at the moment, got strides: {_errors.sizes(stride)}"
+            )
+    for n in size:
+        if n < 0:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={_errors.sizes(size)} and "
+                f"strides={_errors.sizes(stride)}"
+            )
+    offset = own_offset if storage_offset is None else index(storage_offset)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    array = tensor._array
+    if 0 not in size:
+        item = array.dtype.itemsize
+        needed, have = (offset + strided.last_place(size, stride) + 1) * item, _storage_size(array)
+        if needed > have:
+            raise RuntimeError(
+                f"setStorage: sizes {_errors.sizes(size)}, strides {_errors.sizes(stride)}, storage offset {offset}, "
+                f"and itemsize {item} requiring a storage size of {needed} are out of bounds for storage of size {have}"
+            )
+    return size, stride, offset
+
+
+def row_params(
+    tensor: Any, place: tuple[tuple[int, ...], int], size: tuple[int, ...], stride: tuple[int, ...], offset: int
+) -> dict[str, Any]:
+    """Return the parameters by which `restride` makes an as_strided view of a tensor that lies at a place."""
+    in_stride, in_offset = place
+    row = strided.storage_row(tuple(tensor._array.shape), in_stride, in_offset, size, stride, offset)
+    return {"in_stride": in_stride, "size": size, "stride": stride, **row}
+
+
+@overridable
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """View the tensor's storage with any sizes and strides."""
+    place = place_of(input)
+    size, stride, offset = checked(input, size, stride, storage_offset, place[1])
+    params = {"size": size, "stride": stride, "offset": offset, "in_stride": place[0], "in_offset": place[1]}
+    shown = {"size": size, "stride": stride, "storage_offset": storage_offset}
+    result = record(strided.as_strided, (input,), params, "AsStridedBackward0", shown)
+    view = None if input._extra is None else input._extra.view
+    base = input
+    if view is not None:  # from the base: the view may show places of the storage that its source does not
+        base = view.base
+        place = place_of(base)
+    steps = ((strided.restride, row_params(base, place, size, stride, offset)),)
+    register_view(base, result, steps, current_mode())
+    if view is not None and result._extra is not None and result._extra.view.made_in == GRAD:
+        result._extra.view.made_in = view.made_in
+    return result
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """View all windows of a size along a dimension, as a last dimension."""
+    shape = input._array.shape
+    d = _errors.wrap_dim(dimension, len(shape))
+    longest = shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > longest:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {longest} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    params = {"axis": d, "size": size, "step": step}
+    shown = {"dimension": dimension, "size": size, "step": step}
+    return view_op(input, strided.unfold, params, "UnfoldBackward0", shown)
+
+
+# ---- changing size in place ----
+def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
+    """Change the size in place; the elements in memory stay, new ones are not set."""
+    wanted = sizes_from(size)
+    if self._edge is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+    if any(n < 0 for n in wanted):
+        raise RuntimeError("numel: integer multiplication overflow")
+    stride = dense_strides(wanted) if memory_format is None else strides_in(wanted, memory_format)
+    if tuple(self._array.shape) == wanted and memory_format is None:
+        return self
+    array = materialise(self)
+    offset = geometry(self)[1]
+    row = strided.memory_row(numpy_namespace, strided.whole_memory(array), array.dtype)
+    missing = offset + strided.last_place(wanted, stride) + 1 - row.size
+    if missing > 0:
+        row = np.concatenate((row, np.zeros(missing, array.dtype)))
+    self._array = strided.read_row(numpy_namespace, row, wanted, stride, offset)
+    storage_of(self)
+    wrote(self)
+    return self
+
+
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Change the size in place to that of another tensor."""
+    return resize_(self, tuple(the_template._array.shape), memory_format=memory_format)
+
+
+as_strided_ = reshaping("as_strided", as_strided)
