@@ -1,0 +1,21 @@
+"""Eigenvectors and singular vectors of complex matrices are known up to a phase: a loss must not depend on it."""
+
+from __future__ import annotations
+
+from .._core.primitive import general
+from .matrices import batch_one
+
+TOLERANCE = 1e-2  # torch's
+
+
+@general(differentiable=False)
+def refuse_phase(xp, x, *, message):
+    """Raise if a diagonal of `x`, the products of vectors with their gradients, is not real."""
+    if x.dtype.kind == "c" and x.size:
+        along_phase = xp.module.diagonal(x, 0, -2, -1).imag
+        if not xp.module.all(xp.module.abs(along_phase) <= TOLERANCE):
+            raise RuntimeError(message)
+    return x
+
+
+refuse_phase.batch(batch_one)

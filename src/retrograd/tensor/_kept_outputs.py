@@ -1,0 +1,90 @@
+"""Recording operations with several float outputs, which their own rules may read: factors of matrices.
+
+Other nodes keep, of several outputs, the indices alone (see `save_arrays` in `_record.py`). What is recorded here keeps all
+of them: as arrays for a plain backward; for second order as Tensors that come from the node's own slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._core.primitive import Primitive
+from .._graph import node as graph
+from .._graph.node import Guard, Node, Slot
+from .._modes import current_mode
+from ._base import storage_of, wrap
+from ._record import record
+from ._record_saved import pack
+from ._views import NOWHERE
+
+__all__ = ["record_keeping_outputs"]
+
+
+class _KeepsOutputs(Node):
+    """What such nodes do otherwise than other nodes."""
+
+    __slots__ = ()
+
+    def saved_tensor(self, name: str) -> Any:
+        if name != "out":
+            return super().saved_tensor(name)
+        self.check_freed()
+        guard = self.guard
+        if guard is not None and "out" in guard.packed:
+            arrays = [self._unpack(one, None)._array for one in guard.packed["out"]]
+        else:
+            arrays = self.out
+        return tuple(wrap(a, Slot(self, i) if a.dtype.kind in "fc" else None) for i, a in enumerate(arrays))
+
+
+def _saved_output(at: int) -> property:
+    def read(self: Any) -> Any:
+        self.check_freed()
+        self.check_saved(("out",))
+        return self.saved_tensor("out")[at]
+
+    return property(read)
+
+
+def _prepare(primitive: Primitive, name: str, shown: Sequence[str]) -> None:
+    """Make the class of an operation's nodes before the first is made."""
+    made = graph._make_node_class(primitive, name)
+    body: dict[str, Any] = {"__slots__": (), "hooked_outputs": None}
+    body |= {f"_saved_{one}": _saved_output(at) for at, one in enumerate(shown)}
+    graph._classes[primitive.name, name] = type(name, (_KeepsOutputs, made), body)
+
+
+def record_keeping_outputs(
+    primitive: Primitive,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    name: str,
+    shown: Sequence[str],
+    constant: int | None = None,
+) -> Any:
+    """Run and record a primitive with several float outputs, all of which its rules may read.
+
+    `shown` are torch's names for the outputs that a node keeps. The output number `constant` has no derivative.
+    """
+    if (primitive.name, name) not in graph._classes:
+        _prepare(primitive, name, shown)
+    results = record(primitive, args, params, name)
+    node = next((r._edge.node for r in results if type(r._edge) is Slot), None)
+    if node is not None:
+        if "out" in node.array_names:
+            _keep(node, results)
+        if constant is not None:
+            results[constant]._edge = None
+    return results
+
+
+def _keep(node: Any, results: Sequence[Any]) -> None:
+    guard = node.guard = node.guard or Guard()
+    mode = current_mode()
+    if mode.saved_hooks:
+        guard.packed["out"] = tuple(pack(wrap(r._array, NOWHERE), mode) for r in results)
+        node.out = True  # the hooks hold the values now
+    else:
+        node.out = tuple(r._array for r in results)
+        guard.versions["out"] = [(storage_of(r), 0) for r in results]
