@@ -1,0 +1,24 @@
+"""Pairs of real numbers read as complex ones; the other way is `view_as_real` in `shape.py`."""
+
+from __future__ import annotations
+
+from .._core.primitive import linear
+from . import shape as _shape  # noqa: F401 - declares view_as_real
+
+
+@linear
+def view_as_complex(xp, x):
+    """The last axis, of size two, as real and imaginary parts: the same memory where its strides allow."""
+    x = xp.module.asarray(x)
+    dtype = "F" if x.dtype.itemsize == 4 else "D"
+    if x.strides[-1] != x.itemsize or any(s % (2 * x.itemsize) for s in x.strides[:-1]):
+        x = xp.module.ascontiguousarray(x)  # gradients and tangents lie as they like
+    return x.view(dtype)[..., 0]
+
+
+@view_as_complex.vjp("x")
+def view_as_complex_dx(xp, g):
+    return xp.view_as_real(g)
+
+
+view_as_complex.batch(lambda call, args, batched, size: call(args[0]))
