@@ -23,15 +23,18 @@ EMPTY = (S(F(0), dim=0), S(F(2, 0), dim=1), S(F(0)), S(F(2, 0, 3), dim=1, keepdi
 reduction("sum", (*SEVERAL, *EMPTY, S(F(2, 3), dim=[0, 1]), S(F(2, 3), dim=())), complex=True)
 reduction("mean", (*SEVERAL, S(F(2, 0), dim=0)), complex=True)
 reduction("prod", (*per_dim(all_dims=True), S(F(0)), S(F(2, 0), dim=1)), domain=NOT_ZERO, complex=True)
+reduction("nansum", (*SEVERAL, *EMPTY))
+reduction("nanmean", (*SEVERAL, S(F(2, 0), dim=0)))
 reduction("amax", (*SEVERAL, S(F(2, 3), dim=())))
 reduction("amin", (*SEVERAL, S(F(2, 3), dim=())))
 reduction("max", per_dim(all_dims=True))
 reduction("min", per_dim(all_dims=True))
+reduction("aminmax", per_dim(all_dims=True))
 reduction("logsumexp", (*per_dim(several=True), S(F(2, 0), dim=0)), complex=True)
 ALONG = (*per_dim(keepdim=False), S(F(0), dim=0), S(F(2, 0), dim=1))
 reduction("softmax", ALONG)
 reduction("log_softmax", ALONG)
-reduction("cumsum", ALONG, complex=True)
+reduction("msort", (S(F()), S(F(3)), S(F(2, 3)), S(F(2, 3, layout="transposed")), S(F(0)), S(F(2, 0))))
 reduction("sort", (*ALONG, S(F(2, 3)), S(F(2, 3), dim=0, descending=True), S(F(4), dim=-1, stable=True)))
 
 SPREAD = (
@@ -47,8 +50,8 @@ SPREAD = (
     S(F(2, 3, layout="transposed"), dim=0),
     S(F(2, 3), dim=None, keepdim=True),
 )
-reduction("var", SPREAD, complex=True)
-reduction("std", SPREAD, complex=True)
+for _name in ("var", "std", "var_mean", "std_mean"):
+    reduction(_name, SPREAD, complex=True)
 OPS.append(Op("var_biased", lambda torch, x: torch.var(x, False), (S(F(3)), S(F(2, 3))), complex=True))
 NORM = (
     S(F(3)),
@@ -74,13 +77,21 @@ OPS.append(Op("sum_dtype", lambda torch, x: torch.sum(x, dtype=torch.float64), (
 OPS.append(Op("sum_dim_dtype", lambda torch, x: x.sum(0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("mean_dtype", lambda torch, x: torch.mean(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("prod_dtype", lambda torch, x: torch.prod(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
-OPS.append(Op("cumsum_dtype", lambda torch, x: torch.cumsum(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
 OPS.append(Op("softmax_dtype", lambda torch, x: torch.softmax(x, 0, dtype=torch.float64), (S(F(2, 3)), S(F(3)))))
-OPS.append(Op("cumsum_", lambda torch, x: x.clone().cumsum_(0), (S(F(2, 3)), S(F(3))), complex=True))
 OPS.append(Op("max_of_two", lambda torch, x, y: torch.max(x, y), (S(F(2, 3), F(3)), S(F(), F()))))
 OPS.append(Op("min_of_two", lambda torch, x, y: torch.min(x, y), (S(F(2, 3), F(3)), S(F(), F()))))
 
+OPS.append(Op("max_other", lambda torch, x, y: torch.max(x, other=y), (S(F(2, 3), F(3)),)))
+
 # ---- no derivative ----
+OPS.append(
+    Op(
+        "count_nonzero",
+        lambda torch, x, **kw: torch.count_nonzero(x, **kw),
+        (S(F()), S(F(3)), S(F(2, 3), dim=0), S(F(2, 3), dim=-1), S(F(2, 3, 2), dim=(0, 2)), S(F(0, 3), dim=1)),
+        differentiable=False,
+    )
+)
 for _name in ("argmax", "argmin", "any", "all"):
     OPS.append(
         Op(
@@ -94,7 +105,7 @@ OPS.append(
     Op(
         "argsort",
         lambda torch, x, **kw: torch.argsort(x, **kw),
-        (S(F(2, 3)), S(F(2, 3), dim=0), S(F(4), descending=True), S(F())),
+        (S(F(2, 3)), S(F(2, 3), dim=0), S(F(4), descending=True), S(F()), S(F(4), stable=True)),
         differentiable=False,
     )
 )

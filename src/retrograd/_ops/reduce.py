@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from .._core.numpy_namespace import is_half
 from .._core.primitive import general, linear, vocabulary
+
+LONG = 16384  # elements from which a product is quicker in rows
 
 
 def _restore(xp, g, axis, keepdims):
@@ -18,6 +25,16 @@ def _shifted(axis):
     return tuple(a + 1 for a in axis)
 
 
+def move_axes(call, args, batched, size, *, axis, **params):
+    """Batch a reduction: the axes move behind the batch."""
+    return call(args[0], axis=_shifted(axis), **params)
+
+
+def _count(shape, axis):
+    return math.prod(shape[a] for a in axis)
+
+
+# ---- sums ----
 @linear
 def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
@@ -28,128 +45,273 @@ def sum_dx(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
 
 
-@sum.batch
-def sum_batch(call, args, batched, size, *, axis, keepdims):
-    return call(args[0], axis=_shifted(axis), keepdims=keepdims)
+sum.batch(move_axes)
 
 
 @linear
 def mean(xp, x, *, axis, keepdims):
-    count = 1
-    for a in axis:
-        count *= x.shape[a]
-    total = xp.sum(x, axis=axis, keepdims=keepdims)
-    # an empty mean is 0 / 0 = nan
-    return (total / xp.module.asarray(count, dtype=total.real.dtype)).astype(x.dtype, copy=False)
+    # an empty mean is 0 / 0 = nan; the count is a Python number, so float32 stays what it is
+    return xp.sum(x, axis=axis, keepdims=keepdims) / _count(x.shape, axis)
 
 
 @mean.vjp("x")
 def mean_dx(xp, g, x_shape, axis, keepdims):
-    count = 1
-    for a in axis:
-        count *= x_shape[a]
+    count = _count(x_shape, axis)
     spread = xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
-    return spread / count if count else spread
+    return spread / count if count else spread  # dense, as torch's
 
 
-mean.batch(lambda call, args, batched, size, *, axis, keepdims: call(args[0], axis=_shifted(axis), keepdims=keepdims))
-
-
-def _extreme(name, torch):
-    """Declare amax or amin: ties share the gradient evenly, as torch's."""
-
-    def run(xp, x, *, axis, keepdims):
-        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
-
-    run.__name__ = name
-    primitive = general(run, torch=torch)
-
-    def chosen_by(xp, x, out, axis, keepdims):
-        out = _restore(xp, out, axis, keepdims)
-        # a NaN wins, but equals nothing
-        return xp.logical_or(xp.equal(x, out), xp.logical_and(xp.isnan(x), xp.isnan(out)))
-
-    @primitive.vjp("x")
-    def dx(xp, g, x, out, axis, keepdims):
-        chosen = chosen_by(xp, x, out, axis, keepdims)
-        count = xp.sum(xp.astype(chosen, dtype=g.dtype), axis=axis, keepdims=True)
-        return xp.where(chosen, _restore(xp, g, axis, keepdims) / count, 0)
-
-    @primitive.jvp
-    def jvp(xp, t, x, out, axis, keepdims):
-        chosen = chosen_by(xp, x, out, axis, keepdims)
-        count = xp.sum(xp.astype(chosen, dtype=t.dtype), axis=axis, keepdims=keepdims)
-        return xp.sum(xp.where(chosen, t, 0), axis=axis, keepdims=keepdims) / count
-
-    primitive.batch(
-        lambda call, args, batched, size, *, axis, keepdims: call(args[0], axis=_shifted(axis), keepdims=keepdims)
-    )
-    return primitive
-
-
-max_ = _extreme("max", "amax")
-min_ = _extreme("min", "amin")
+mean.batch(move_axes)
 
 
 @general
+def nansum(xp, x, *, axis, keepdims):
+    """The sum without NaN."""
+    total = xp.sum(x, axis=axis, keepdims=keepdims)
+    if not xp.module.isnan(total).any():
+        return total
+    return xp.sum(xp.where(xp.isnan(x), x.dtype.type(0), x), axis=axis, keepdims=keepdims)
+
+
+@nansum.vjp("x")
+def nansum_dx(xp, g, x, axis, keepdims):
+    return xp.where(xp.isnan(x), 0, _restore(xp, g, axis, keepdims))
+
+
+@nansum.jvp
+def nansum_jvp(xp, t, x, axis, keepdims):
+    return xp.sum(xp.where(xp.isnan(x), 0, t), axis=axis, keepdims=keepdims)
+
+
+nansum.batch(move_axes)
+nansum.dense = True
+
+
+# ---- extremes; ties share the gradient evenly, as torch's ----
+def amax_dx(xp, g, x, out, axis, keepdims):
+    """Share a gradient among the elements that equal the result; NaN equals nothing, and makes NaN of all, as torch's."""
+    chosen = xp.astype(xp.equal(x, _restore(xp, out, axis, keepdims)), dtype=g.dtype)
+    return chosen * (_restore(xp, g, axis, keepdims) / xp.sum(chosen, axis=axis, keepdims=True))
+
+
+def amax_jvp(xp, t, x, out, axis, keepdims):
+    """Average the tangents of the elements that equal the result."""
+    chosen = xp.equal(x, _restore(xp, out, axis, keepdims))
+    count = xp.sum(xp.astype(chosen, dtype=t.dtype), axis=axis, keepdims=keepdims)
+    return xp.sum(xp.where(chosen, t, 0), axis=axis, keepdims=keepdims) / count
+
+
+def shares(run, name, torch, *, nan_wins=True):
+    """Declare a reduction to one of the elements, whose gradient goes to NaN if that is the result."""
+    primitive = general(run, name=name, torch=torch)
+
+    @primitive.vjp("x")
+    def dx(xp, g, x, out, axis, keepdims):
+        full = _restore(xp, out, axis, keepdims)
+        missing = xp.isnan(x) if nan_wins else xp.logical_and(xp.isnan(x), xp.isnan(full))
+        chosen = xp.logical_or(xp.equal(x, full), missing)
+        count = xp.sum(xp.astype(chosen, dtype=g.dtype), axis=axis, keepdims=True)
+        return xp.where(chosen, _restore(xp, g, axis, keepdims) / count, 0)
+
+    primitive.jvp(amax_jvp)
+    primitive.batch(move_axes)
+    return primitive
+
+
+def extreme_of(xp, name, x, axis, keepdims):
+    """Reduce a raw array to its largest or smallest elements; NumPy's own way from the position is quicker."""
+    if len(axis) == x.ndim and not keepdims and x.size:
+        return x.reshape(-1)[getattr(x, f"arg{name}")()] if x.flags.c_contiguous else getattr(x, name)()
+    if xp.module is np:
+        return UFUNCS[name].reduce(x, axis, None, None, keepdims)
+    return getattr(x, name)(axis, keepdims=keepdims)
+
+
+UFUNCS = {"max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}
+
+
+def _extremes(name):
+    """Declare amax, and max of all elements, or the smallest."""
+
+    def run(xp, x, *, axis, keepdims):
+        return extreme_of(xp, name, x, axis, keepdims)
+
+    primitive = general(run, name=name, torch=f"a{name}")
+    primitive.vjp("x")(amax_dx)
+    primitive.jvp(amax_jvp)
+    primitive.batch(move_axes)
+    return primitive, shares(run, f"{name}_of_all", name)
+
+
+max_, max_of_all = _extremes("max")
+min_, min_of_all = _extremes("min")
+max_of_all.dense = min_of_all.dense = True
+
+
+@general(outputs=2)
+def aminmax(xp, x, *, axis, keepdims):
+    return extreme_of(xp, "min", x, axis, keepdims), extreme_of(xp, "max", x, axis, keepdims)
+
+
+@aminmax.vjp("x")
+def aminmax_dx(xp, g, x, out, axis, keepdims):
+    total = None
+    for part, extreme in zip(g, out, strict=True):
+        if part is not None:
+            share = amax_dx(xp, part, x, extreme, axis, keepdims)
+            total = share if total is None else total + share
+    return total
+
+
+@aminmax.jvp
+def aminmax_jvp(xp, t, x, out, axis, keepdims):
+    return tuple(amax_jvp(xp, t, x, extreme, axis, keepdims) for extreme in out)
+
+
+aminmax.batch(move_axes)
+aminmax.dense = True
+
+
+# ---- products ----
+@general
 def prod(xp, x, *, axis, keepdims):
+    if x.size > LONG and x.dtype.kind == "f" and x.flags.c_contiguous:
+        x, axis = _in_rows(x, axis, keepdims)
+    if xp.module is np and not is_half(x.dtype):
+        return np.multiply.reduce(x, axis, x.dtype, None, keepdims)
     return xp.prod(x, axis=axis, keepdims=keepdims)
 
 
-def _products_of_the_others(xp, x):
-    """Return, for each element of the last axis, the product of the others, by a tree of pairs.
+def _in_rows(x, axis, keepdims):
+    """Multiply the quarters of long rows: NumPy multiplies rows by several numbers at a time, but numbers one by one."""
+    if len(axis) == x.ndim and not keepdims:
+        x, axis = x.reshape(-1), (0,)
+    if axis == (x.ndim - 1,):
+        while x.shape[-1] >= 64:
+            part = x.shape[-1] // 4
+            out = x[..., :part] * x[..., part : 2 * part]
+            out *= x[..., 2 * part : 3 * part]
+            out *= x[..., 3 * part : 4 * part]
+            left = x.shape[-1] - 4 * part
+            out[..., :left] *= x[..., 4 * part :]
+            x = out
+    return x, axis
+
+
+@prod.vjp("x")
+def prod_dx(xp, g, x, axis, keepdims):
+    return xp.prod_back(g, x, axis=axis, keepdims=keepdims)
+
+
+@prod.jvp
+def prod_jvp(xp, t, x, axis, keepdims):
+    return xp.sum(t * _others(xp, x, axis)[0], axis=axis, keepdims=keepdims)
+
+
+prod.batch(move_axes)
+
+
+@general
+def prod_back(xp, g, x, *, axis, keepdims):
+    """The gradient of a product: for each factor the product of the others."""
+    if x.size and x.dtype.kind in "fc" and not is_half(x.dtype) and xp.module.all(x):
+        total = g * xp.conj(xp.prod(x, axis=axis, keepdims=keepdims))
+        return _restore(xp, total, axis, keepdims) / xp.conj(x)
+    return _restore(xp, g, axis, keepdims) * xp.conj(_others(xp, x, axis)[0])
+
+
+@prod_back.vjp("g")
+def prod_back_dg(xp, g, x, axis, keepdims):
+    return xp.sum(g * _others(xp, x, axis)[0], axis=axis, keepdims=keepdims)
+
+
+@prod_back.vjp("x")
+def prod_back_dx(xp, gradient, g, x, axis, keepdims):
+    # the matrix of second derivatives of a product is symmetric: its transpose along a vector is its tangent along it
+    weight = gradient * xp.conj(_restore(xp, g, axis, keepdims))
+    return xp.conj(_others(xp, x, axis, weight)[1])
+
+
+@prod_back.jvp
+def prod_back_jvp(xp, t, g, x, axis, keepdims):
+    tg, tx = t
+    others, moved = _others(xp, x, axis, tx)
+    total = None if tg is None else _restore(xp, tg, axis, keepdims) * xp.conj(others)
+    if tx is not None:
+        part = _restore(xp, g, axis, keepdims) * xp.conj(moved)
+        total = part if total is None else total + part
+    return total
+
+
+@prod_back.batch
+def prod_back_batch(call, args, batched, size, *, axis, keepdims):
+    g, x = (a if b else vocabulary.broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True))
+    return call(g, x, axis=_shifted(axis), keepdims=keepdims)
+
+
+def _others(xp, x, axis, t=None):
+    """Return, for each factor, the product of the others along axes, and its tangent if x moves along t."""
+    shape = tuple(x.shape)
+    rest = tuple(a for a in range(len(shape)) if a not in axis)
+    order = (*rest, *axis)
+    count = _count(shape, axis)
+    back = [0] * len(order)
+    for i, a in enumerate(order):
+        back[a] = i
+
+    def flat(v):
+        return xp.reshape(xp.permute_dims(v, axes=order), shape=(*[shape[a] for a in rest], count))
+
+    def unflat(v):
+        if v is None:
+            return None
+        return xp.permute_dims(xp.reshape(v, shape=tuple(shape[a] for a in order)), axes=tuple(back))
+
+    found, moved = _products_of_the_others(xp, flat(x), None if t is None else flat(t))
+    return unflat(found), unflat(moved)
+
+
+def _products_of_the_others(xp, x, t):
+    """Return, for each element of the last axis, the product of the others, by a tree of pairs; and its tangent.
 
     No division: right for any number of zeros, and differentiable there.
     """
     *lead, n = x.shape
     if n < 2:
-        return xp.ones_like(x)
+        return xp.ones_like(x), None if t is None else xp.zeros_like(t)
     every = (slice(None),) * len(lead)
     if n % 2:
-        x = xp.concat(x, xp.ones_like(xp.getitem(x, index=(*every, slice(0, 1)))), axis=len(lead))
-    left, right = (xp.getitem(x, index=(*every, slice(k, None, 2))) for k in (0, 1))
-    others = _products_of_the_others(xp, left * right)
-    paired = xp.stack(others * right, others * left, axis=len(lead) + 1)
-    flat = xp.reshape(paired, shape=(*lead, n + n % 2))
-    return xp.getitem(flat, index=(*every, slice(0, n))) if n % 2 else flat
+        edge = xp.getitem(x, index=(*every, slice(0, 1)))
+        x = xp.concat(x, xp.ones_like(edge), axis=len(lead))
+        t = None if t is None else xp.concat(t, xp.zeros_like(edge), axis=len(lead))
+
+    def halves(v):
+        return tuple(xp.getitem(v, index=(*every, slice(k, None, 2))) for k in (0, 1))
+
+    def joined(left, right):
+        paired = xp.reshape(xp.stack(left, right, axis=len(lead) + 1), shape=(*lead, n + n % 2))
+        return xp.getitem(paired, index=(*every, slice(0, n))) if n % 2 else paired
+
+    left, right = halves(x)
+    if t is None:
+        others, _ = _products_of_the_others(xp, left * right, None)
+        return joined(others * right, others * left), None
+    t_left, t_right = halves(t)
+    others, moved = _products_of_the_others(xp, left * right, t_left * right + left * t_right)
+    tangent = joined(moved * right + others * t_right, moved * left + others * t_left)
+    return joined(others * right, others * left), tangent
 
 
-@prod.vjp("x")
-def prod_dx(xp, g, x, axis, keepdims):
-    return _restore(xp, g, axis, keepdims) * xp.conj(_prod_factors(xp, x, axis))
-
-
-def _prod_factors(xp, x, axis):
-    shape = tuple(x.shape)
-    rest = tuple(a for a in range(len(shape)) if a not in axis)
-    order = (*rest, *axis)
-    count = 1
-    for a in axis:
-        count *= shape[a]
-    flat = xp.reshape(xp.permute_dims(x, axes=order), shape=(*[shape[a] for a in rest], count))
-    factors = xp.reshape(_products_of_the_others(xp, flat), shape=tuple(shape[a] for a in order))
-    back = [0] * len(order)
-    for i, a in enumerate(order):
-        back[a] = i
-    return xp.permute_dims(factors, axes=tuple(back))
-
-
-@prod.jvp
-def prod_jvp(xp, t, x, axis, keepdims):
-    return xp.sum(t * _prod_factors(xp, x, axis), axis=axis, keepdims=keepdims)
-
-
-prod.batch(lambda call, args, batched, size, *, axis, keepdims: call(args[0], axis=_shifted(axis), keepdims=keepdims))
-
-
+# ---- exponentials ----
 @general
 def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
     top = xp.max(xp.real(x), axis=axis, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, 0)  # all -inf: shift by 0, the log gives -inf
-    total = (xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top).astype(x.dtype, copy=False)
+    top = xp.where(xp.isfinite(top), top, top.dtype.type(0))  # all -inf: shift by 0, the log gives -inf
+    shifted = xp.module.asarray(x - top)
+    total = xp.log(xp.sum(xp.module.exp(shifted, out=shifted), axis=axis, keepdims=True)) + top
     return total if keepdims else xp.squeeze(total, axis=axis)
 
 
@@ -163,111 +325,62 @@ def logsumexp_jvp(xp, t, x, out, axis, keepdims):
     return xp.sum(t * xp.exp(x - _restore(xp, out, axis, keepdims)), axis=axis, keepdims=keepdims)
 
 
-logsumexp.batch(
-    lambda call, args, batched, size, *, axis, keepdims: call(args[0], axis=_shifted(axis), keepdims=keepdims)
-)
-
-
-def _along(call, args, batched, size, *, axis):
-    """Batch an operation along one axis; numbers have none, so each becomes a row of one."""
-    (x,) = args
-    if x.ndim > 1:
-        return call(x, axis=axis + 1)
-    return vocabulary.reshape(call(vocabulary.reshape(x, shape=(size, 1)), axis=1), shape=(size,))
-
-
-def _summed(xp, x, axis):
-    """Sum along an axis, which a number has not."""
-    return xp.sum(x, axis=(axis,) if x.ndim else (), keepdims=True)
-
-
-@general
-def softmax(xp, x, *, axis):
-    """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
-    if not x.size:
-        return x.copy()
-    shifted = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
-    return shifted / xp.sum(shifted, axis=axis, keepdims=True)
-
-
-@softmax.vjp("x")
-def softmax_dx(xp, g, out, axis):
-    weighted = g * out
-    return weighted - out * _summed(xp, weighted, axis)
-
-
-softmax.jvp(lambda xp, t, out, axis: softmax_dx(xp, t, out, axis))  # the Jacobian is symmetric
-softmax.batch(_along)
-
-
-@general
-def log_softmax(xp, x, *, axis):
-    """x - logsumexp(x) along one axis."""
-    if not x.size:
-        return x.copy()
-    shifted = x - xp.max(x, axis=axis, keepdims=True)
-    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
-
-
-@log_softmax.vjp("x")
-def log_softmax_dx(xp, g, out, axis):
-    return g - xp.exp(out) * _summed(xp, g, axis)
-
-
-@log_softmax.jvp
-def log_softmax_jvp(xp, t, out, axis):
-    return t - _summed(xp, xp.exp(out) * t, axis)
-
-
-log_softmax.batch(_along)
-
-
-@linear
-def cumsum(xp, x, *, axis):
-    return xp.cumsum(x, axis=axis) if x.ndim else x.copy()
-
-
-@cumsum.vjp("x")
-def cumsum_dx(xp, g, x_shape, axis):
-    if not x_shape:
-        return g
-    return xp.flip(xp.cumsum(xp.flip(g, axis=(axis,)), axis=axis), axis=(axis,))
-
-
-@cumsum.batch
-def cumsum_batch(call, args, batched, size, *, axis):
-    return call(args[0], axis=axis + 1) if args[0].ndim > 1 else args[0]
+logsumexp.batch(move_axes)
 
 
 # ---- no derivative: positions and truth ----
-def _positions(name):
-    def run(xp, x, *, axis, keepdims):
-        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
-
-    run.__name__ = name
-    primitive = general(run, differentiable=False)
+def _without_derivative(run, name):
+    primitive = general(run, name=name, differentiable=False)
 
     @primitive.batch
     def batch(call, args, batched, size, *, axis, keepdims):
-        x = args[0]
+        (x,) = args
         if axis is None:
-            flat = x.reshape(size, -1) if hasattr(x, "reshape") else xp_reshape(x, size)
-            out = call(flat, axis=1, keepdims=False)
-            return out
-        shifted = tuple(a + 1 for a in axis) if isinstance(axis, tuple) else axis + 1
-        return call(x, axis=shifted, keepdims=keepdims)
+            flat = vocabulary.reshape(x, shape=(size, math.prod(x.shape[1:])))
+            return call(flat, axis=1, keepdims=False)
+        return call(x, axis=_shifted(axis) if isinstance(axis, tuple) else axis + 1, keepdims=keepdims)
 
     return primitive
 
 
-def xp_reshape(x, size):
-    count = 1
-    for n in x.shape[1:]:
-        count *= n
-    return vocabulary.reshape(x, shape=(size, count))
+def _position(name):
+    def run(xp, x, *, axis, keepdims):
+        return getattr(x, name)(axis) if not keepdims else getattr(x, name)(axis, keepdims=True)
+
+    return _without_derivative(run, name)
 
 
-argmax = _positions("argmax")
-argmin = _positions("argmin")
-any_ = _positions("any")
-all_ = _positions("all")
+argmax, argmin = _position("argmax"), _position("argmin")
+
+
+def _truth(name):
+    def run(xp, x, *, axis, keepdims):
+        if x.dtype.kind == "b" and len(axis) == x.ndim and x.size and not keepdims:
+            at = x.argmax() if name == "any" else x.argmin()  # stops at the first
+            return x.reshape(-1)[at] if x.flags.c_contiguous else getattr(x, name)()
+        if xp.module is np:
+            return UFUNCS[name].reduce(x, axis, bool, None, keepdims)
+        return getattr(x, name)(axis, keepdims=keepdims)
+
+    return _without_derivative(run, name)
+
+
+any_, all_ = _truth("any"), _truth("all")
+
+
+def _count_nonzero(xp, x, *, axis, keepdims):
+    if len(axis) == x.ndim:
+        return xp.module.asarray(xp.module.count_nonzero(x), "int64")
+    return xp.module.count_nonzero(x, axis=axis)
+
+
+count_nonzero = _without_derivative(_count_nonzero, "count_nonzero")
+
+
+def _xor_sum(xp, x, *, axis, keepdims):
+    """Join the bits of all elements by exclusive or: floats as float64, integers as int64."""
+    bits = x.astype(np.float64 if x.dtype.kind in "fV" else np.int64).view(np.uint64)
+    return xp.module.bitwise_xor.reduce(bits, axis=axis, keepdims=keepdims)
+
+
+xor_sum = _without_derivative(_xor_sum, "xor_sum")

@@ -1,63 +1,14 @@
-"""Norms, variance and standard deviation: how large and how spread the numbers along some axes are."""
+"""Variance and standard deviation: how spread the numbers along some axes are."""
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
+from .._core.numpy_namespace import is_half
 from .._core.primitive import general
-from .reduce import _restore, _shifted
+from .reduce import _restore, mean_dx, move_axes
 
-
-def _move_axes(call, args, batched, size, *, axis, **params):
-    return call(args[0], axis=_shifted(axis), **params)
-
-
-@general
-def norm(xp, x, *, p, axis, keepdims):
-    """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
-    size = xp.abs(x)
-    if p == 0:
-        return xp.sum(xp.not_equal(size, 0).astype(size.dtype), axis=axis, keepdims=keepdims)
-    if p in (math.inf, -math.inf):
-        return (xp.max if p > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
-    if p == 1:
-        return xp.sum(size, axis=axis, keepdims=keepdims)
-    total = xp.sum(size * size if p == 2 else xp.power(size, p), axis=axis, keepdims=keepdims)
-    return xp.sqrt(total) if p == 2 else xp.power(total, 1 / p)
-
-
-def _norm_slope(xp, x, out, p, axis, keepdims):
-    """Return the gradient of each norm; 0 where there is none, as torch's subgradient."""
-    if p == 0:
-        return xp.zeros_like(x)
-    if p == 1:
-        return xp.sgn(x)
-    full = _restore(xp, out, axis, keepdims)
-    size = xp.abs(x)
-    if p in (math.inf, -math.inf):  # ties share
-        chosen = xp.equal(size, full)
-        count = xp.sum(xp.astype(chosen, dtype=out.dtype), axis=axis, keepdims=True)
-        return xp.sgn(x) * xp.where(chosen, 1 / count, 0)
-    none = xp.equal(full, 0)
-    if p == 2:
-        return xp.where(none, xp.zeros_like(x), x / xp.where(none, xp.ones_like(full), full))
-    flat = xp.logical_or(none, xp.equal(size, 0))
-    ratio = xp.where(flat, 1, size) / xp.where(none, 1, full)
-    return xp.sgn(x) * xp.power_scalar(ratio, exponent=p - 1)
-
-
-@norm.vjp("x")
-def norm_dx(xp, g, x, out, p, axis, keepdims):
-    return _restore(xp, g, axis, keepdims) * _norm_slope(xp, x, out, p, axis, keepdims)
-
-
-@norm.jvp
-def norm_jvp(xp, t, x, out, p, axis, keepdims):
-    slope = _norm_slope(xp, x, out, p, axis, keepdims)
-    return xp.sum(xp.real(xp.conj(slope) * t), axis=axis, keepdims=keepdims)
-
-
-norm.batch(_move_axes)
+SEVERAL_DOTS = 4096  # elements from which a sum of squares is cut into several dot products
 
 
 # ---- variance ----
@@ -72,30 +23,56 @@ def _centred(xp, x, axis):
     return x - xp.mean(x, axis=axis, keepdims=True)
 
 
+def _sum_of_squares(xp, x, axis, keepdims):
+    """Sum |x| ** 2 of an array that may be overwritten."""
+    if not x.ndim:
+        return xp.real(x * xp.conj(x))
+    if x.ndim == 1 and x.size <= SEVERAL_DOTS and x.dtype.kind == "f" and not keepdims and axis:
+        return x.dot(x)
+    if xp.module is np and len(axis) == 1 and x.shape[axis[0]] <= SEVERAL_DOTS:
+        total = np.vecdot(x, x, axis=axis[0]).real
+        return np.expand_dims(total, axis) if keepdims else total
+    if len(axis) == x.ndim and xp.module is np and x.flags.c_contiguous and x.size > SEVERAL_DOTS:
+        # dot products are quick, but inexact when long: as many as they are long
+        rows = int(x.size**0.5)
+        head, rest = x.reshape(-1)[: x.size // rows * rows].reshape(-1, rows), x.reshape(-1)[x.size // rows * rows :]
+        total = (np.add.reduce(np.vecdot(head, head)) + np.vecdot(rest, rest)).real
+        return total.reshape((1,) * x.ndim) if keepdims else total
+    if x.dtype.kind == "c":
+        return xp.sum(x.real * x.real, axis=axis, keepdims=keepdims) + xp.sum(
+            x.imag * x.imag, axis=axis, keepdims=keepdims
+        )
+    return xp.sum(xp.module.multiply(x, x, out=x), axis=axis, keepdims=keepdims)
+
+
 @general
 def var(xp, x, *, axis, correction, keepdims):
     """The mean square distance from the mean, with `correction` degrees of freedom taken off."""
-    size = xp.abs(_centred(xp, x, axis))
-    freedom = xp.module.asarray(_freedom(x.shape, axis, correction), size.dtype)
-    return xp.sum(size * size, axis=axis, keepdims=keepdims) / freedom  # no freedom: nan or inf
+    total = _sum_of_squares(xp, _centred(xp, x, axis), axis, keepdims)
+    return total / _freedom(x.shape, axis, correction)  # no freedom: nan or inf
 
 
-def _var_slope(xp, x, axis, correction):
-    freedom = _freedom(x.shape, axis, correction)
-    return _centred(xp, x, axis) * (2 / freedom if freedom else float("nan"))
+def _per_freedom(shape, axis, correction):
+    freedom = _freedom(shape, axis, correction)
+    return 2 / freedom if freedom else float("nan")
+
+
+def _var_slope(xp, g, x, axis, correction):
+    """Scale the distances from the mean by a gradient, or whatever else stands for each variance."""
+    return g * _per_freedom(x.shape, axis, correction) * _centred(xp, x, axis)
 
 
 @var.vjp("x")
 def var_dx(xp, g, x, axis, correction, keepdims):
-    return _restore(xp, g, axis, keepdims) * _var_slope(xp, x, axis, correction)
+    return _var_slope(xp, _restore(xp, g, axis, keepdims), x, axis, correction)
 
 
 @var.jvp
 def var_jvp(xp, t, x, axis, correction, keepdims):
-    return xp.sum(xp.real(xp.conj(_var_slope(xp, x, axis, correction)) * t), axis=axis, keepdims=keepdims)
+    return xp.sum(xp.real(xp.conj(_var_slope(xp, 1, x, axis, correction)) * t), axis=axis, keepdims=keepdims)
 
 
-var.batch(_move_axes)
+var.batch(move_axes)
 
 
 @general
@@ -112,7 +89,7 @@ def _half_over(xp, out):
 
 @std.vjp("x")
 def std_dx(xp, g, x, out, axis, correction, keepdims):
-    return _restore(xp, g * _half_over(xp, out), axis, keepdims) * _var_slope(xp, x, axis, correction)
+    return var_dx(xp, g * _half_over(xp, out), x, axis, correction, keepdims)
 
 
 @std.jvp
@@ -120,4 +97,44 @@ def std_jvp(xp, t, x, out, axis, correction, keepdims):
     return var_jvp(xp, t, x, axis, correction, keepdims) * _half_over(xp, out)
 
 
-std.batch(_move_axes)
+std.batch(move_axes)
+
+
+# ---- together with the mean ----
+def _with_mean(name):
+    """Declare var_mean or std_mean."""
+
+    def run(xp, x, *, axis, correction, keepdims):
+        half = is_half(x.dtype)
+        wide = x.astype(np.float32) if half else x
+        mean = xp.mean(wide, axis=axis, keepdims=True)
+        spread = _sum_of_squares(xp, wide - mean, axis, keepdims) / _freedom(x.shape, axis, correction)
+        both = xp.module.sqrt(spread) if name == "std" else spread, mean if keepdims else mean.squeeze(axis)
+        return tuple(part.astype(x.dtype) for part in both) if half else both
+
+    primitive = general(run, name=f"{name}_mean", outputs=2)
+
+    @primitive.vjp("x")
+    def dx(xp, g, x, out, axis, correction, keepdims):
+        total = None if g[1] is None else mean_dx(xp, g[1], tuple(x.shape), axis, keepdims)
+        if g[0] is None:
+            return total
+        weight = g[0] * _half_over(xp, out[0]) if name == "std" else g[0]
+        away = x - _restore(xp, out[1], axis, keepdims)
+        part = _restore(xp, weight * _per_freedom(x.shape, axis, correction), axis, keepdims) * away
+        return part if total is None else part + total
+
+    @primitive.jvp
+    def jvp(xp, t, x, out, axis, correction, keepdims):
+        moved = var_jvp(xp, t, x, axis, correction, keepdims)
+        if name == "std":
+            moved = moved * _half_over(xp, out[0])
+        return moved, xp.mean(t, axis=axis, keepdims=keepdims)
+
+    primitive.batch(move_axes)
+    return primitive
+
+
+var_mean, std_mean = _with_mean("var"), _with_mean("std")
+for _one in (var, std, var_mean, std_mean):
+    _one.dense = True

@@ -5,34 +5,48 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
-from .._ops import index as i
-from ..overrides import overridable
+from .._ops import order
+from ..overrides import overridable, takes_out
 from ._layout import laid_out_like
+from ._out_dtypes import needs_dtype_of_result
 from ._record import record
-from ._reductions import return_sort
 from ._refusals import refuse
+from ._return_types import make
+
+return_sort = make("sort", "values", "indices")
 
 
-@overridable
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
-    """Sort along a dimension; returns values and indices."""
+def _sorted(input: Any, dim: int, descending: bool, node: str) -> Any:
     refuse("sort", input._array.dtype)
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    params = {"axis": axis, "descending": bool(descending), "stable": True}
-    name = "SortBackward0" if stable is None else "SortBackward1"
-    values, indices = record(i.sort, (input,), params, name, {"dim": dim})
-    for result in (values, indices):
+    params = {"axis": axis, "descending": bool(descending)}
+    results = record(order.sort, (input,), params, node, {"dim": dim})
+    for result in results:
         result._array = laid_out_like(result._array, input._array)
-    return return_sort(values, indices)
+    return return_sort(*results)
+
+
+@takes_out
+@needs_dtype_of_result
+def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """Sort along a dimension; returns values and indices. Equal elements keep their order, asked for or not."""
+    return _sorted(input, dim, descending, "SortBackward0" if stable is None else "SortBackward1")
 
 
 @overridable
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """Return the indices that sort along a dimension."""
-    refuse("sort", input._array.dtype)
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
         return sort(input, dim, descending)[1]
+    refuse("sort", input._array.dtype)
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    result = record(i.argsort, (input,), {"axis": axis, "descending": bool(descending), "stable": True}, None)
+    result = record(order.argsort, (input,), {"axis": axis, "descending": bool(descending)}, None)
     result._array = laid_out_like(result._array, input._array)
     return result
+
+
+@takes_out
+@needs_dtype_of_result
+def msort(input: Any) -> Any:
+    """Sort along the first dimension."""
+    return _sorted(input, 0, False, "SortBackward0")[0]

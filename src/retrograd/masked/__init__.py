@@ -1,0 +1,51 @@
+"""`torch.masked`: reductions and normalisations of the elements that a mask lets through. Dense tensors only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._filling import input_mask as _input_mask  # noqa: F401 - torch's own tests use these two
+from ._filling import output_mask as _output_mask  # noqa: F401
+from ._normalising import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
+from ._reducing import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """Tell whether a value is a MaskedTensor, which retrograd does not have."""
+    return False
+
+
+def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> Any:
+    """Refuse: there are no MaskedTensors."""
+    raise NotImplementedError("retrograd has no MaskedTensor: pass the mask to the functions of torch.masked instead")
+
+
+def as_masked_tensor(data: Any, mask: Any) -> Any:
+    """Refuse: there are no MaskedTensors."""
+    return masked_tensor(data, mask)
+
+
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "as_masked_tensor",
+    "cumprod",
+    "cumsum",
+    "is_masked_tensor",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "masked_tensor",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]

@@ -1,0 +1,103 @@
+"""Running sums, products, extremes and log-sums along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _dtypes, _errors
+from .._ops import cumulative
+from ..overrides import takes_out
+from . import _base, _inplace
+from ._out_dtypes import CPP_NAMES, computes_in_dtype_of_out, needs_dtype_of_result
+from ._record import record
+from ._refusals import REFUSED, REFUSED_IN_PLACE, kernel, refuse
+from ._return_types import make
+
+REFUSED.update(
+    {
+        "cumsum_out": {"b": kernel("cumsum_out_cpu")},
+        "cumprod_out": {"b": kernel("cumprod_out_cpu")},
+        "logcumsumexp": {"bi": kernel("logcumsumexp_out_cpu")},
+        "cummax": {"c": kernel("cummax_cpu")},
+        "cummin": {"c": kernel("cummin_cpu")},
+    }
+)
+REFUSED_IN_PLACE["cumprod"] = REFUSED["cumprod_out"]
+return_cummax, return_cummin = (make(name, "values", "indices") for name in ("cummax", "cummin"))
+
+
+def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) -> Any:
+    """Sum or multiply up; small integers become int64."""
+    if dtype is not None:
+        refuse(f"{name}_out", dtype.numpy)
+        input = input.to(dtype)
+    elif input._array.dtype.kind in "iub":
+        input = input.to(_dtypes.int64)
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+@takes_out
+@computes_in_dtype_of_out
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Sum up along a dimension."""
+    return _accumulated("cumsum", cumulative.cumsum, input, dim, dtype)
+
+
+@takes_out
+@computes_in_dtype_of_out
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Multiply up along a dimension."""
+    return _accumulated("cumprod", cumulative.cumprod, input, dim, dtype)
+
+
+def _in_place(name: str, function: Any) -> Any:
+    """Make `cumsum_` or `cumprod_`: the tensor keeps its dtype."""
+    plain = _inplace.inplace(name, function)
+
+    def method(self: Any, dim: int, *, dtype: Any = None) -> Any:
+        own = _base.dtype_of(self)
+        if dtype is not None and dtype is not own:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {CPP_NAMES[own.name]} and output tensor dtype "
+                f"{CPP_NAMES[dtype.name]} should match"
+            )
+        return plain(self, dim, dtype=own)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"Compute {name} in place."
+    return method
+
+
+cumsum_, cumprod_ = _in_place("cumsum", cumsum), _in_place("cumprod", cumprod)
+
+
+@takes_out
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """Compute the logarithm of the running sum of exponentials, without overflow."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    refuse("logcumsumexp", input._array.dtype)
+    return record(cumulative.logcumsumexp, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+def _extreme(name: str, primitive: Any, input: Any, dim: int) -> Any:
+    if not input._array.ndim and dim not in (0, -1):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if input._array.ndim and input._array.size:
+        refuse(name, input._array.dtype)
+    return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+@takes_out
+@needs_dtype_of_result
+def cummax(input: Any, dim: int) -> Any:
+    """Take the largest element so far along a dimension, and its index: of equals, the last."""
+    return return_cummax(*_extreme("cummax", cumulative.cummax, input, dim))
+
+
+@takes_out
+@needs_dtype_of_result
+def cummin(input: Any, dim: int) -> Any:
+    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+    return return_cummin(*_extreme("cummin", cumulative.cummin, input, dim))

@@ -1,0 +1,82 @@
+"""What dtypes `out=` may have: torch's functions differ. Without one of these, whatever can hold the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _base
+
+CPP_NAMES = {
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def _mismatch(wanted: Any, given: Any) -> RuntimeError:
+    return RuntimeError(
+        f"Expected out tensor to have dtype {CPP_NAMES[wanted.name]}, but got {CPP_NAMES[given.name]} instead"
+    )
+
+
+def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `out=` decide the dtype, as if it had been asked for: sums and products."""
+
+    def read(kwargs: dict[str, Any], out: Any) -> dict[str, Any]:
+        own = _base.dtype_of(out)
+        asked = kwargs.get("dtype")
+        if asked is not None and asked is not own:
+            raise _mismatch(asked, own)
+        return {**kwargs, "dtype": own}
+
+    function.dtype_from_out = read  # type: ignore[attr-defined]
+    return function
+
+
+def needs_dtype_of_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` of any dtype but the result's."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        for target, result in zip(targets, results, strict=False):
+            if target._array.dtype != result._array.dtype:
+                raise _mismatch(_base.dtype_of(result), _base.dtype_of(target))
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function
+
+
+def needs_truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` that is not for truth values."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        if targets[0]._array.dtype.name not in ("bool", "uint8"):
+            given = _base.dtype_of(targets[0])._scalar_name
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {given}")
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function
+
+
+def needs_dtype_of_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` of any dtype but the input's, which is the result's, in the words of amax and amin."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        own, given = _base.dtype_of(results[0]), _base.dtype_of(targets[0])
+        if own is not given:
+            raise RuntimeError(
+                f"Expected the dtype for input and out to match, but got {own._scalar_name} for input's dtype and "
+                f"{given._scalar_name} for out's dtype."
+            )
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function

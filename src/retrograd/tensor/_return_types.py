@@ -1,0 +1,44 @@
+"""torch's named results: tuples whose parts have names, such as `values` and `indices`."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+
+class NamedResult(tuple[Any, ...]):
+    """Base of the named results. Takes its parts one by one or, as torch's do, in one sequence."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+
+    def __new__(cls, *parts: Any) -> NamedResult:
+        if len(parts) != len(cls._fields):
+            parts = tuple(parts[0])
+            if len(parts) != len(cls._fields):
+                raise TypeError(
+                    f"torch.return_types.{cls.__name__}() takes a {len(cls._fields)}-sequence "
+                    f"({len(parts)}-sequence given)"
+                )
+        return tuple.__new__(cls, parts)
+
+    def __repr__(self) -> str:
+        parts = ",\n".join(f"{name}={part!r}" for name, part in zip(self._fields, self, strict=True))
+        return f"torch.return_types.{type(self).__name__}(\n{parts})"
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(self)
+
+
+_made: dict[str, type[NamedResult]] = {}
+
+
+def make(name: str, *fields: str) -> Any:
+    """Return the class of torch's results called `name`; the same class each time."""
+    found = _made.get(name)
+    if found is None:
+        body: dict[str, Any] = {field: property(itemgetter(at)) for at, field in enumerate(fields)}
+        body |= {"__slots__": (), "__match_args__": fields, "_fields": fields, "__module__": "torch.return_types"}
+        body |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
+        found = _made[name] = type(name, (NamedResult,), body)
+    return found

@@ -1,0 +1,71 @@
+"""Variance and standard deviation."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from .._ops import spread
+from ..overrides import overridable, takes_out
+from ._kept_outputs import record_keeping_outputs
+from ._record import record
+from ._reductions import _axes
+
+
+def _read(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """Return the dims, and how many degrees of freedom are taken off; `var(x, False)` gives the second first."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        return dim, 1 if unbiased else 0
+    return dim, 1 if correction is None else correction
+
+
+def _spread(name: str, tensor: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
+    array = tensor._array
+    if array.dtype.kind in "iub":
+        subject = name if name.endswith("_mean") else "std and var"
+        raise RuntimeError(f"{subject} only support floating point and complex dtypes")
+    dim, correction = _read(dim, unbiased, correction)
+    axes = _axes(dim, array.ndim)
+    count = math.prod([array.shape[a] for a in axes])
+    if correction >= count and (array.size or not count):
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            "numel divided by output numel).",
+            stacklevel=4,
+        )
+    params = {"axis": axes, "correction": correction, "keepdims": keepdim}
+    if name.endswith("_mean"):
+        node, shown = ("VarMeanBackward0", ()) if name == "var_mean" else ("StdMeanBackward0", ("result0",))
+        return record_keeping_outputs(getattr(spread, name), (tensor,), params, node, shown)
+    return record(getattr(spread, name), (tensor,), params, "VarBackward0" if name == "var" else "StdBackward0")
+
+
+@takes_out
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """Compute the variance."""
+    return _spread("var", input, dim, unbiased, keepdim, correction)
+
+
+@takes_out
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """Compute the standard deviation."""
+    return _spread("std", input, dim, unbiased, keepdim, correction)
+
+
+@overridable
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """Compute the variance and the mean."""
+    return _spread("var_mean", input, dim, unbiased, keepdim, correction)
+
+
+@overridable
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """Compute the standard deviation and the mean."""
+    return _spread("std_mean", input, dim, unbiased, keepdim, correction)
