@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from math import e, inf, nan, pi
 from typing import Any
 
 from . import _dtypes, _ops, autograd
@@ -15,6 +16,7 @@ from ._device import (
     memory_format,
     preserve_format,
     set_default_device,
+    sparse_coo,
     strided,
 )
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
@@ -36,10 +38,11 @@ __version__ = "0.1.0"
 globals().update(functions())
 globals().update({each.name: each for each in _dtypes.ALL_DTYPES})
 globals().update(_dtypes.ALIASES)
+newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """cli compile cuda fft func linalg masked nn optim overrides return_types signal special testing
+_LAZY = """cli compile cuda debug fft func linalg masked nn optim overrides random return_types serialization signal special testing
 utils""".split()  # noqa: SIM905 - names read better as text
 
 
@@ -72,23 +75,29 @@ __all__ = [
     "contiguous_format",
     "device",
     "dtype",
+    "e",
     "enable_grad",
     "finfo",
     "get_default_device",
     "get_default_dtype",
     "iinfo",
+    "inf",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "layout",
     "memory_format",
+    "nan",
+    "newaxis",
     "no_grad",
+    "pi",
     "preserve_format",
     "promote_types",
     "set_default_device",
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
+    "sparse_coo",
     "strided",
     "vmap",
 ]

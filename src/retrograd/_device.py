@@ -239,12 +239,14 @@ def _make(cls: type[_Singleton], name: str) -> _Singleton:
 
 
 strided = _make(layout, "strided")
+sparse_coo = _make(layout, "sparse_coo")  # a name only, for the errors of functions that refuse it
 contiguous_format = _make(memory_format, "contiguous_format")
 preserve_format = _make(memory_format, "preserve_format")
 channels_last = _make(memory_format, "channels_last")
 channels_last_3d = _make(memory_format, "channels_last_3d")
 _SINGLETONS: Final = {
-    each.name: each for each in (strided, contiguous_format, preserve_format, channels_last, channels_last_3d)
+    each.name: each
+    for each in (strided, sparse_coo, contiguous_format, preserve_format, channels_last, channels_last_3d)
 }
 
 

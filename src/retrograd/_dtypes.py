@@ -93,6 +93,7 @@ int16 = _make("int16", "Short", "i16", np.int16, INT_KIND)
 int32 = _make("int32", "Int", "i32", np.int32, INT_KIND)
 int64 = _make("int64", "Long", "i64", np.int64, INT_KIND)
 bool_ = _make("bool", "Bool", "b8", np.bool_, BOOL_KIND)
+uint64 = _make("uint64", "UInt64", "u64", np.uint64, INT_KIND)  # of hashes; it takes no part in promotion
 
 ALL_DTYPES: Final[tuple[dtype, ...]] = (
     float16, bfloat16, float32, float64, complex64, complex128,
@@ -100,10 +101,10 @@ ALL_DTYPES: Final[tuple[dtype, ...]] = (
 )  # fmt: skip
 ALIASES: Final[dict[str, dtype]] = {
     "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
-    "short": int16, "int": int32, "long": int64,
+    "short": int16, "int": int32, "long": int64, "uint64": uint64,
 }  # fmt: skip
-_BY_NAME: Final = {each.name: each for each in ALL_DTYPES}
-_BY_NUMPY: Final = {each.numpy: each for each in ALL_DTYPES}
+_BY_NAME: Final = {each.name: each for each in (*ALL_DTYPES, uint64)}
+_BY_NUMPY: Final = {each.numpy: each for each in (*ALL_DTYPES, uint64)}
 _REAL_OF: Final = {complex64: float32, complex128: float64}
 # NumPy has no half-precision complex, so float16 goes to the next wider complex type.
 _COMPLEX_OF: Final = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}

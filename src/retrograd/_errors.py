@@ -99,7 +99,7 @@ def broadcast_error(a: Any, b: Any) -> RuntimeError:
 
 def wrap_dim(dim: int, ndim: int) -> int:
     """Make a dimension non-negative, with torch's error if it is out of range."""
-    limit = max(ndim, 1)
+    limit = ndim or 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
@@ -110,7 +110,7 @@ def refuse_bool(arrays: Any) -> None:
     bools = [type(a) is bool or (hasattr(a, "dtype") and a.dtype.kind == "b") for a in arrays]
     if not any(bools):
         return
-    if all(bools) and all(hasattr(a, "dtype") for a in arrays):
+    if all(bools):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
             "operator instead."

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 from ._modes import change_mode, current_mode, set_mode, using
+from ._places import own_text
+
+VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
 
 def has_torch_function(values: Iterable[Any]) -> bool:
@@ -70,6 +74,7 @@ class TorchFunctionMode:
         raise NotImplementedError("TorchFunctionMode: override __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
+        watch_calls()
         change_mode(function_modes=(*current_mode().function_modes, self))
         return self
 
@@ -87,54 +92,144 @@ def disable_torch_function() -> Any:
 ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 
 
+class _Missing:
+    """The type of what stands for a required argument that was not given; never among `plain_types`."""
+
+
+MISSING = _Missing()
+
+
 def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a public function overridable, and let it write its result into `out=`."""
     return overridable(function, out=True)
 
 
 def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[..., Any]:
-    """Let subclasses and modes take over a public function; exact Tensors go straight through."""
-    from ._modes import NO_GRAD, PLAIN, read_mode
-    from .tensor import _base, _out
+    """Let subclasses and modes take over a public function; plain Tensors go straight through.
 
-    known = {
-        int,
-        float,
-        bool,
-        str,
-        tuple,
-        list,
-        slice,
-        type(None),
-    }  # besides Tensor and Parameter: they take nothing over
+    Note [Forms of a public function]
+    As long as nothing in the program takes calls over, a public function is text with the signature of what it wraps:
+    a look at the types of its first arguments, and the call (half the time of packing and unpacking `*args`). It is
+    written at the first call, so that importing stays quick. The first class or mode that takes calls over gives every
+    public function its general form, which hands arguments on exactly as they were given.
+    """
+    from .tensor._base import plain_types
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for alias, name in ALIASES.items():  # NumPy's words, which torch takes as well
-                if alias in kwargs:
-                    kwargs[name] = kwargs.pop(alias)
-            if out and "out" in kwargs and not has_torch_function(_flat(args, kwargs)):
-                target = kwargs.pop("out")
-                if target is not None:
-                    return _out.call_into(function, args, kwargs, target)
-        mode = read_mode()
-        if (mode is PLAIN or mode is NO_GRAD) and not _base.overriding_subclasses and args:
-            kind = type(args[0])
-            if kind is _base.Tensor or kind is _base.Parameter or kind in known:
-                if len(args) == 1:
-                    return function(*args, **kwargs)
-                kind = type(args[1])
-                if kind is _base.Tensor or kind is _base.Parameter or kind in known:
-                    return function(*args, **kwargs)
-        if not has_torch_function(_flat(args, kwargs)):
-            return function(*args, **kwargs)
-        return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
+    defaults = function.__defaults__ or ()
+    defaults = (MISSING,) * (function.__code__.co_argcount - len(defaults)) + defaults
+    keyword_defaults = {**(function.__kwdefaults__ or {}), **({"out": None} if out else {})}
 
-    call.__name__ = function.__name__
+    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for alias, name in ALIASES.items():  # NumPy's words, which torch takes as well
+            if alias in kwargs:
+                kwargs[name] = kwargs.pop(alias)
+        if has_torch_function(_flat(args, kwargs)):
+            return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
+        if out and (target := kwargs.pop("out", None)) is not None:
+            from .tensor._out import call_into
+
+            return call_into(function, args, kwargs, target)
+        return function(*args, **kwargs)
+
+    def unusual(values: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        args, kwargs = (values + rest, {}) if rest else _as_given(_parameters(function)[0], defaults, values)
+        kwargs.update(
+            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, MISSING)}
+        )
+        return general(args, kwargs)
+
+    def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not plain_types:
+            call.__code__ = _in_general.__code__
+        else:
+            made: dict[str, Any] = {}
+            exec(compile(_quick_form(function, out), own_text("public functions"), "exec"), made)
+            call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
+            call.__code__ = made["call"].__code__  # last: another thread may be calling
+            _quick.append(call)
+        return call(*args, **kwargs)
+
+    names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
+    call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
-    call.__wrapped__ = function  # type: ignore[attr-defined]
-    return call
+    call.__module__ = function.__module__
+    call.__wrapped__ = function
+    return call  # type: ignore[no-any-return]
+
+
+_quick: list[Any] = []  # public functions in their quick form
+first: Any = None  # what the code of the two forms below finds among the names of each public function
+general: Any = None
+
+
+def _at_first(*args: Any, **kwargs: Any) -> Any:
+    return first(args, kwargs)
+
+
+def _in_general(*args: Any, **kwargs: Any) -> Any:
+    return general(args, kwargs)
+
+
+def watch_calls() -> None:
+    """Give every public function its general form. See Note [Forms of a public function]."""
+    from .tensor._base import plain_types
+
+    plain_types.clear()
+    while _quick:
+        call = _quick.pop()
+        call.__code__ = _in_general.__code__
+        call.__defaults__ = call.__kwdefaults__ = None
+
+
+def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
+    """Return the names of positional parameters, of keyword-only ones, and of the sequence that takes the rest."""
+    code = function.__code__
+    count, keywords = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    rest = names[count + keywords] if code.co_flags & VARARGS else None
+    return names[:count], names[count : count + keywords], rest
+
+
+_QUICK_FORM = """
+def call({signature}):
+    if {plain}:
+        return function({straight})
+    return unusual(({positional}), {rest}, {{{named}}}{others})
+"""
+
+
+def _quick_form(function: Any, out: bool) -> str:
+    """Write a public function in its quick form."""
+    positional, keywords, rest = _parameters(function)
+    required = len(positional) - len(function.__defaults__ or ())
+    names = (*positional, *keywords)
+    aliased = rest is None and any(name in names for name in ALIASES.values())
+    others = keywords + (("out",) if out else ())
+    # required arguments are looked at, and the second in any case: that may be another tensor, as in max(a, b)
+    plain = [f"type({name}) in plain_types" for name in positional[: max(required, 2)]]
+    plain += (["out is None"] if out else []) + (["not others"] if aliased else [])
+    stars = [f"*{rest}"] if rest else ["*"] if others else []
+    return _QUICK_FORM.format(
+        signature=", ".join(
+            [f"{n}=0" for n in positional] + stars + [f"{n}=0" for n in others] + ["**others"] * aliased
+        ),
+        plain=" and ".join(plain) or "True",
+        straight=", ".join([*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]),
+        positional="".join(f"{name}, " for name in positional),
+        rest=rest or "()",
+        named=", ".join(f"{name!r}: {name}" for name in others),
+        others=" | others" * aliased,
+    )
+
+
+def _as_given(names: tuple[str, ...], defaults: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+    """Guess which values were given, by position as far as can be: not those at the end that are defaults."""
+    count = len(values)
+    while count and values[count - 1] is defaults[count - 1]:
+        count -= 1
+    first = next((k for k in range(count) if values[k] is MISSING), count)
+    return values[:first], {names[k]: values[k] for k in range(first, count) if values[k] is not MISSING}
 
 
 def _flat(args: Any, kwargs: Any) -> list[Any]:

@@ -30,7 +30,7 @@ MODULES = {
     "Tensor": torch.Tensor,
 }
 # functions that op_db calls by their internal names
-INTERNAL = {"aten::slice": "slice", "aten::native_dropout_backward": "native_dropout_backward"}
+INTERNAL = {"aten::slice": "slice_copy", "aten::native_dropout_backward": "native_dropout_backward"}
 
 
 @functools.cache

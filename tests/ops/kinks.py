@@ -40,6 +40,16 @@ on_each("floor ceil trunc round cos tan sinh cosh atan erf neg", SPECIAL)
 on_each("asin acos", [0.0, 1.0, -1.0, 0.5, 2.0, NAN])
 on_each("round", [0.5, 1.5, 2.5, -0.5, -1.5])
 on_each("floor ceil trunc", [1.0, -1.0, 2.0])
+on_each("asinh atanh acosh exp2 frac erfc sinc nan_to_num angle deg2rad", SPECIAL)
+on_each("erfinv logit", [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, NAN])
+kink("logit eps", lambda torch, x: torch.logit(x, 0.25), [0.0, 0.25, 0.75, 1.0, 2.0, NAN, 0.5])
+kink("digamma", lambda torch, x: torch.digamma(x), [0.0, -0.0, 1.0, INF, -INF, NAN], skipped="gradient tangent")
+kink("lgamma", lambda torch, x: torch.lgamma(x), [0.0, -0.0, 1.0, 2.0, -1.0, INF, -INF, NAN])
+kink("i0", lambda torch, x: torch.i0(x), [0.0, -0.0, 1.0, -1.0])
+for name in ("entr", "erfcx", "log_ndtr", "ndtri"):
+    kink(name, lambda torch, x, n=name: getattr(torch.special, n)(x), [0.0, 1.0, 0.5, NAN])
+kink("complex angle", lambda torch, x: torch.angle(x), [0j, 1 + 0j, -1 + 0j, 1j])
+kink("complex sinc", lambda torch, x: torch.sinc(x), [0j, 1 + 1j])
 
 # ---- ties and NaN of two operands ----
 LEFT = [1.0, 2.0, 3.0, INF, -INF, 0.0]
@@ -47,6 +57,12 @@ RIGHT = [1.0, 3.0, 2.0, INF, INF, -0.0]
 on_each("maximum minimum", LEFT, RIGHT)
 # torch's gradient passes both operands where one is NaN, its tangent the second alone: not adjoint there
 on_each("maximum minimum", [NAN, 1.0, NAN], [1.0, NAN, NAN], skipped="tangent")
+on_each("fmax fmin hypot logaddexp logaddexp2 copysign nextafter", LEFT, RIGHT)
+on_each("fmax fmin", [NAN, 1.0, NAN], [1.0, NAN, NAN])
+on_each("xlogy", [0.0, 0.0, 1.0, 0.0, 2.0, NAN, 0.0], [0.0, -1.0, 0.0, NAN, 3.0, 1.0, INF])
+kink("xlog1py", lambda torch, x, y: torch.special.xlog1py(x, y), [0.0, 0.0, 1.0, 0.0], [-1.0, -2.0, 0.5, NAN])
+kink("polar at zero", lambda torch, x, y: torch.polar(x, y), [0.0, 1.0], [1.0, 0.0], skipped="gradient tangent")
+on_each("remainder", [0.0, -0.0, 0.0, -4.0, 4.0], [-1.0, 2.0, -INF, 2.0, -2.0])
 kink("max_of_two", lambda torch, x, y: torch.max(x, y), LEFT, RIGHT)
 on_each("atan2", [1.0, 0.0, -1.0], [0.0, 1.0, 0.0])
 on_each("atan2", [0.0], [0.0], skipped="tangent")  # NaN in torch, where the gradient is 0
@@ -87,11 +103,9 @@ for name in ("max", "min", "amax", "amin"):
     kink(f"{name} all", lambda torch, x, n=name: getattr(torch, n)(x), TIES)
     kink(f"{name} dim", lambda torch, x, n=name: getattr(torch, n)(x, 1), TIES)
     kink(f"{name} keepdim", lambda torch, x, n=name: getattr(torch, n)(x, 0, True), TIES)
-    # the gradient of torch's amax is NaN everywhere then, that of max goes to the NaN; ours always does
-    skipped = "gradient tangent" if name.startswith("a") else ""
-    whole = skipped or "tangent"
-    kink(f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN], skipped=skipped)
-    kink(f"{name} all nan", lambda torch, x, n=name: getattr(torch, n)(x), [1.0, NAN, 2.0], skipped=whole)
+    # the gradient of amax is NaN everywhere then, that of max goes to the NaN
+    kink(f"{name} nan", lambda torch, x, n=name: getattr(torch, n)(x, 0), [1.0, NAN, 2.0, NAN])
+    kink(f"{name} all nan", lambda torch, x, n=name: getattr(torch, n)(x), [1.0, NAN, 2.0])
     kink(f"{name} infinite", lambda torch, x, n=name: getattr(torch, n)(x, 0), [INF, INF, -INF, -INF])
 kink("amax two dims", lambda torch, x: torch.amax(x, (0, 1)), TIES)
 for name in ("argmax", "argmin"):
@@ -138,6 +152,14 @@ for p in (2, 1, INF, -INF, 0, 3, 1.5, 0.5):
         lambda torch, x, p=p: torch.norm(x, p, 1),
         [[0.0, 3.0], [0.0, 0.0], [-4.0, 4.0]],
     )
+for p in (-1, 0.5, 1.5, 3):
+    kink(f"norm {p} of order two at zero", lambda torch, x, p=p: torch.norm(x, p), [0.0, 2.0], second_order=True)
+kink("norm 2 of order two at zero", lambda torch, x: torch.norm(x), [0.0, 0.0], second_order=True)
+for rank, matrix in enumerate(
+    ([[0.0] * 3] * 3, [[1.0, 2.0, 3.0]] * 3, [[1.0, 2.0, 3.0], [0.0, 1.0, 1.0], [1.0, 3.0, 4.0]])
+):
+    kink(f"det of rank {rank}", lambda torch, x: torch.linalg.det(x), matrix)
+    kink(f"largest column of rank {rank}", lambda torch, x: torch.linalg.matrix_norm(x, 1), matrix)
 kink("norm nan", lambda torch, x: torch.norm(x), [NAN, 1.0])
 kink("norm inf ties", lambda torch, x: torch.norm(x, INF), [3.0, -3.0, 1.0])
 kink("norm complex at zero", lambda torch, x: torch.norm(x), [0j, 0j])
@@ -185,3 +207,30 @@ kink(
 )
 kink("matmul inf", lambda torch, x: x @ torch.zeros(2, dtype=x.dtype), [INF, 1.0])
 kink("lerp ends", lambda torch, x, y: torch.lerp(x, y, 1.0), [1.0, 2.0], [3.0, 5.0])
+
+# ---- scatters with reductions: ties, zeros, NaN ----
+for name in ("amax", "amin", "prod", "mean"):
+    for own in (True, False):
+        kink(
+            f"scatter_reduce {name} {own}",
+            lambda torch, x, y, n=name, o=own: torch.scatter_reduce(
+                x, 0, torch.tensor([0, 0, 1, 1, 2]), y, n, include_self=o
+            ),
+            [1.0, 0.0, 2.0, 5.0],
+            [1.0, 1.0, 0.0, 3.0, 2.0],
+            # torch loses the tangent of products, and shares gradients with a value of its own that is not included
+            skipped="tangent" if name == "prod" else "gradient" if name in ("amax", "amin") and not own else "",
+        )
+kink(
+    "scatter_reduce amax nan",
+    lambda torch, x, y: torch.scatter_reduce(x, 0, torch.tensor([0, 1, 1]), y, "amax"),
+    [NAN, 1.0, 2.0],
+    [1.0, NAN, 0.0],
+    skipped="gradient tangent",
+)
+kink(
+    "index_fill repeated",
+    lambda torch, x, y: torch.index_fill(x, 0, torch.tensor([1, 1, 2]), y.sum()),
+    [1.0, 2.0, 3.0],
+    [4.0, 5.0],
+)

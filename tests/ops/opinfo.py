@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,7 @@ class Op:
     differentiable: bool = True
     batching: bool = True  # whether vmap is tested: not for sizes that depend on data
     oracle_dtypes: tuple[str, ...] | None = None  # None: all of them
+    same_graph: bool = True  # whether torch takes the same steps, which its graph shows
 
     def function(self, library: Any, sample: Sample, tensors: Sequence[Any]) -> Any:
         """Call the operation with tensors in place of the sample's Floats and Constants."""
@@ -163,6 +165,17 @@ def arrays_of(op: Op, sample: Sample, dtype: str = "float64", row: int = 0) -> l
 def is_float(sample: Sample) -> list[bool]:
     """Tell which leaves of a sample get gradients."""
     return [isinstance(leaf, Float) for leaf in leaves(sample)]
+
+
+def deprecated(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an operation be called without the warning that it is deprecated."""
+
+    def quiet(*args: Any, **options: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return call(*args, **options)
+
+    return quiet
 
 
 # ---- sample sets that many operations share ----

@@ -146,7 +146,9 @@ def test_second_order(op: Op) -> None:
 def test_forward_mode(op: Op) -> None:
     def check(sample: Sample, dtype: str) -> None:
         theirs = attempt(forward_mode, torch, op, sample, dtype)
-        if not isinstance(theirs, Refused):
+        if op.name.startswith("scatter_reduce_prod"):
+            assert theirs == [None]  # torch loses the tangent without a word
+        elif not isinstance(theirs, Refused):
             same_tensors(attempt(forward_mode, retrograd, op, sample, dtype), theirs, "tangent", dtype)
 
     on_samples(op, ("float64", "complex128", "float32"), check)
@@ -163,7 +165,7 @@ def tree(node: Any, depth: int = 4) -> Any:
     )
 
 
-@each(DIFFERENTIABLE)
+@each([op for op in DIFFERENTIABLE if op.same_graph])
 def test_graphs(op: Op) -> None:
     def check(sample: Sample, dtype: str) -> None:
         def graphs(library: Any) -> Any:

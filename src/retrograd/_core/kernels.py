@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .passes import LARGE
+
 BLOCK = 1 << 14  # elements; a handful of blocks of float32 fit into the second cache
 F32 = np.dtype(np.float32)
 
@@ -49,19 +51,26 @@ def erf(x: np.ndarray) -> np.ndarray:
     return in_blocks(_erf_block, x)
 
 
-def _quotient_block(x: np.ndarray, y: np.ndarray, out: np.ndarray, rounded: Any) -> None:
+def _rest_block(x: np.ndarray, divisor: Any, out: np.ndarray, rounded: Any) -> None:
     # In float64 the product of a float32 and a whole number below 2^29 is exact, and so is the difference.
     wide = x.astype(np.float64)
-    divisor = y.astype(np.float64)
     quotient = rounded(wide / divisor)
     quotient *= divisor
     wide -= quotient
     out[...] = wide
 
 
-def remainder(x: np.ndarray, y: np.ndarray, rounded: Any) -> np.ndarray | None:
-    """Compute x - y * rounded(x / y) of float32 arrays, twenty times quicker than NumPy; None where it would not be exact."""
-    largest = np.abs(x).max() / np.abs(y).min()
-    if not largest < 1 << 28:  # or NaN
+def remainder(x: Any, y: Any, rounded: Any) -> np.ndarray | None:
+    """Compute x - y * rounded(x / y) of float32, twenty times quicker than NumPy; None where it cannot, or not exactly."""
+    if type(x) is not np.ndarray or x.dtype is not F32 or x.size < LARGE:
         return None
-    return in_blocks(lambda a, b, out: _quotient_block(a, b, out, rounded), x, y)
+    number = type(y) in (int, float)
+    if not number and (type(y) is not np.ndarray or y.dtype is not F32 or y.shape != x.shape):
+        return None
+    smallest = abs(float(np.float32(y))) if number else np.abs(y).min()
+    if not smallest or not np.abs(x).max() / smallest < 1 << 28:  # or NaN
+        return None
+    if number:
+        divisor = float(np.float32(y))
+        return in_blocks(lambda a, out: _rest_block(a, divisor, out, rounded), x)
+    return in_blocks(lambda a, b, out: _rest_block(a, b.astype(np.float64), out, rounded), x, y)

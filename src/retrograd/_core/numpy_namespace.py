@@ -7,11 +7,13 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from . import kernels, passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
@@ -20,7 +22,7 @@ DIRECT = """
 add subtract multiply divide power negative exp log sqrt sin cos tan tanh sinh cosh square maximum minimum floor
 ceil trunc expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where equal not_equal less less_equal
 greater greater_equal logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor invert
-isnan isinf isfinite floor_divide remainder fmod reshape broadcast_to expand_dims squeeze
+isnan isinf isfinite floor_divide reshape broadcast_to expand_dims squeeze
 """.split()  # noqa: SIM905 - names read better as text
 
 # Functions whose intermediate results need more than half precision: computed in float32, rounded once.
@@ -58,8 +60,11 @@ class ArrayNamespace:
         self.module = module
         for name in DIRECT:
             setattr(self, name, getattr(module, name))
-        if module is not np:
-            self.reshape = lambda x, shape: module.reshape(x, shape)  # CuPy calls the parameter otherwise
+        self.reshape = lambda x, shape: x.reshape(shape)  # methods: NumPy's functions take 500 ns longer
+        self.squeeze = lambda x, axis=None: x.squeeze(axis)
+        self.expand_dims = lambda x, axis: x[(slice(None),) * (axis if axis >= 0 else axis + x.ndim + 1) + (None,)]
+        if module is np:
+            self.where = passes.where
         for name in WIDENED:
             setattr(self, name, in_float32(getattr(module, name)))
         for name in ("sigmoid", "log_sigmoid", "softplus", "reciprocal", "rsqrt", "erf", "matmul"):
@@ -94,27 +99,53 @@ class ArrayNamespace:
             return x.copy()
         if x.dtype.kind != "c":
             # NaN has sign 0, as torch; NumPy gives NaN
-            return self.module.greater(x, 0).astype(x.dtype) - self.module.less(x, 0).astype(x.dtype)
+            above, below = self.module.greater(x, 0), self.module.less(x, 0)
+            return (above.view(np.int8) - below.view(np.int8)).astype(x.dtype)
         size = self.module.abs(x)
         return self.module.where(size == 0, x, x / self.module.where(size == 0, 1, size)).astype(x.dtype, copy=False)
 
     def relu(self, x: Any) -> Any:
-        # maximum(x, 0) keeps NaN, as torch; fmax would not
-        return self.module.maximum(x, 0)
+        # clip keeps NaN, as torch; fmax would not
+        return self.bounded(x, 0, None)
+
+    def bounded(self, x: Any, low: Any, high: Any) -> Any:
+        """Bound an array by numbers or arrays, either of which may be None."""
+        if self.module is np and not hasattr(low, "dtype") and not hasattr(high, "dtype"):
+            return passes.clip(x, low, high)
+        out = x if low is None else self.module.maximum(x, low)
+        return out if high is None else self.module.minimum(out, high)
+
+    def power_by(self, x: Any, exponent: Any) -> Any:
+        """Raise to a power that is a number; small integers by multiplication, which is a hundred times quicker."""
+        if x.dtype.kind in "fc" and x.dtype.itemsize > 2 and type(exponent) is not complex:
+            if exponent in (1, 0.5):
+                return x.copy() if exponent == 1 else self.module.sqrt(x)
+            if 2 <= exponent <= 64 and exponent == int(exponent):
+                return passes.integer_power(x, int(exponent))
+        return self.power(x, exponent)
+
+    def remainder_of(self, x: Any, y: Any) -> Any:
+        rest = kernels.remainder(x, y, np.floor)
+        return self.module.remainder(x, y) if rest is None else rest
+
+    def fmod(self, x: Any, y: Any) -> Any:
+        rest = kernels.remainder(x, y, np.trunc)
+        return self.module.fmod(x, y) if rest is None else rest
 
     def round(self, x: Any, *, decimals: int = 0) -> Any:
         if x.dtype.kind in "iub":
             return x
         if is_half(x.dtype):
             return self.module.round(x.astype(np.float32), decimals).astype(x.dtype)
-        return self.module.round(x, decimals)
+        return self.module.round(x, decimals) if decimals else self.module.rint(x)
 
     def _sigmoid(self, x: Any) -> Any:
-        # exp of a non-positive number only: no overflow on either side
-        small = self.module.exp(-self.module.abs(x)) if x.dtype.kind != "c" else None
-        if small is None:
-            return 1 / (1 + self.module.exp(-x))
-        return self.module.where(x >= 0, 1, small) / (1 + small)
+        # exp may overflow to infinity, which gives 0, as in torch
+        out = self.module.exp(-x)
+        if not out.ndim:
+            return 1 / (1 + out)
+        out += 1
+        return self.module.divide(1, out, out=out)
 
     def _log_sigmoid(self, x: Any) -> Any:
         return self.module.minimum(x, 0) - self.module.log1p(self.module.exp(-self.module.abs(x)))
@@ -129,9 +160,11 @@ class ArrayNamespace:
         return 1 / self.module.sqrt(x)
 
     def _erf(self, x: Any) -> Any:
-        from scipy.special import erf  # scipy takes 60 ms to import: only when asked for
-
+        if type(x) is np.ndarray and x.size >= passes.LARGE and x.dtype is kernels.F32:
+            return kernels.erf(x)
         if self.module is np:
+            from scipy.special import erf  # scipy takes 60 ms to import: only when asked for
+
             return np.asarray(erf(x))
         from cupyx.scipy.special import erf as cuda_erf
 
@@ -143,6 +176,10 @@ class ArrayNamespace:
             return self.module.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
         if dtype is not None and is_half(np.dtype(dtype)):
             return self.module.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(dtype)
+        if dtype is None and x.size >= passes.LARGE:
+            total = passes.add_reduce(x, axis, keepdims)
+            if total is not None:
+                return total
         return self.module.add.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype if dtype is None else dtype)
 
     def prod(self, x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
@@ -151,22 +188,22 @@ class ArrayNamespace:
         return self.module.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype if dtype is None else dtype)
 
     def max(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.max(x, axis=axis, keepdims=keepdims)
+        return x.max(axis=axis, keepdims=keepdims)  # methods: NumPy's functions of the same name take 1 us longer
 
     def min(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.min(x, axis=axis, keepdims=keepdims)
+        return x.min(axis=axis, keepdims=keepdims)
 
     def any(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.any(x, axis=axis, keepdims=keepdims)
+        return x.any(axis=axis, keepdims=keepdims)
 
     def all(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.all(x, axis=axis, keepdims=keepdims)
+        return x.all(axis=axis, keepdims=keepdims)
 
     def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.argmax(x, axis=axis, keepdims=keepdims)
+        return x.argmax(axis=axis, keepdims=keepdims)
 
     def argmin(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.module.argmin(x, axis=axis, keepdims=keepdims)
+        return x.argmin(axis=axis, keepdims=keepdims)
 
     def sum_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
         """Sum away what broadcasting added, so that the result has `shape`."""
@@ -180,14 +217,24 @@ class ArrayNamespace:
     def cumsum(self, x: Any, *, axis: int, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
-        return self.module.cumsum(x, axis=axis, dtype=x.dtype if dtype is None else dtype)
+        return x.cumsum(axis=axis, dtype=x.dtype if dtype is None else dtype)
 
     # ---- shape ----
+    def restrided(self, x: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
+        """Read an array's memory with another shape and strides, in bytes; behind `offset` bytes if it is contiguous."""
+        if self.module is np and x.dtype.kind != "V" and x.flags.c_contiguous and 0 not in shape:
+            return np.ndarray(shape, x.dtype, x, offset, strides)  # ten times quicker, for memory that is a buffer
+        first = x.reshape(-1)[offset // x.itemsize :] if offset else x
+        return self.module.lib.stride_tricks.as_strided(first, shape, strides)
+
     def permute_dims(self, x: Any, *, axes: tuple[int, ...]) -> Any:
-        return self.module.transpose(x, axes)
+        return x.transpose(axes)
 
     def flip(self, x: Any, axis: tuple[int, ...]) -> Any:
-        return self.module.flip(x, axis).copy()  # a view in NumPy; torch knows no negative strides
+        back = [slice(None)] * x.ndim
+        for k in axis:
+            back[k] = slice(None, None, -1)
+        return x[tuple(back)].copy()  # a view in NumPy; torch knows no negative strides
 
     def concat(self, *arrays: Any, axis: int) -> Any:
         return self.module.concatenate(arrays, axis=axis)
@@ -200,17 +247,25 @@ class ArrayNamespace:
         return x.copy()
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
-        return (self.module.triu if upper else self.module.tril)(x, k)
-
-    def diagonal(self, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
-        return self.module.diagonal(x, offset, axis1, axis2)
+        rows, columns = x.shape[-2:]
+        if self.module is np and x.size <= 4096:
+            lower = _triangle_mask(rows, columns, k - 1 if upper else k)
+            return np.where(lower, *((0, x) if upper else (x, 0))).astype(x.dtype, copy=False)
+        if self.module is not np or x.size < 400 * rows:
+            return (self.module.triu if upper else self.module.tril)(x, k)
+        out = x.copy()  # half the time of a mask where rows are long
+        for row in range(rows):
+            edge = min(max(row + k + (not upper), 0), columns)
+            out[..., row, slice(edge) if upper else slice(edge, None)] = 0
+        return out
 
     def put_diagonal(self, g: Any, *, shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> Any:
         """Write `g` on a diagonal of zeros of `shape`: the transpose of `diagonal`."""
         out = self.module.zeros(shape, g.dtype)
-        target = self.module.moveaxis(out, (axis1, axis2), (-2, -1))
-        rows = self.module.arange(g.shape[-1]) + max(-offset, 0)
-        target[..., rows, rows + offset] = g
+        part = out.diagonal(offset, axis1, axis2)
+        if self.module is np:
+            part.flags.writeable = True  # NumPy is cautious, without need
+        part[...] = g
         return out
 
     # ---- indexing ----
@@ -226,56 +281,9 @@ class ArrayNamespace:
     def index(self, x: Any, *indices: Any, layout: tuple[Any, ...]) -> Any:
         return x[fill_layout(layout, indices)]
 
-    def index_add_zeros(self, g: Any, *indices: Any, shape: tuple[int, ...], layout: tuple[Any, ...]) -> Any:
-        """Add `g` at integer-array indices of zeros of `shape`: the transpose of `index`."""
-        wide = self.module.float32 if is_half(g.dtype) else g.dtype
-        out = self.module.zeros(shape, wide)
-        self.module.add.at(out, fill_layout(layout, indices), g.astype(wide, copy=False))
-        return out.astype(g.dtype, copy=False)
-
-    def take_along(self, x: Any, indices: Any, *, axis: int) -> Any:
-        return self.module.atleast_1d(x)[self._along(indices, axis)]
-
-    def scatter_add_zeros(self, g: Any, indices: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
-        """Add `g` at `indices` along `axis` of zeros of `shape`: the transpose of `take_along`."""
-        out = self.module.zeros(shape, g.dtype)
-        here = tuple(slice(0, n) for n in indices.shape)
-        self.module.add.at(self.module.atleast_1d(out), self._along(indices, axis), g[here])
-        return out
-
-    def scatter_mask_zeros(self, indices: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
-        """Mark the places of zeros of `shape` that `indices` along `axis` name."""
-        out = self.module.zeros(shape, bool)
-        self.module.atleast_1d(out)[self._along(indices, axis)] = True
-        return out
-
-    def scatter_assign(self, x: Any, indices: Any, src: Any, *, axis: int) -> Any:
-        out = self.module.array(x)
-        here = tuple(slice(0, n) for n in indices.shape)
-        self.module.atleast_1d(out)[self._along(indices, axis)] = src[here]
-        return out
-
-    def _along(self, indices: Any, axis: int) -> tuple[Any, ...]:
-        if indices.ndim == 0:
-            return (indices,)
-        grid = list(self.module.ogrid[tuple(slice(0, n) for n in indices.shape)])
-        grid[axis] = indices
-        return tuple(grid)
-
     # ---- linear algebra ----
     def _matmul(self, x: Any, y: Any) -> Any:
         return self.module.matmul(x, y)
-
-    # ---- sorting ----
-    def argsort(self, x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
-        if x.ndim == 0:
-            return self.module.zeros((), np.int64)
-        if not descending:
-            return self.module.argsort(x, axis=axis, kind="stable")
-        # a stable descending order is the reversed stable ascending order of the reversed array
-        flipped = self.module.flip(x, axis)
-        order = self.module.flip(self.module.argsort(flipped, axis=axis, kind="stable"), axis)
-        return x.shape[axis] - 1 - order
 
     # ---- creation from metadata ----
     def zeros_like(self, x: Any) -> Any:
@@ -289,6 +297,12 @@ class ArrayNamespace:
 
     def ones(self, *, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.module.ones(shape, dtype)
+
+
+@lru_cache(256)
+def _triangle_mask(rows: int, columns: int, k: int) -> Any:
+    """Mark the lower triangle of a small matrix; kept, because making it costs more than using it."""
+    return np.tri(rows, columns, k, bool)
 
 
 def fill_layout(layout: tuple[Any, ...], indices: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -136,6 +136,8 @@ class Primitive:
         self.widens = False  # half precision is computed in float32 and rounded once
         self.saved_as: dict[str, str] = {}
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
+        self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_record_flat.py` has written
+        self.view_recorders: dict[str | None, Any] = {}
         self.__name__ = name
         if name in primitives:
             raise TypeError(f"primitive {name!r} is declared twice")
@@ -260,7 +262,7 @@ class Primitive:
 
     def _elementwise_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: Any) -> Any:
         values = dict(zip(self.inputs, primals, strict=True)) | params | {"out": out}
-        total = None
+        total, used = None, []
         for name, primal, tangent in zip(self.inputs, primals, tangents, strict=True):
             if tangent is None or name not in self.rules:
                 continue
@@ -268,6 +270,7 @@ class Primitive:
             xp = namespace_of(tangent, out, *primals)
             if tangent.shape != out.shape:
                 tangent = xp.broadcast_to(tangent, shape=tuple(out.shape))
+            used.append(tangent)
             term = rule.function(xp, tangent, *[_read(values, n, self.inputs, primals) for n in rule.names])
             if primal.dtype.kind == "c" and out.dtype.kind != "c" and term.dtype.kind == "c":
                 term = namespace_of(term).real(term)
@@ -276,7 +279,7 @@ class Primitive:
             return None
         if total.dtype != out.dtype:
             return vocabulary.astype(total, dtype=out.dtype)
-        if self.name != "alias" and any(total is t for t in tangents):
+        if self.name != "alias" and any(total is t for t in used):
             total = vocabulary.copy(total)  # an in-place write into the output must not reach the input's tangent
         return total
 

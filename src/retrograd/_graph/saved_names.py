@@ -65,6 +65,8 @@ DIM = {"dim": shown("dim")}
 EXTREME = {**DIM, "keepdim": "keepdims", "result": "out", "self": "x"}
 EXTREME_AT = {**DIM, "indices": indices, "keepdim": "keepdims", **SIZES}
 OPERANDS = {"other": "y", "self": "x"}
+STRIDED = {name: shown(name) for name in ("size", "storage_offset", "stride")}
+DIAGONAL = {name: shown(name) for name in ("dim1", "dim2", "offset")}
 
 SAVED_NAMES: dict[str, dict[str, Any]] = {
     "AddBackward0": {"alpha": alpha},
@@ -95,6 +97,19 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "CumsumBackward0": DIM,
     "SortBackward0": {**DIM, "indices": indices, **SIZES},
     "SortBackward1": {**DIM, "indices": indices, **SIZES},
+    "TopkBackward0": {**DIM, "indices": indices, **SIZES},
+    "KthvalueBackward0": EXTREME_AT,
+    "MedianBackward0": {"result": "out", "self": "x"},
+    "NanmedianBackward0": {"result": "out", "self": "x"},
+    "MedianBackward1": EXTREME_AT,
+    "NanmedianBackward1": EXTREME_AT,
+    "ModeBackward0": EXTREME_AT,
+    "NansumBackward0": {**DIM, "keepdim": "keepdims", "self": "x"},
+    "CumprodBackward0": {**DIM, "result": "out", "self": "x"},
+    "LogcumsumexpBackward0": {**DIM, "result": "out", "self": "x"},
+    "CummaxBackward0": {**DIM, "indices": indices},
+    "CumminBackward0": {**DIM, "indices": indices},
+    "RenormBackward0": {**DIM, "maxnorm": "limit", "p": "p", "self": "x"},
     "MmBackward0": {
         "mat2": "y",
         "mat2_sym_sizes": "y_shape",
@@ -148,6 +163,37 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
     "IndexPutBackward0": {"accumulate": shown("accumulate"), "indices": index_tensors},
     "MaskedFillBackward0": {"mask": "y"},
     "MaskedFillBackward1": {"mask": "y"},
+    "MaskedScatterBackward0": {"mask": "mask"},
+    "TakeBackward0": {"index": "indices"},
+    "PutBackward0": {"accumulate": "accumulate", "index": "indices"},
+    "ScatterReduceBackward0": {
+        "dim": "axis",
+        "include_self": "include_self",
+        "index": "indices",
+        "reduce": "reduce",
+        "result": "out",
+        "self": "x",
+        "src": "src",
+    },
+    "UnsafeSplitBackward0": {**DIM, "self_sym_sizes": lambda node: node.facts[0], "split_size": shown("split_size")},
+    "UnsafeSplitWithSizesBackward0": {
+        **DIM,
+        "self_sym_sizes": lambda node: node.facts[0],
+        "split_sizes": shown("split_sizes"),
+    },
+    "AsStridedBackward0": STRIDED,
+    "AsStridedBackward1": STRIDED,
+    "UnfoldBackward0": {"dimension": shown("dimension"), **SIZES, "size": "size", "step": "step"},
+    "RollBackward0": {"dims": shown("dims"), "shifts": "shifts"},
+    "Rot90Backward0": {"dims": shown("dims"), "k": shown("k")},
+    "RepeatBackward0": {"repeats": "counts", **SIZES},
+    "ConstantPadNdBackward0": {"pad": shown("pad")},
+    "DiagEmbedBackward0": DIAGONAL,
+    "BlockDiagBackward0": {},
+    "SelectScatterBackward0": {**DIM, "index": shown("index")},
+    "SliceScatterBackward0": {**DIM, "end": shown("end"), "start": shown("start"), "step": shown("step")},
+    "DiagonalScatterBackward0": DIAGONAL,
+    "AsStridedScatterBackward0": STRIDED,
     "FlipBackward0": {"dims": shown("dims")},
     "TrilBackward0": {"diagonal": "k"},
     "TriuBackward0": {"diagonal": "k"},
@@ -157,11 +203,25 @@ SAVED_NAMES: dict[str, dict[str, Any]] = {
 
 # Positions of the inputs that torch counts as differentiable, where our primitive has rules for more.
 VISIBLE: dict[str, tuple[int, ...]] = {
+    "MulBackward1": (0,),
+    "DivBackward1": (0,),
     "RsubBackward1": (1,),
     "MaskedFillBackward0": (0,),
+    "IndexFillBackward0": (0,),
+    "FillBackward0": (0,),
     "LerpBackward0": (0, 1),
     "ScatterBackward1": (0,),
     "MaskedSelectBackward0": (0,),
+    **{f"{name}Backward0": (0,) for name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")},
+    "ClampMinBackward1": (0, 1),
+    "ClampMaxBackward1": (0, 2),
+    "CopysignBackward1": (0,),
+    "XlogyBackward1": (1,),
+    "XlogyBackward2": (0,),
+    "SpecialXlog1PyBackward1": (1,),
+    "SpecialXlog1PyBackward2": (0,),
+    "SpecialZetaBackward1": (1,),
+    "SpecialZetaBackward2": (0,),
     "RemainderBackward0": (0,),
     "FmodBackward0": (0,),
 }

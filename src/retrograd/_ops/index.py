@@ -1,8 +1,10 @@
-"""Reading and writing at indices, gathering and sorting."""
+"""Reading and writing at indices."""
 
 from __future__ import annotations
 
-from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout
+import math
+
+from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
 from .._core.primitive import elementwise, front, general, linear, vocabulary
 
 
@@ -38,6 +40,41 @@ def put_zeros_batch(call, args, batched, size, *, shape, index):
 
 
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----
+WHOLE = slice(None)
+LONG_ROW = 128  # from here on adding row by row is quicker than element by element
+
+
+def add_at(xp, out, where, values):
+    """Add values at an index expression of dense memory, repeated places included."""
+    if len(where) == 1 and out.ndim == 1:
+        xp.module.add.at(out, where[0], values)
+        return
+    arrays = [part for part in where if hasattr(part, "dtype")]
+    if len(arrays) != 1 or out.ndim == 1 or not out.size or not values.size:
+        xp.module.add.at(out, where, values)
+        return
+    axis = next(k for k, part in enumerate(where) if part is arrays[0])
+    if any(part != slice(None) for k, part in enumerate(where) if k != axis):
+        xp.module.add.at(out, where, values)
+        return
+    index, rank = arrays[0], arrays[0].ndim
+    count, size = index.size, out.shape[axis]
+    outer, inner = math.prod(out.shape[:axis]), math.prod(out.shape[axis + 1 :])
+    if values.ndim != out.ndim + rank - 1 or values.size != outer * count * inner:
+        values = xp.module.broadcast_to(values, (*out.shape[:axis], *index.shape, *out.shape[axis + 1 :]))
+    values = values.reshape(outer, count, inner)
+    if outer == 1 and inner >= LONG_ROW and not hasattr(out, "get"):  # on a GPU a loop would be slow
+        rows = out.reshape(size, inner)
+        for place, row in zip(index.ravel().tolist(), values[0], strict=True):
+            target = rows[place]
+            xp.module.add(target, row, target)
+        return
+    # one flat list of places: NumPy's `at` is quick for vectors alone
+    wrapped = xp.module.where(index < 0, index + size, index).reshape(count, 1)
+    places = (xp.module.arange(outer).reshape(outer, 1, 1) * size + wrapped) * inner + xp.module.arange(inner)
+    xp.module.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+
+
 def _places(layout):
     return [i for i, part in enumerate(layout) if part is ARRAY or isinstance(part, int)]
 
@@ -67,6 +104,8 @@ def _batch_indices(arrays, batched, size, rank):
 
 @linear
 def index(xp, x, *indices, layout):
+    if len(indices) == 1 and layout[-1] is ARRAY and all(part == WHOLE for part in layout[:-1]):
+        return x.take(indices[0], axis=len(layout) - 1)  # quicker than x[..., i]
     return x[fill_layout(layout, indices)]
 
 
@@ -107,7 +146,11 @@ def index_batch(call, args, batched, size, *, layout):
 
 @linear
 def index_add_zeros(xp, g, *indices, shape, layout):
-    return xp.index_add_zeros(g, *indices, shape=shape, layout=layout)
+    """Add `g` at integer-array indices of zeros of `shape`: the transpose of `index`."""
+    wide = xp.module.float32 if is_half(g.dtype) else g.dtype
+    out = xp.module.zeros(shape, wide)
+    add_at(xp, out, fill_layout(layout, indices), g.astype(wide, copy=False))
+    return out.astype(g.dtype, copy=False)
 
 
 @index_add_zeros.vjp("g")
@@ -132,231 +175,13 @@ def index_add_zeros_batch(call, args, batched, size, *, shape, layout):
     return call(g, batch_positions(size, rank), *arrays, shape=(size, *shape), layout=full)
 
 
-# ---- along one axis: gather and scatter ----
-@linear(torch="gather")
-def take_along(xp, x, indices, *, axis):
-    return xp.take_along(x, indices, axis=axis)
-
-
-@take_along.vjp("x")
-def take_along_dx(xp, g, x, indices, axis):
-    if getattr(indices, "_array", indices).dtype.kind not in "iu":  # saved-tensor hooks gave back numbers
-        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
-    return _scattered(xp, g, indices, axis, tuple(x.shape))  # torch saves x, for its shape
-
-
-def _rows(array, batched, size):
-    """Give an array its batch axis, and its rows at least one axis."""
-    array = front(array, batched, size)
-    return vocabulary.expand_dims(array, axis=1) if array.ndim == 1 else array
-
-
-@take_along.batch
-def take_along_batch(call, args, batched, size, *, axis):
-    x, indices = args
-    out = call(_rows(x, batched[0], size), _rows(indices, batched[1], size), axis=axis + 1)
-    return out if indices.ndim > batched[1] else vocabulary.squeeze(out, axis=1)
-
-
-@linear(torch="scatter_add")
-def scatter_add_zeros(xp, g, indices, *, axis, shape):
-    return xp.scatter_add_zeros(g, indices, axis=axis, shape=shape)
-
-
-@scatter_add_zeros.vjp("g")
-def scatter_add_zeros_dg(xp, g, g_shape, indices, axis):
-    taken = xp.take_along(g, indices, axis=axis)
-    if tuple(taken.shape) == tuple(g_shape):
-        return taken
-    return xp.put_zeros(taken, shape=g_shape, index=tuple(slice(0, n) for n in taken.shape))
-
-
-@scatter_add_zeros.batch
-def scatter_add_zeros_batch(call, args, batched, size, *, axis, shape):
-    g, indices = (_rows(a, b, size) for a, b in zip(args, batched, strict=True))
-    out = call(g, indices, axis=axis + 1, shape=(size, *(shape or (1,))))
-    return out if shape else vocabulary.squeeze(out, axis=1)
-
-
-@general(differentiable=False)
-def scatter_mask_zeros(xp, indices, *, axis, shape):
-    return xp.scatter_mask_zeros(indices, axis=axis, shape=shape)
-
-
-@scatter_mask_zeros.batch
-def scatter_mask_zeros_batch(call, args, batched, size, *, axis, shape):
-    out = call(_rows(args[0], True, size), axis=axis + 1, shape=(size, *(shape or (1,))))
-    return out if shape else vocabulary.squeeze(out, axis=1)
-
-
-@general(torch="scatter")
-def scatter_assign(xp, x, indices, src, *, axis):
-    return xp.scatter_assign(x, indices, src, axis=axis)
-
-
-@scatter_assign.vjp("x")
-def scatter_assign_dx(xp, g, x_shape, indices, axis):
-    return xp.where(xp.scatter_mask_zeros(indices, axis=axis, shape=x_shape), 0, g)
-
-
-@scatter_assign.vjp("src")
-def scatter_assign_dsrc(xp, g, src_shape, indices, axis):
-    taken = xp.take_along(g, indices, axis=axis)
-    if tuple(taken.shape) == tuple(src_shape):
-        return taken
-    return xp.put_zeros(taken, shape=src_shape, index=tuple(slice(0, n) for n in taken.shape))
-
-
-@scatter_assign.jvp
-def scatter_assign_jvp(xp, t, x, indices, src, axis):
-    tx, _, ts = t
-    tx = xp.zeros_like(x) if tx is None else tx
-    ts = xp.zeros_like(src) if ts is None else ts
-    return xp.scatter_assign(tx, indices, ts, axis=axis)
-
-
-@scatter_assign.batch
-def scatter_assign_batch(call, args, batched, size, *, axis):
-    out = call(*[_rows(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
-    return out if args[0].ndim > batched[0] else vocabulary.squeeze(out, axis=1)
-
-
-@general
-def scatter_add(xp, x, indices, src, *, axis):
-    return (x + xp.scatter_add_zeros(src, indices, axis=axis, shape=x.shape)).astype(x.dtype, copy=False)
-
-
-scatter_add.vjp("x")(lambda xp, g: g)
-scatter_add.vjp("src")(scatter_assign_dsrc)
-
-
-@scatter_add.jvp
-def scatter_add_jvp(xp, t, x, indices, src, axis):
-    tx, _, ts = t
-    if ts is None:
-        return tx
-    added = xp.scatter_add_zeros(ts, indices, axis=axis, shape=tuple(x.shape))
-    return added if tx is None else tx + added
-
-
-@scatter_add.batch
-def scatter_add_batch(call, args, batched, size, *, axis):
-    out = call(*[_rows(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
-    return out if args[0].ndim > batched[0] else vocabulary.squeeze(out, axis=1)
-
-
-# ---- order ----
-@general(differentiable=False)
-def argsort(xp, x, *, axis, descending, stable):
-    return xp.argsort(x, axis=axis, descending=descending, stable=stable)
-
-
-@argsort.batch
-def argsort_batch(call, args, batched, size, *, axis, descending, stable):
-    if args[0].ndim == 1:
-        return vocabulary.astype(vocabulary.zeros_like(args[0]), dtype="int64")
-    return call(args[0], axis=axis + 1, descending=descending, stable=stable)
-
-
-@general(outputs=2)
-def sort(xp, x, *, axis, descending, stable):
-    """Sort along an axis; returns values and indices."""
-    order = xp.argsort(x, axis=axis, descending=descending, stable=stable)
-    return (xp.take_along(x, order, axis=axis) if x.ndim else x.copy()), order
-
-
-def _integer(indices):
-    """Refuse indices that saved-tensor hooks gave back as other numbers."""
-    array = getattr(indices, "_array", indices)
-    if array.dtype.kind in "iu":
-        return indices
-    if array.size:
-        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
-    return array.astype("int64")
-
-
-def _scattered(xp, g, indices, axis, shape):
-    """Add a gradient at indices that may have been changed since forward."""
-    at = _integer(indices)
-    try:
-        return xp.scatter_add_zeros(g, at, axis=axis, shape=shape)
-    except IndexError as error:
-        raise RuntimeError(str(error).replace("for axis", "for dimension")) from None
-
-
-@sort.vjp("x")
-def sort_dx(xp, g, x_shape, out, axis):
-    if g[0] is None:
-        return None
-    at = _integer(out[1])
-    return _scattered(xp, g[0], at, axis, x_shape) if x_shape else xp.copy(g[0])
-
-
-@sort.jvp
-def sort_jvp(xp, t, out, axis):
-    return (xp.take_along(t, out[1], axis=axis) if len(t.shape) else t), None
-
-
-@sort.batch
-def sort_batch(call, args, batched, size, *, axis, descending, stable):
-    if args[0].ndim == 1:
-        return args[0], vocabulary.astype(vocabulary.zeros_like(args[0]), dtype="int64")
-    return call(args[0], axis=axis + 1, descending=descending, stable=stable)
-
-
-def _extreme_at(name, torch):
-    """Declare max or min along one axis with indices: the gradient goes to the chosen element alone."""
-
-    def run(xp, x, *, axis, keepdims):
-        if not x.ndim:
-            return x.copy(), xp.module.zeros((), "int64")
-        at = getattr(xp, f"arg{name}")(x, axis=axis, keepdims=True)
-        value = xp.take_along(x, at, axis=axis)
-        return (value, at) if keepdims else (xp.squeeze(value, axis=axis), xp.squeeze(at, axis=axis))
-
-    run.__name__ = f"{name}_at"
-    primitive = general(run, torch=torch, outputs=2)
-
-    def kept(xp, array, axis, keepdims):
-        return array if keepdims else xp.expand_dims(array, axis=axis)
-
-    @primitive.vjp("x")
-    def dx(xp, g, x_shape, out, axis, keepdims):
-        if g[0] is None:
-            return None
-        at = _integer(out[1])
-        if not x_shape:
-            return xp.copy(g[0])
-        at = kept(xp, at, axis, keepdims)
-        return _scattered(xp, kept(xp, g[0], axis, keepdims), at, axis, x_shape)
-
-    @primitive.jvp
-    def jvp(xp, t, out, axis, keepdims):
-        if not t.shape:
-            return t, None
-        taken = xp.take_along(t, kept(xp, out[1], axis, keepdims), axis=axis)
-        return (taken if keepdims else xp.squeeze(taken, axis=axis)), None
-
-    @primitive.batch
-    def batch(call, args, batched, size, *, axis, keepdims):
-        if args[0].ndim == 1:
-            return args[0], vocabulary.astype(vocabulary.zeros_like(args[0]), dtype="int64")
-        return call(args[0], axis=axis + 1, keepdims=keepdims)
-
-    return primitive
-
-
-max_at = _extreme_at("max", "max")
-min_at = _extreme_at("min", "min")
-
-
 # ---- writing at index arrays, and masks ----
 @general
 def index_put(xp, x, value, *indices, layout, accumulate):
-    out = x.copy()
+    out = x.copy()  # dense
     where = fill_layout(layout, indices)
     if accumulate:
-        xp.module.add.at(out, where, value)
+        add_at(xp, out, where, value)
     else:
         out[where] = value
     return out
@@ -403,6 +228,14 @@ def index_put_batch(call, args, batched, size, *, layout, accumulate):
 
 @general
 def index_add(xp, x, src, *indices, layout, alpha):
+    if alpha == 1 and not is_half(x.dtype):
+        if x.ndim == 1:
+            out = x.copy()
+            xp.module.add.at(out, indices[0], src)
+            return out
+        out = xp.module.array(x, order="C")
+        add_at(xp, out, fill_layout(layout, indices), src)
+        return out
     added = xp.index_add_zeros(src, *indices, shape=x.shape, layout=layout)
     return (x + (added if alpha == 1 else added * alpha)).astype(x.dtype, copy=False)
 
@@ -448,10 +281,18 @@ def _mask(y):
     return y
 
 
+def _masked_fill(xp, x, mask, value):
+    if x.shape == mask.shape and x.shape and not value.ndim:
+        out = x.copy()
+        xp.module.putmask(out, mask, value)  # which casts, and takes half as long as `where`
+        return out
+    return xp.where(mask, value, x).astype(x.dtype, copy=False)
+
+
 masked_fill = elementwise(
     "masked_fill",
     inputs=("x", "y", "z"),
-    implementation=lambda xp, x, mask, value: xp.where(mask, value, x).astype(x.dtype, copy=False),
+    implementation=_masked_fill,
     dx=lambda xp, g, y: xp.where(_mask(y), 0, g),
     dz=lambda xp, g, y: xp.where(_mask(y), g, 0),
     saved_as={"y": "mask"},

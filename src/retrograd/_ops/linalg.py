@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from .._core.primitive import front, general, multilinear, vocabulary
+from numpy import array
+
+from .._core.numpy_namespace import is_half, numpy_namespace
+from .._core.primitive import align_ranks, front, general, linear, multilinear, vocabulary
+from .matrices import conjugate, transposed
 
 
-def _transposed(xp, x):
-    n = len(x.shape)
-    return xp.permute_dims(x, axes=(*range(n - 2), n - 1, n - 2))
+def _scaled(x, factor):
+    """Multiply by a number, which is 1 most of the time."""
+    return x if factor == 1 else x * factor
 
 
 @multilinear
 def matmul(xp, x, y):
+    if x.ndim < 3 and y.ndim < 3 and x.dtype.itemsize != 2:
+        return x.dot(y)  # the same BLAS call, without the machinery of a gufunc
     return xp.matmul(x, y)
 
 
 @matmul.vjp("x")
 def matmul_dx(xp, g, y, x_shape):
-    y = xp.conj(y)
+    y = conjugate(xp, y)
     if len(y.shape) == 1:
         if len(x_shape) == 1:
             return g * y
@@ -25,20 +31,20 @@ def matmul_dx(xp, g, y, x_shape):
     if len(x_shape) == 1:  # (k) @ (..., k, n) -> (..., n)
         full = xp.matmul(y, xp.expand_dims(g, axis=len(g.shape)))
         return xp.sum_to(xp.squeeze(full, axis=len(full.shape) - 1), shape=x_shape)
-    return xp.sum_to(xp.matmul(g, _transposed(xp, y)), shape=x_shape)
+    return xp.sum_to(xp.matmul(g, transposed(xp, y)), shape=x_shape)
 
 
 @matmul.vjp("y")
 def matmul_dy(xp, g, x, y_shape):
-    x = xp.conj(x)
+    x = conjugate(xp, x)
     if len(x.shape) == 1:
         if len(y_shape) == 1:
             return g * x
         return xp.sum_to(xp.expand_dims(x, axis=1) * xp.expand_dims(g, axis=len(g.shape) - 1), shape=y_shape)
     if len(y_shape) == 1:  # (..., m, k) @ (k) -> (..., m)
-        full = xp.matmul(_transposed(xp, x), xp.expand_dims(g, axis=len(g.shape)))
+        full = xp.matmul(transposed(xp, x), xp.expand_dims(g, axis=len(g.shape)))
         return xp.sum_to(xp.squeeze(full, axis=len(full.shape) - 1), shape=y_shape)
-    return xp.sum_to(xp.matmul(_transposed(xp, x), g), shape=y_shape)
+    return xp.sum_to(xp.matmul(transposed(xp, x), g), shape=y_shape)
 
 
 @matmul.batch
@@ -71,46 +77,179 @@ def _lined_up(x, batched, rank, size):
     return vocabulary.reshape(x, shape=(size, *(1,) * missing, *x.shape[1:])) if missing else front(x, True, size)
 
 
+# ---- products added to something ----
+def _weighted_sum(bias, product, beta, alpha, dtype):
+    """Compute beta * bias + alpha * product, which is new memory; where beta is 0 nothing of the bias, not even NaN."""
+    if alpha != 1:
+        product = product * alpha
+    if beta != 0:
+        if beta != 1:
+            bias = bias * beta
+        if bias.ndim > product.ndim:  # a batch of vmap
+            product = product + bias
+        else:
+            product += bias
+    return product if product.dtype is dtype else product.astype(dtype, copy=False)
+
+
 @general
 def addmm(xp, bias, x, y, *, beta, alpha):
-    """beta * bias + alpha * (x @ y)."""
-    out = xp.matmul(x, y)
-    if out.dtype.kind in "iu":
-        beta, alpha = int(beta), int(alpha)
-    if alpha != 1:
-        out = out * alpha
-    return (out + (bias if beta == 1 else bias * beta)).astype(x.dtype, copy=False)
+    """beta * bias + alpha * (x @ y): of matrices, of batches of them, or of a matrix and a vector."""
+    dtype = x.dtype
+    if is_half(dtype):
+        bias, x, y = (a.astype("float32") for a in (bias, x, y))
+    product = x.dot(y) if x.ndim < 3 and y.ndim < 3 else xp.matmul(x, y)
+    return _weighted_sum(bias, product, beta, alpha, dtype)
 
 
 @addmm.vjp("bias")
 def addmm_dbias(xp, g, bias_shape, beta):
-    return xp.sum_to(g if beta == 1 else g * beta, shape=bias_shape)
+    return xp.sum_to(_scaled(g, _conjugate_number(beta)), shape=bias_shape)
 
 
 @addmm.vjp("x")
 def addmm_dx(xp, g, y, x_shape, alpha):
-    return matmul_dx(xp, g if alpha == 1 else g * alpha, y, x_shape)
+    return matmul_dx(xp, _scaled(g, _conjugate_number(alpha)), y, x_shape)
 
 
 @addmm.vjp("y")
 def addmm_dy(xp, g, x, y_shape, alpha):
-    return matmul_dy(xp, g if alpha == 1 else g * alpha, x, y_shape)
+    return matmul_dy(xp, _scaled(g, _conjugate_number(alpha)), x, y_shape)
+
+
+def _conjugate_number(number):
+    return number.conjugate() if isinstance(number, complex) else number
 
 
 @addmm.jvp
 def addmm_jvp(xp, t, bias, x, y, out, beta, alpha):
     tb, tx, ty = t
-    total = None if tb is None else xp.broadcast_to(tb * beta, shape=tuple(out.shape))
-    for term in (None if tx is None else xp.matmul(tx, y), None if ty is None else xp.matmul(x, ty)):
+    terms = (None if tx is None else xp.matmul(tx, y), None if ty is None else xp.matmul(x, ty))
+    return _tangent(xp, tb, terms, out, beta, alpha)
+
+
+def _tangent(xp, tb, terms, out, beta, alpha):
+    total = None if tb is None else xp.broadcast_to(_scaled(tb, beta), shape=tuple(out.shape))
+    for term in terms:
         if term is not None:
-            total = term * alpha if total is None else total + term * alpha
+            total = _scaled(term, alpha) if total is None else total + _scaled(term, alpha)
     return total
 
 
 @addmm.batch
 def addmm_batch(call, args, batched, size, *, beta, alpha):
     bias, x, y = args
-    product = vocabulary.matmul(front(x, batched[1], size), front(y, batched[2], size))
+    vector = y.ndim - batched[2] == 1
+    if vector:  # a matrix of one column
+        y = vocabulary.expand_dims(y, axis=y.ndim)
+        bias = vocabulary.expand_dims(bias, axis=bias.ndim) if bias.ndim - batched[0] else bias
+    rank = max(a.ndim - b for a, b in zip((bias, x, y), batched, strict=True))
+    out = call(
+        *[_lined_up(a, b, rank, size) for a, b in zip((bias, x, y), batched, strict=True)], beta=beta, alpha=alpha
+    )
+    if not any(batched[1:]):
+        out = out if out.ndim > rank else vocabulary.broadcast_to(out, shape=(size, *out.shape))
+    return vocabulary.squeeze(out, axis=out.ndim - 1) if vector else out
+
+
+@general
+def addr(xp, bias, x, y, *, beta, alpha):
+    """beta * bias + alpha * (the outer product of x and y)."""
+    dtype = x.dtype
+    if is_half(dtype):  # torch rounds after every step here
+        alpha, beta = dtype.type(alpha), dtype.type(beta)
+    if dtype.kind == "b":
+        product = x[..., :, None] & y[..., None, :] if alpha else xp.zeros_like(x[..., :, None] & y[..., None, :])
+        return product | bias if beta else product
+    return _weighted_sum(bias, (x * alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
+
+
+@addr.vjp("bias")
+def addr_dbias(xp, g, bias_shape, beta):
+    return xp.sum_to(_scaled(g, _conjugate_number(beta)), shape=bias_shape)
+
+
+@addr.vjp("x")
+def addr_dx(xp, g, y, alpha):
+    return xp.matmul(_scaled(g, _conjugate_number(alpha)), conjugate(xp, y))
+
+
+@addr.vjp("y")
+def addr_dy(xp, g, x, alpha):
+    return xp.matmul(conjugate(xp, x), _scaled(g, _conjugate_number(alpha)))
+
+
+def _outer(xp, x, y):
+    return xp.expand_dims(x, axis=len(x.shape)) * xp.expand_dims(y, axis=len(y.shape) - 1)
+
+
+@addr.jvp
+def addr_jvp(xp, t, bias, x, y, out, beta, alpha):
+    tb, tx, ty = t
+    terms = (None if tx is None else _outer(xp, tx, y), None if ty is None else _outer(xp, x, ty))
+    return _tangent(xp, tb, terms, out, beta, alpha)
+
+
+@addr.batch
+def addr_batch(call, args, batched, size, *, beta, alpha):
+    bias, x, y = args
     if batched[0] and bias.ndim < 3:
         bias = vocabulary.reshape(bias, shape=(size, *(1,) * (3 - bias.ndim), *bias.shape[1:]))
-    return product * alpha + bias * beta
+    return call(bias, front(x, batched[1], size), front(y, batched[2], size), beta=beta, alpha=alpha)
+
+
+@linear
+def trace(xp, x):
+    """The sum of the diagonal."""
+    if is_half(x.dtype):
+        return x.trace(0, -2, -1, dtype="float32").astype(x.dtype)
+    if x.dtype.kind in "iu":
+        return x.trace(0, -2, -1, dtype="int64")
+    return x.trace(0, -2, -1)
+
+
+@trace.vjp("x")
+def trace_dx(xp, g, x_shape):
+    size = min(x_shape[-2:])
+    spread = xp.broadcast_to(xp.expand_dims(g, axis=len(g.shape)), shape=(*g.shape, size))
+    rank = len(x_shape)
+    return xp.put_diagonal(spread, shape=tuple(x_shape), offset=0, axis1=rank - 2, axis2=rank - 1)
+
+
+@trace.batch
+def trace_batch(call, args, batched, size):
+    return call(args[0])
+
+
+NEXT = (array([1, 2, 0]), array([2, 0, 1]))
+LARGE = 4096  # elements, from which gathering is slower than going over parts
+
+
+@multilinear(torch="linalg_cross")
+def cross(xp, x, y, *, axis):
+    """The vector product along one axis, counted from the end, of length 3."""
+    if x.size + y.size < LARGE and xp is numpy_namespace:
+        x1, x2, y1, y2 = (a.take(at, axis) for a in (x, y) for at in NEXT)
+        return x1 * y2 - x2 * y1
+    (x0, x1, x2), (y0, y1, y2) = xp.module.moveaxis(x, axis, 0), xp.module.moveaxis(y, axis, 0)
+    out = xp.module.empty(xp.module.broadcast_shapes(x.shape, y.shape), x.dtype)
+    first, second, third = xp.module.moveaxis(out, axis, 0)
+    xp.module.subtract(x1 * y2, x2 * y1, out=first)
+    xp.module.subtract(x2 * y0, x0 * y2, out=second)
+    xp.module.subtract(x0 * y1, x1 * y0, out=third)
+    return out
+
+
+@cross.vjp("x")
+def cross_dx(xp, g, y, x_shape, axis):
+    return xp.sum_to(xp.cross(conjugate(xp, y), g, axis=axis), shape=x_shape)
+
+
+@cross.vjp("y")
+def cross_dy(xp, g, x, y_shape, axis):
+    return xp.sum_to(xp.cross(g, conjugate(xp, x), axis=axis), shape=y_shape)
+
+
+@cross.batch
+def cross_batch(call, args, batched, size, *, axis):
+    return call(*align_ranks(args, batched), axis=axis)

@@ -10,6 +10,7 @@ because torch leaves its block algorithm for the scalar one.
 
 from .categorical import multinomial
 from .continuous import bernoulli, cauchy, exponential, geometric, log_normal, uniform
+from .counts import poisson
 from .filling import fill_in_memory_order, fill_order
 from .gaussian import normal
 from .generator import DEFAULT_SEED, Generator, Mt19937
@@ -28,6 +29,7 @@ __all__ = [
     "log_normal",
     "multinomial",
     "normal",
+    "poisson",
     "randint",
     "random_",
     "randperm",

@@ -10,6 +10,7 @@ import numpy as np
 
 from .arithmetic import libm, multiply_add32, multiply_add64
 from .filling import (
+    FEW,
     LARGEST_FLOAT,
     NUMBERS,
     SIGNIFICAND_BITS,
@@ -29,14 +30,28 @@ if TYPE_CHECKING:
     Array = npt.NDArray[Any]
 
 
+SINGLE = np.dtype(np.float32)
+
+
 def uniform(
     gen: Generator, shape: Sequence[int], np_dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0
 ) -> Array:
     """Draw as torch's uniform_."""
-    dtype = np.dtype(np_dtype)
+    if len(shape) == 1 and shape[0] <= FEW and np_dtype is SINGLE and low == 0.0 and high == 1.0:  # what is quickest
+        return np.array([(word & 0xFFFFFF) * 2.0**-24 for word in gen.few32(shape[0])], SINGLE)
+    dtype = np_dtype if isinstance(np_dtype, np.dtype) else np.dtype(np_dtype)
     if dtype.kind == "c":
         return draw_complex(shape, dtype, lambda parts, real: uniform(gen, parts, real, low, high))
     refuse_unless(dtype, SIGNIFICAND_BITS, "check_uniform_bounds")
+    if low == 0.0 and high == 1.0 and dtype.itemsize > 2:  # nothing to scale, and no bound to reach
+        count = math.prod(shape)
+        if count <= FEW:
+            values = (
+                gen.few_doubles(count) if dtype.itemsize == 8 else [(w & 0xFFFFFF) * 2.0**-24 for w in gen.few32(count)]
+            )
+            few: Array = np.array(values, dtype)
+            return few if len(shape) == 1 else few.reshape(shape)
+        return fill(shape, dtype, gen.unit_doubles if dtype.itemsize == 8 else gen.unit_floats)
     largest = LARGEST_FLOAT[name_of(dtype)]
     scalar_name, cpp_name = TORCH_NAMES[name_of(dtype)]
     for name, bound in (("from", low), ("to", high)):
@@ -86,6 +101,10 @@ def _bernoulli_each(gen: Generator, p: Array, shape: Sequence[int], dtype: np.dt
     is_double = p.dtype == np.float64
     draw = gen.unit_doubles if is_double else gen.unit_floats
     each = np.broadcast_to(p.astype(np.float64 if is_double else np.float32), shape).ravel()
+    if each.size <= FEW and min(chances := each.tolist()) >= 0 and max(chances) <= 1:
+        units = gen.few_doubles(each.size) if is_double else [(w & 0xFFFFFF) * 2.0**-24 for w in gen.few32(each.size)]
+        found = np.array([unit < chance for unit, chance in zip(units, chances, strict=True)])
+        return cast(found, dtype).reshape(shape)
     refused = np.flatnonzero(~((each >= 0) & (each <= 1)))
     if refused.size:
         draw(int(refused[0]))  # torch has drawn for the elements before the one it refuses

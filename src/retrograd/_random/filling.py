@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A multiple of 32, small enough for a block and its temporaries to stay in the second-level cache.
 BLOCK = 1 << 16
+# Up to here Python's numbers are quicker than NumPy's arrays.
+FEW = 16
 
 SIGNIFICAND_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 LARGEST_FLOAT = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arithmetic import libm, multiply_add32, multiply_add64
-from .filling import BLOCK, SIGNIFICAND_BITS, cast, draw_complex, fill, name_of, refuse_unless
+from .filling import BLOCK, FEW, SIGNIFICAND_BITS, cast, draw_complex, fill, name_of, refuse_unless
 from .generator import Generator
 
 if TYPE_CHECKING:
@@ -44,11 +44,16 @@ def normal(
     refuse_unless(dtype, SIGNIFICAND_BITS, "normal_kernel_cpu")
     if contiguous and math.prod(shape) >= 16:
         return _normal_in_sixteens(gen, shape, dtype, mean, std)
+    if math.prod(shape) <= FEW and mean == 0.0 and std == 1.0 and dtype.itemsize > 2:
+        few: Array = np.array(_few_normals(gen, math.prod(shape)), dtype)
+        return few if len(shape) == 1 else few.reshape(shape)
     return fill(shape, dtype, lambda count: multiply_add64(standard_normals(gen, count), std, mean))
 
 
 def standard_normals(gen: Generator, count: int) -> Array:
     """Draw one by one, as pairs of which the second waits in the generator."""
+    if count <= FEW:
+        return np.array(_few_normals(gen, count), np.float64)
     samples = np.empty(count)
     waiting = 0
     if gen.next_normal is not None:
@@ -64,6 +69,19 @@ def standard_normals(gen: Generator, count: int) -> Array:
     if pairs.size > count - waiting:
         gen.next_normal = float(pairs[-1])
     return samples
+
+
+def _few_normals(gen: Generator, count: int) -> list[float]:
+    few: list[float] = []
+    if gen.next_normal is not None:
+        few, gen.next_normal = [gen.next_normal], None
+    uniforms = iter(gen.few_doubles((count - len(few) + 1) // 2 * 2))
+    for turn, draw in zip(uniforms, uniforms, strict=True):
+        radius, angle = math.sqrt(-2.0 * math.log1p(-draw)), _TWO_PI * turn
+        few += (radius * math.cos(angle), radius * math.sin(angle))
+    if len(few) > count:
+        gen.next_normal = few.pop()
+    return few
 
 
 def _normal_in_sixteens(gen: Generator, shape: Sequence[int], dtype: np.dtype[Any], mean: float, std: float) -> Array:

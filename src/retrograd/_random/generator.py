@@ -48,6 +48,9 @@ class Mt19937:
     def restart(self, seed: int) -> None:
         """Seed the state from the low 32 bits of `seed`."""
         np.random.RandomState(self._bits).seed(seed & 0xFFFFFFFF)
+        # What is left of the current state, drawn ahead for small requests; the engine itself is at its end then.
+        self._ahead: list[int] = []
+        self._next = 0
         # torch tells a seeded state from an exhausted one: its cursor is at 0 instead of at the end.
         self._untouched = True
 
@@ -55,13 +58,35 @@ class Mt19937:
         """Return the next `count` words, each widened to uint64."""
         if count:
             self._untouched = False
-        words: Array = self._bits.random_raw(count)
-        return words
+        left = len(self._ahead) - self._next
+        if not left:
+            words: Array = self._bits.random_raw(count)
+            return words
+        taken = np.array(self._ahead[self._next : self._next + count], np.uint64)
+        self._next += taken.size
+        return taken if taken.size == count else np.concatenate((taken, self._bits.random_raw(count - taken.size)))
+
+    def few(self, count: int) -> list[int]:
+        """Return the next `count` words, at most 64, as Python numbers: quicker than an array of so few."""
+        start = self._next
+        stop = start + count
+        if stop > len(self._ahead):
+            rest = self._ahead[start:]
+            cursor = int(self._bits.state["state"]["pos"])
+            words: list[int] = self._bits.random_raw(_WORDS_PER_STATE - cursor or _WORDS_PER_STATE).tolist()
+            if len(words) < count - len(rest):  # a state's last words and the next state
+                rest += words
+                words = self._bits.random_raw(_WORDS_PER_STATE).tolist()
+            self._untouched = False
+            self._ahead, self._next = words, count - len(rest)
+            return rest + words[: self._next]
+        self._next = stop
+        return self._ahead[start:stop]
 
     def save(self, record: Any) -> None:
         """Write the state and the cursor into a record of torch's layout."""
         state: Any = self._bits.state["state"]
-        cursor = int(state["pos"])
+        cursor = int(state["pos"]) - (len(self._ahead) - self._next)
         record["words"] = state["key"]
         record["next"] = 0 if self._untouched else cursor
         record["left"] = 1 if self._untouched else _WORDS_PER_STATE + 1 - cursor
@@ -76,6 +101,7 @@ class Mt19937:
             raise RuntimeError("Invalid mt19937 state")
         key = record["words"].astype(np.uint32)
         position = _WORDS_PER_STATE if untouched else cursor
+        self._ahead, self._next = [], 0
         self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
         self._untouched = untouched
 
@@ -173,6 +199,19 @@ class Generator:
         """Return `count` uniform uint64 values, the earlier word in the high half."""
         words = self._engine.words(2 * count)
         return (words[0::2] << np.uint64(32)) | words[1::2]
+
+    def few32(self, count: int) -> list[int]:
+        """Return a few uniform 32-bit numbers, at most 64."""
+        return (self._made_engine or self._engine).few(count)
+
+    def few_doubles(self, count: int) -> list[float]:
+        """Return a few of `unit_doubles`, at most 32, as Python numbers."""
+        words = (self._made_engine or self._engine).few(2 * count)
+        # the low 53 bits of the two words, without integers of more than one machine word
+        return [
+            ((words[k] & 0x1FFFFF) * 4294967296.0 + words[k + 1]) * 1.1102230246251565e-16
+            for k in range(0, 2 * count, 2)
+        ]
 
     def unit_floats(self, count: int) -> Array:
         """Return `count` float32 values uniform over the multiples of 2**-24 in [0, 1)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .filling import LARGEST_FLOAT, NUMBERS, SIGNIFICAND_BITS, TORCH_NAMES, cast, fill, name_of, refuse_unless
+from .filling import FEW, LARGEST_FLOAT, NUMBERS, SIGNIFICAND_BITS, TORCH_NAMES, cast, fill, name_of, refuse_unless
 from .generator import Generator
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ _INT64_MIN = -(1 << 63)
 
 def randint(gen: Generator, shape: Sequence[int], low: int, high: int, np_dtype: npt.DTypeLike) -> Array:
     """Draw as torch.randint."""
+    if np_dtype == np.int64 and 0 < high - low < 1 << 28 and -(1 << 62) < low < 1 << 62:  # nothing to check
+        count = math.prod(shape)
+        if count <= FEW:
+            span = high - low
+            few: Array = np.array([word % span + low for word in gen.few32(count)], np.int64)
+            return few if len(shape) == 1 else few.reshape(shape)
     return random_(gen, shape, np_dtype, low, high)
 
 
@@ -47,6 +53,8 @@ def random_(
     base = np.uint64(low % (1 << 64))
 
     def draw(count: int) -> Array:
+        if span < 1 << 28 and -(1 << 62) < low < 1 << 62:
+            return np.add(gen.random32(count) % np.uint32(span), low, dtype=np.int64)
         # From 2**28 values on, 32 bits would skew the remainder too much.
         values = (
             gen.random64(count) % np.uint64(span)
@@ -168,6 +176,12 @@ def randperm(gen: Generator, n: int, np_dtype: npt.DTypeLike = np.int64) -> Arra
     if n >= _LONG_PERMUTATION:
         partners = (gen.random64(n) % np.arange(1, n + 1, dtype=np.uint64)).view(np.int64)
         return cast(_shuffle_inside_out(partners), dtype)
+    if n <= FEW:
+        few = list(range(n))
+        for k, word in enumerate(gen.few32(max(n - 1, 0))):
+            at = k + word % (n - k)
+            few[k], few[at] = few[at], few[k]
+        return cast(np.array(few, np.int64), dtype)
     partners = np.arange(n)
     partners[:-1] += (gen.random32(max(n - 1, 0)) % np.arange(n, 1, -1, dtype=np.uint32)).astype(np.int64)
     return cast(_shuffle_forwards(partners), dtype)

@@ -54,7 +54,7 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
             if (
                 type(g) is NDARRAY
                 and getrefcount(g) <= ONE_HOLDER
-                and g.flags.c_contiguous
+                and g.flags.carray  # dense, and writable: a number that was spread is not
                 and (g.base is None or _owns_its_base(g))
             ):
                 extra.grad = wrap(g)
@@ -76,7 +76,13 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
 
 def _owns_its_base(view: Any) -> bool:
     """Tell whether nothing but a view holds the memory it shows all of, as after a rule that ended with a reshape."""
-    return getrefcount(view.base) <= ONLY_A_VIEW and view.base.base is None and view.base.nbytes == view.nbytes
+    base = view.base
+    return (
+        getrefcount(base) <= ONLY_A_VIEW + 1
+        and base.base is None
+        and base.nbytes == view.nbytes
+        and view.flags.writeable
+    )
 
 
 def _is_plain(leaf: Any) -> bool:

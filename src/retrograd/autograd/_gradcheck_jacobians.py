@@ -83,7 +83,7 @@ def numerical_jacobian(
 
 def _matrix(rows: list[Any], tensor: Any) -> Any:
     from ..tensor._creation import zeros
-    from ..tensor._shaping import stack
+    from ..tensor._joining import stack
 
     return stack(rows, 0) if rows else zeros((0, 0), dtype=tensor.dtype)
 
@@ -233,7 +233,7 @@ class Directions:
     """The vectors that fast mode multiplies with, from a stream of its own."""
 
     def __init__(self) -> None:
-        from ..tensor._sampling import Generator
+        from ..tensor._generators import Generator
 
         self._generator = Generator()
 

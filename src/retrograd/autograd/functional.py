@@ -322,7 +322,7 @@ def jacobian(
 def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
     """Compute the Jacobian of one output with respect to all inputs, one element at a time."""
     from ..tensor._creation import zeros_like
-    from ..tensor._shaping import stack
+    from ..tensor._joining import stack
 
     columns: list[list[Any]] = [[] for _ in inputs]
     for j in range(out.nelement()):

@@ -37,7 +37,7 @@ def _inner(tensor: Any) -> Any:
     from ..tensor._shaping import alias
 
     result = alias(tensor)
-    result._extra.view = None
+    result._extra.forget()
     return result
 
 

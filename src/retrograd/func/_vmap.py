@@ -159,7 +159,7 @@ def _chunked(
     none: bool,
 ) -> Any:
     """Map in chunks, so that memory holds only one of them at a time."""
-    from ..tensor._shaping import cat
+    from ..tensor._joining import cat
 
     parts, out_spec = [], None
     for start in range(0, size, chunk):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import _dtypes
+from ._casting import truth
+from ._operands import not_a_tensor
 from ._record import promoted
 from ._tensor import Tensor
 
@@ -16,19 +16,44 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def is_floating_point(input: Tensor) -> bool:
-    """Tell whether a tensor's dtype is a floating point one."""
-    return input.is_floating_point()
+def _refuse_others(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(not_a_tensor(name, 1, value, "input"))
 
 
-def is_complex(input: Tensor) -> bool:
-    """Tell whether a tensor's dtype is complex."""
-    return input.is_complex()
+def _question(name: str, method: str) -> Any:
+    def ask(input: Any) -> Any:
+        _refuse_others(name, input)
+        return getattr(input, method)()
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"Ask a tensor: `{method}()`."
+    return ask
 
 
-def numel(input: Tensor) -> int:
-    """Return the number of elements."""
-    return input.numel()
+is_floating_point = _question("is_floating_point", "is_floating_point")
+is_complex = _question("is_complex", "is_complex")
+is_signed = _question("is_signed", "is_signed")
+is_conj = _question("is_conj", "is_conj")
+is_neg = _question("is_neg", "is_neg")
+is_inference = _question("is_inference", "is_inference")
+numel = _question("numel", "numel")
+
+
+def is_storage(obj: Any) -> bool:
+    """Tell whether an object is a storage, of which this library has none."""
+    return False
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Tell whether the one element of a tensor is not zero."""
+    _refuse_others("is_nonzero", input)
+    return truth(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have the same shape."""
+    return tuple(input.shape) == tuple(other.shape)
 
 
 def result_type(tensor1: Any, tensor2: Any) -> _dtypes.dtype:
@@ -45,15 +70,3 @@ def real(input: Tensor) -> Any:
 def imag(input: Tensor) -> Any:
     """Return the imaginary part."""
     return input.imag
-
-
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have the same shape and values."""
-    return tuple(input.shape) == tuple(other.shape) and bool(input.eq(other).all().item())
-
-
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Tell whether two tensors are equal up to tolerances."""
-    if input.dtype != other.dtype:
-        raise RuntimeError(f"{input.dtype._scalar_name} did not match {other.dtype._scalar_name}")
-    return bool(np.allclose(input.detach().numpy(force=True), other.detach().numpy(force=True), rtol, atol, equal_nan))

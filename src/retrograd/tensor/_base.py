@@ -12,6 +12,8 @@ from .. import _dtypes
 from .._core.levels import creation_numbers
 from .._places import user_frame
 
+get_frame = sys._getframe
+
 
 class _Leaf:
     """The edge of a leaf that requires grad: its gradient goes to the tensor itself. See Note [Edges]."""
@@ -64,17 +66,16 @@ class Rewritten:
 class Storage:
     """The version counter that all tensors on one memory share, the place of the last write, and the views."""
 
-    __slots__ = ("code", "detached", "inference", "lasti", "owner", "real", "version", "views")
-
-    def __init__(self) -> None:
-        self.version = 0
-        self.code: Any = None
-        self.lasti = 0
-        self.views: list[Any] | None = None  # weak references to the tensors that view the base
-        self.inference = False
-        self.detached: Any = None  # the edge that `detach_` took away
-        self.real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
-        self.owner: Any = None  # weak reference to the base, once a write has changed its history
+    # Defaults of the class, not slots: most are never written or viewed, and then cost nothing to make.
+    version = 0
+    code: Any = None
+    lasti = 0
+    views: list[Any] | None = None  # weak references to the tensors that view the base
+    most_views = 8  # before dead references are thrown out
+    inference = False
+    detached: Any = None  # the edge that `detach_` took away
+    real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
+    owner: Any = None  # weak reference to the base, once a write has changed its history
 
     @property
     def place(self) -> str | None:
@@ -116,10 +117,20 @@ class Storage:
             return owner._array, owner._edge
         return array, edge
 
+    def forget_dead_views(self) -> None:
+        """Throw out references to views that are gone; next time when twice as many have come."""
+        self.views = [one for one in self.views or () if one() is not None]
+        self.most_views = max(8, 2 * len(self.views))
+
+    def forget_last_view(self, view: Any) -> None:
+        """Do not keep the edge of the newest view up to date."""
+        if self.views and self.views[-1]() is view:
+            self.views.pop()
+
     def written(self) -> None:
         """Move the version and note who wrote."""
         self.version += 1
-        frame = user_frame(sys._getframe(1))
+        frame = user_frame(get_frame(2))
         self.code = frame.f_code
         self.lasti = frame.f_lasti
 
@@ -138,12 +149,13 @@ class Extra:
     node_shape: Any = None  # of the node's output, where an in-place view without grad has changed the tensor's
     hooked = False  # whether any hook was ever registered on this leaf
     born = 0  # creation number of a tensor made inside a transform: one from outside is captured
-    view: Any = None  # a `_views.View`
+    view: Any = None  # itself, if it is a `_views.View`
 
 
 # Every Tensor class: `type(x) in leaf_types` is quicker than isinstance, which asks the metaclass first.
 leaf_types: set[type] = set()
-overriding_subclasses = False  # whether any class was ever made that may take calls over
+# Arguments of these types let a public function go straight through; empty once anything may take calls over.
+plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None), type(Ellipsis), _dtypes.dtype}
 
 
 class TensorMeta(type):
@@ -152,9 +164,10 @@ class TensorMeta(type):
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
         leaf_types.add(cls)
-        if name not in ("TensorBase", "Tensor", "Parameter", "Buffer"):
-            global overriding_subclasses
-            overriding_subclasses = True
+        if name not in ("TensorBase", "Tensor", "Parameter", "Buffer", "ForbiddenView"):
+            from ..overrides import watch_calls
+
+            watch_calls()
 
     def __repr__(cls) -> str:
         names = {"Tensor": "torch.Tensor", "Parameter": "torch.nn.parameter.Parameter", "Buffer": "torch.nn.Buffer"}
@@ -207,6 +220,7 @@ def install(tensor_class: type, parameter_class: type) -> None:
     """Receive the classes; blank tensors are made by the metaclass's own, fast call (62 ns)."""
     global Tensor, Parameter, new_tensor
     Tensor, Parameter = tensor_class, parameter_class
+    plain_types.update((tensor_class, parameter_class))
     new_tensor = super(TensorMeta, tensor_class).__call__  # type: ignore[misc]
 
 
@@ -275,9 +289,9 @@ def add_view(base: Any, view: Any) -> None:
     storage = storage_of(base)
     if storage.views is None:
         storage.views = []
-    elif len(storage.views) > 8:
-        storage.views = [one for one in storage.views if one() is not None]
     storage.views.append(ref(view))
+    if len(storage.views) > storage.most_views:
+        storage.forget_dead_views()
 
 
 def dtype_of(tensor: Any) -> _dtypes.dtype:

@@ -9,13 +9,19 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import LevelArray, raw_leaf
+from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
+from .._device import preserve_format
 from .._modes import current_mode
 from .._ops import shape as s
 from . import _base
+from ._layout import laid_out_like
 from ._record import record
+from ._views import detached
 
 CPU = device_type("cpu")
+NUMBERS = frozenset(np.dtype(code).type for code in "?bBhilefdFD")  # NumPy's own, which have `item`
+PYTHON_TYPES = {float: _dtypes.float64, int: _dtypes.int64, bool: _dtypes.bool_, complex: _dtypes.complex128}
 
 
 def device_of(tensor: Any) -> Any:
@@ -28,35 +34,80 @@ def device_of(tensor: Any) -> Any:
 
 def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     """Convert to a dtype; the same tensor if it has it already."""
-    if tensor._array.dtype == dtype.numpy and not copy:
+    array = tensor._array
+    if array.dtype == dtype.numpy and not copy:
         return tensor
-    return record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
+    if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
+        tensor = detached(tensor)  # integers have neither gradients nor tangents
+    result = record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
+    if type(array) is np.ndarray and not array.flags.c_contiguous:
+        result._array = laid_out_like(result._array, array)
+    return result
+
+
+_EXPECTED = """but expected one of:
+ * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
+torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+ * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+"""
+_TAKEN = frozenset({"dtype", "device", "copy", "non_blocking", "memory_format", "tensor"})
+
+
+def _refuse_arguments(args: Any, kwargs: dict[str, Any]) -> TypeError:
+    shown = [type(a).__name__ for a in args] + [f"{key}={type(v).__name__}" for key, v in kwargs.items()]
+    if kwargs:
+        shown.append("")
+    return TypeError(f"to() received an invalid combination of arguments - got ({', '.join(shown)}), {_EXPECTED}")
 
 
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Convert to a dtype, a device, or those of another tensor."""
-    dtype, device, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
-    kwargs.pop("non_blocking", None), kwargs.pop("memory_format", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments - unexpected {sorted(kwargs)}")
-    for arg in args:
-        if isinstance(arg, _dtypes.dtype):
-            dtype = arg
-        elif isinstance(arg, (str, device_type)):
-            device = arg
-        elif isinstance(arg, _base.Tensor):
-            dtype, device = _base.dtype_of(arg), device_of(arg)
-        elif isinstance(arg, bool):
-            continue  # non_blocking
-        elif arg is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(arg).__name__})")
+    if len(args) == 1 and not kwargs and type(args[0]) is _dtypes.dtype:
+        return to_dtype(self, args[0])
+    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    memory_format, given = kwargs.get("memory_format"), list(args)
+    if not _TAKEN.issuperset(kwargs) or not (dtype is None or isinstance(dtype, (_dtypes.dtype, type))):
+        raise _refuse_arguments(args, kwargs)
+    if "tensor" in kwargs:
+        given.insert(0, kwargs["tensor"])
+    if given:
+        first = given.pop(0)
+        if isinstance(first, _base.Tensor):
+            dtype, device = _base.dtype_of(first), device_of(first)
+        elif isinstance(first, (_dtypes.dtype, type)):
+            dtype = first
+        elif isinstance(first, (str, device_type, int)) or first is None:
+            device = first
+            if given and not isinstance(given[0], bool):
+                dtype = given.pop(0)
+        else:
+            raise _refuse_arguments(args, kwargs)
+        if not all(isinstance(one, bool) for one in given) or len(given) > 2:
+            raise _refuse_arguments(args, kwargs)
+        copy = given[1] if len(given) == 2 else copy
     result = self
     if device is not None:
-        result = to_device(result, device_type(device) if isinstance(device, str) else device)
+        result = to_device(result, device if isinstance(device, device_type) else device_type(device))
     if dtype is not None:
-        result = to_dtype(result, dtype, False)
+        result = to_dtype(result, PYTHON_TYPES[dtype] if isinstance(dtype, type) else dtype)
     if copy and result is self:
-        result = record(s.astype, (self,), {"dtype": self._array.dtype}, "ToCopyBackward0")
+        result = to_dtype(self, _base.dtype_of(self), True)
+    return (
+        result if memory_format is None or memory_format is preserve_format else _in_format(result, self, memory_format)
+    )
+
+
+def _in_format(result: Any, source: Any, memory_format: Any) -> Any:
+    """Lay the result of a conversion out in a memory format."""
+    from ._formats import is_laid_out_in, laid_out_in, order_in
+
+    order_in(result._array.ndim, memory_format)
+    if is_laid_out_in(result._array, memory_format):
+        return result
+    if result is source:
+        result = to_dtype(source, _base.dtype_of(source), True)
+    result._array = laid_out_in(result._array, memory_format)
     return result
 
 
@@ -76,11 +127,20 @@ def caster(name: str, dtype: Any) -> Any:
     """Make a method such as `float()`."""
 
     def method(self: Any, memory_format: Any = None) -> Any:
-        return to_dtype(self, dtype, False)
+        return to_dtype(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
     method.__name__ = name
     method.__doc__ = f"Convert to {dtype}."
     return method
+
+
+def write_part(self: Any, value: Any, part: str) -> None:
+    """Write the real or the imaginary part."""
+    target = getattr(self, part)
+    if isinstance(value, _base.Tensor):
+        target.copy_(value)
+    else:
+        target.fill_(value)
 
 
 NO_ITEM = (
@@ -119,6 +179,9 @@ def _readable(array: Any, refusal: str) -> Any:
 
 def item(self: Any) -> Any:
     """Return the value of a tensor with one element as a Python number."""
+    value = self._array
+    if type(value) in NUMBERS or (type(value) is np.ndarray and value.size == 1 and value.dtype.kind != "V"):
+        return value.item()
     value = _value(self)
     if value.size != 1:
         raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
@@ -169,7 +232,7 @@ def to_number(kind: Any) -> Any:
                 UserWarning,
                 stacklevel=2,
             )
-        if _value(self).size != 1:
+        if self._array.size != 1 and _value(self).size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return kind(item(self))
 
@@ -178,12 +241,14 @@ def to_number(kind: Any) -> Any:
 
 def truth(self: Any) -> bool:
     """Return the truth of a tensor with one element."""
-    value = _value(self, NO_BRANCH)
+    value = self._array
+    if type(value) not in _NUMPY_TYPES:
+        value = _value(self, NO_BRANCH)
     if value.size != 1:
         if value.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(value.reshape(())[()])
+    return bool(value)  # NumPy's, of an array with one element of any rank
 
 
 def index_number(self: Any) -> int:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import warnings
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import LevelArray
+from .._core.arrays import Batched, LevelArray
 from .._core.levels import innermost_batch_level
+from .._core.primitive import vocabulary
 from .._device import device as device_type
-from .._device import get_default_device
-from .._modes import current_mode
+from .._device import get_default_device, preserve_format, strided
+from .._device import memory_format as memory_format_type
+from .._modes import NO_GRAD, PLAIN, current_mode
 from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
-from ._casting import device_of
+from ._casting import PYTHON_TYPES, device_of
+from ._formats import laid_out_in
 from ._layout import ordered, output_order, repeats
+from ._numbers import element_of
+from ._operands import not_a_tensor
+from ._out import write as write_out
 from ._record import mark_inference
-from ._shaping import sizes_from
-from ._views import write_array
+from ._views import own_memory, write_array
 
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
@@ -38,10 +43,11 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
         array = array[()]  # a NumPy scalar until its memory matters: five times quicker
     tensor = wrap(array)
     mode = current_mode()
-    if mode.inference:
-        mark_inference(tensor)
-    if mode.transforms:
-        mark_born(tensor)
+    if mode is not PLAIN and mode is not NO_GRAD:
+        if mode.inference:
+            mark_inference(tensor)
+        if mode.transforms:
+            mark_born(tensor)
     if requires_grad:
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -53,6 +59,7 @@ def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
+    dtype = None if dtype is None else as_dtype(dtype, "tensor")
     if isinstance(data, _base.Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -69,6 +76,7 @@ def tensor(
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """Make a tensor, sharing memory with a tensor or NumPy array where that is possible."""
+    dtype = None if dtype is None else as_dtype(dtype, "as_tensor")
     if isinstance(data, _base.Tensor):
         result = data
     elif isinstance(data, np.ndarray) and data.dtype.kind != "O":
@@ -78,9 +86,6 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     if dtype is not None:
         result = result.to(dtype)
     return result if device is None else result.to(device)
-
-
-asarray = as_tensor
 
 
 def from_numpy(array: Any) -> Any:
@@ -106,28 +111,98 @@ def from_numpy(array: Any) -> Any:
     return wrap(np.asarray(array))
 
 
-def _numpy_dtype(dtype: Any) -> Any:
-    return (_dtypes.get_default_dtype() if dtype is None else dtype).numpy
+def as_dtype(dtype: Any, name: str) -> _dtypes.dtype:
+    """Return a `dtype=` argument: torch takes Python's number types as well."""
+    if isinstance(dtype, _dtypes.dtype):
+        return dtype
+    found = PYTHON_TYPES.get(dtype) if isinstance(dtype, type) else None
+    if found is None:
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return found
 
 
-def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
-    if "size" in kwargs:
-        args = (kwargs.pop("size"),)
-    sizes = sizes_from(args)
-    for n in sizes:
-        if n < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{', '.join(map(str, sizes))}]")
+def numpy_dtype(dtype: Any, name: str) -> np.dtype[Any]:
+    """Return NumPy's dtype for a `dtype=` argument, or for the default."""
+    return (_dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, name)).numpy
+
+
+def sizes_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """Read the sizes of a new tensor, given as numbers, as a sequence or by keyword."""
+    if size is not None:
+        args = (size,)
+    elif not args:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    try:
+        sizes = tuple([index(n) for n in given])
+    except TypeError:
+        place, wrong = next((k, n) for k, n in enumerate(given, 1) if not hasattr(n, "__index__"))
+        if given is args:
+            message = f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}"
+        else:
+            message = (
+                f"{name}(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of "
+                f'ints,but got {type(wrong).__name__}"'
+            )
+        raise TypeError(message) from None
+    if sizes and min(sizes) < 0:
+        if name == "zeros":
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(sizes)}: [{', '.join(map(str, sizes))}]"
+        )
     return sizes
 
 
+def refuse_options(layout: Any, pin_memory: Any) -> None:
+    """Refuse what this library has not: other layouts, and pinned memory."""
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"layout {layout} is not supported: retrograd's tensors are strided")
+    if pin_memory:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+            "this system."
+        )
+
+
+def in_format(array: Any, memory_format: Any) -> Any:
+    """Lay new memory out in a memory format."""
+    if not isinstance(memory_format, memory_format_type):
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    return laid_out_in(array, memory_format)
+
+
+def into(out: Any, dtype: Any, create: Any) -> Any:
+    """Write what `create(dtype)` makes into `out=`, whose dtype decides."""
+    if not isinstance(out, _base.Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    own = _base.dtype_of(out)
+    if dtype is not None and dtype is not own:
+        raise RuntimeError(f"dtype {dtype._scalar_name} does not match dtype of out parameter ({own._scalar_name})")
+    return write_out(out, create(own))
+
+
 def _maker(name: str, make: Any) -> Any:
-    def create(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
-        shape = _sizes(size, rest)
-        for ignored in ("layout", "pin_memory", "out", "memory_format"):
-            rest.pop(ignored, None)
-        if rest:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(rest))}'")
-        return finish(make(shape, _numpy_dtype(dtype)), device, requires_grad)
+    def create(
+        *shape: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        layout: Any = None,
+        pin_memory: Any = None,
+        memory_format: Any = None,
+    ) -> Any:
+        if out is not None:
+            return into(out, dtype, lambda own: create(*shape, size=size, dtype=own))
+        sizes = shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
+        if layout is not None or pin_memory:
+            refuse_options(layout, pin_memory)
+        array = make(sizes, numpy_dtype(dtype, name))
+        return finish(array if memory_format is None else in_format(array, memory_format), device, requires_grad)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor of {name}."
@@ -140,15 +215,34 @@ empty = _maker("empty", np.zeros)  # zeroed: reading uninitialised memory is nob
 
 
 def full(
-    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = None,
 ) -> Any:
     """Make a tensor filled with one value."""
-    if isinstance(fill_value, _base.Tensor):
+    if out is not None:
+        return into(out, dtype, lambda own: full(size, fill_value, dtype=own))
+    if layout is not None or pin_memory:
+        refuse_options(layout, pin_memory)
+    if type(fill_value) is float and dtype is None:
+        dtype = _dtypes.get_default_dtype()
+    if isinstance(fill_value, _base.Tensor) and not fill_value._array.ndim:
+        dtype = _base.dtype_of(fill_value) if dtype is None else dtype
         fill_value = fill_value.item()
-    dtype = _dtypes.infer_from_python(fill_value) if dtype is None else dtype
-    shape = sizes_from((size,))
-    array = np.empty(shape, dtype.numpy)
-    array[...] = fill_value
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+        kind = type(fill_value).__name__
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {kind}")
+    if not isinstance(size, (list, tuple)):
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    dtype = _dtypes.infer_from_python(fill_value) if dtype is None else as_dtype(dtype, "full")
+    array = np.empty(sizes_of("full", (size,)), dtype.numpy)
+    array.fill(element_of(fill_value, dtype.numpy, loosely=True))
     return finish(array, device, requires_grad)
 
 
@@ -157,31 +251,45 @@ def _like_maker(name: str, fill: Any) -> Any:
         input: Any,
         *,
         dtype: Any = None,
+        layout: Any = None,
         device: Any = None,
+        pin_memory: Any = None,
         requires_grad: bool = False,
         memory_format: Any = None,
-        layout: Any = None,
     ) -> Any:
+        if not isinstance(input, _base.Tensor):
+            raise TypeError(not_a_tensor(name, 1, input, "input"))
+        if layout is not None or pin_memory:
+            refuse_options(layout, pin_memory)
         array = input._array
-        numpy_dtype = array.dtype if dtype is None else dtype.numpy
+        wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
         if isinstance(array, LevelArray):
-            from .._core.primitive import vocabulary
-
-            out = vocabulary.astype(vocabulary.zeros_like(array), dtype=numpy_dtype)
+            out = vocabulary.astype(vocabulary.zeros_like(array), dtype=wanted)
             out = out + fill if fill else out
-            from ._views import own_memory
-
             return finish(own_memory(out), None, requires_grad)
-        # torch keeps the order of the strides
-        if repeats(array):
-            out = ordered(np.full(array.shape, fill, numpy_dtype), output_order(array.shape, [array.strides]))
-        else:
-            out = np.full_like(array, fill, dtype=numpy_dtype, order="K", subok=False)
-        return finish(out, device_of(input) if device is None else device, requires_grad)
+        out = like(array, wanted, memory_format)
+        if fill:
+            out.fill(fill)
+        return finish(
+            out, device_of(input) if device is None and type(array) is not np.ndarray else device, requires_grad
+        )
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor like another: {name}."
     return overridable(create)
+
+
+def like(array: Any, dtype: np.dtype[Any], memory_format: Any = None) -> Any:
+    """Return zeros in the shape of an array; unless told otherwise, torch keeps the order of the strides."""
+    if memory_format is not None and memory_format is not preserve_format:
+        return in_format(np.zeros(array.shape, dtype), memory_format)
+    if type(array) is np.ndarray and array.flags.c_contiguous:
+        return np.zeros(array.shape, dtype)
+    if isinstance(array, (np.ndarray, np.generic)):
+        if repeats(array):
+            return ordered(np.zeros(array.shape, dtype), output_order(array.shape, [array.strides]))
+        return np.zeros_like(array, dtype=dtype, order="K", subok=False)
+    return np.zeros(array.shape, dtype)  # of an array on another device, where `finish` puts it
 
 
 zeros_like = _like_maker("zeros_like", 0)
@@ -189,68 +297,55 @@ ones_like = _like_maker("ones_like", 1)
 empty_like = _like_maker("empty_like", 0)
 
 
+@overridable
 def full_like(
-    input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    input: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Any:
     """Make a tensor like another, filled with one value."""
-    result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
-    write_array(result, np.asarray(fill_value).astype(result._array.dtype)[()])
+    refuse_options(layout, pin_memory)
+    result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
+    return _filled(result, fill_value)
+
+
+def _filled(result: Any, value: Any) -> Any:
+    """Fill a new tensor, which may require grad already."""
+    if isinstance(value, _base.Tensor):
+        value = value.item()
+    write_array(result, element_of(value, result._array.dtype, loosely=True))
     return result
-
-
-def arange(*args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Any:
-    """Count from start to end by a step."""
-    args = (*args, *[rest.pop(k) for k in ("start", "end", "step") if k in rest])
-    args = tuple(a.item() if isinstance(a, _base.Tensor) else a for a in args)
-    start, end, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (step > 0 and start > end) or (step < 0 and start < end):
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype is None:
-        integral = all(isinstance(a, int) for a in (start, end, step))
-        dtype = _dtypes.int64 if integral else _dtypes.get_default_dtype()
-    count = math.ceil((end - start) / step)
-    values = start + np.arange(count) * step
-    return finish(values.astype(dtype.numpy), device, requires_grad)
-
-
-def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
-    """Make `steps` evenly spaced values, ends included; counted from both ends, as torch does."""
-    numpy_dtype = _numpy_dtype(dtype)
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    step = (end - start) / max(steps - 1, 1)
-    k = np.arange(steps)
-    values = np.where(k < steps / 2, start + step * k, end - step * (steps - 1 - k))
-    if steps == 1:
-        values = np.array([start])
-    return finish(values.astype(numpy_dtype), device, requires_grad)
-
-
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Make the identity matrix."""
-    return finish(np.eye(n, n if m is None else m, dtype=_numpy_dtype(dtype)), device, requires_grad)
 
 
 def new_maker(name: str, make: Any) -> Any:
     """Make a method such as `new_zeros`: dtype and device of the tensor; under vmap, one value for each sample."""
 
     def method(
-        self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+        self: Any,
+        *shape: Any,
+        size: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: Any = None,
+        requires_grad: bool = False,
     ) -> Any:
-        shape = _sizes(size, rest)
-        numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
+        sizes = sizes_of(name, shape, size)
+        if layout is not None or pin_memory:
+            refuse_options(layout, pin_memory)
+        wanted = self._array.dtype if dtype is None else as_dtype(dtype, name).numpy
         level = innermost_batch_level()
         if level is not None and isinstance(self._array, LevelArray):
-            from .._core.arrays import Batched
+            return finish(Batched(level, make((level.size, *sizes), wanted)), None, requires_grad)
+        return finish(make(sizes, wanted), device_of(self) if device is None else device, requires_grad)
 
-            return finish(Batched(level, make((level.size, *shape), numpy_dtype)), None, requires_grad)
-        return finish(make(shape, numpy_dtype), device_of(self) if device is None else device, requires_grad)
-
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Make a tensor of this one's dtype: {name}."
     return method
 
@@ -260,17 +355,13 @@ new_ones = new_maker("new_ones", np.ones)
 new_empty = new_maker("new_empty", np.zeros)
 
 
-def new_full(
-    self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+def new_full(self: Any, size: Any, fill_value: Any, **options: Any) -> Any:
     """Make a tensor of this one's dtype filled with a value."""
-    result = new_zeros(self, size, dtype=dtype, device=device)
-    result.fill_(fill_value)
-    return result.requires_grad_(requires_grad) if requires_grad else result
+    return _filled(new_zeros(self, size, **options), fill_value)
 
 
 def new_tensor_method(
-    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **options: Any
 ) -> Any:
     """Make a tensor of this one's dtype from data."""
     return tensor(
@@ -278,18 +369,17 @@ def new_tensor_method(
     )
 
 
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Make a 0-d tensor."""
-    return finish(np.array(value, _numpy_dtype(dtype)), device, requires_grad)
-
-
-def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Expand vectors to grids."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    if indexing == "xy" and len(tensors) >= 2:
-        second, first, *rest = meshgrid(tensors[1], tensors[0], *tensors[2:], indexing="ij")
-        return (first, second, *rest)
-    n = len(tensors)
-    shape = [t.numel() for t in tensors]
-    return tuple(t.reshape(*[-1 if k == j else 1 for j in range(n)]).expand(*shape) for k, t in enumerate(tensors))
+    refuse_options(layout, pin_memory)
+    if isinstance(s, _base.Tensor):
+        s = s.item()
+    return finish(element_of(s, numpy_dtype(dtype, "scalar_tensor"), loosely=True), device, requires_grad)

@@ -1,7 +1,8 @@
-"""Reading and writing along one dimension: gather, index_select, scatter, index_add."""
+"""Reading and writing along one dimension: gather, index_select, index_add and their kin."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,143 +10,319 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
+from .._core.primitive import vocabulary
+from .._ops import along
 from .._ops import index as ops
-from .._ops.shape import reshape as reshape_array
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base
-from ._base import wrap
 from ._indexing import _scalar
+from ._numbers import element_of
+from ._operands import not_a_tensor
+from ._out_dtypes import needs_dtype_of_result
 from ._record import laid_out, record
 
+INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
-def _refuse_index_dtype(name: str, index: Any) -> None:
-    if index._array.dtype not in (np.int64, np.int32):
+
+def refuse_other_than_tensors(name: str, **given: Any) -> None:
+    """Raise torch's error for an argument that should be a tensor; arguments are named in their order."""
+    for argument, (position, value) in given.items():
+        if not isinstance(value, _base.Tensor):
+            raise TypeError(not_a_tensor(name, position, value, argument))
+
+
+def refuse_index_dtype(name: str, index: Any) -> None:
+    """Raise torch's error for indices that are not integers."""
+    dtype = index._array.dtype
+    if dtype is not INT64 and dtype != INT32 and dtype != INT64:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
-@overridable
+def same_dtype_out(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Refuse `out=` of any dtype but the result's, in words of the operation's own; {} are the two dtypes' names."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        def check(name: str, targets: Any, results: Any) -> None:
+            if targets[0]._array.dtype != results[0]._array.dtype:
+                raise RuntimeError(text.format(name, _scalar(results[0]), _scalar(targets[0])))
+
+        function.check_out = check  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+SAME_SCALAR_TYPE = "{}(): self and result must have the same scalar type"
+
+
+@takes_out
+@needs_dtype_of_result
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Take elements along a dimension."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _refuse_index_dtype("gather", index)
-    if index._array.ndim != input._array.ndim and max(index._array.ndim, 1) != max(input._array.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    for k in range(index._array.ndim):
-        if k != axis and index._array.shape[k] > input._array.shape[k]:
-            raise RuntimeError(
-                f"Size does not match at dimension {k} expected index {_errors.sizes(index._array.shape)} to be no "
-                f"larger than self {_errors.sizes(input._array.shape)} apart from dimension {axis}"
-            )
-    if input._array.ndim:
-        _check_bounds(index, input._array.shape[axis], axis)
-    return record(ops.take_along, (input, index), {"axis": axis}, "GatherBackward0", {"dim": dim})
+    if not isinstance(input, _base.Tensor) or not isinstance(index, _base.Tensor):
+        refuse_other_than_tensors("gather", input=(1, input), index=(3, index))
+    own, at = input._array, index._array
+    axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
+    if own.ndim == 1 == at.ndim and at.dtype is INT64:
+        check_bounds(at, own.shape[0], 0)
+    elif at.size:
+        refuse_index_dtype("gather", index)
+        if at.ndim != own.ndim and max(at.ndim, 1) != max(own.ndim, 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+        for k in range(at.ndim if own.ndim else 0):
+            if k != axis and at.shape[k] > own.shape[k]:
+                raise RuntimeError(
+                    f"Size does not match at dimension {k} expected index {_errors.sizes(at.shape)} to be no larger than "
+                    f"self {_errors.sizes(own.shape)} apart from dimension {axis}"
+                )
+        check_bounds(at, own.shape[axis] if own.ndim else 1, axis)
+    elif at.dtype.kind not in "iu" or at.ndim != own.ndim:
+        return _nothing_gathered(input, index)
+    return record(along.take_along, (input, index), {"axis": axis}, "GatherBackward0", {"dim": dim})
 
 
-def _check_bounds(index: Any, size: int, axis: int) -> None:
-    array = index._array
+def _nothing_gathered(input: Any, index: Any) -> Any:
+    """Gather at an empty index of any dtype and rank, which torch allows."""
+    flat = vocabulary.reshape(index._array, shape=(-1,))
+    empty = record(
+        along.take_along,
+        (input.reshape(-1), _base.wrap(vocabulary.astype(flat, dtype=np.int64))),
+        {"axis": 0},
+        "GatherBackward0",
+    )
+    return empty.reshape(tuple(index._array.shape))
+
+
+def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
+    """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     if isinstance(array, LevelArray) or not array.size:
         return
-    low, high = int(array.min()), int(array.max())
-    if low < 0 or high >= size:
-        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {axis} with size {size}")
+    if array.ndim == 1 and array.shape[0] < 16:
+        for one in array.tolist():
+            if one < 0 or one >= size:
+                raise error(f"{before}index {one} is out of bounds for dimension {axis} with size {size}")
+        return
+    if int(array.min()) < 0 or int(array.max()) >= size:
+        wrong = int(array[(array < 0) | (array >= size)].flat[0])
+        raise error(f"{before}index {wrong} is out of bounds for dimension {axis} with size {size}")
 
 
-@overridable
+@takes_out
+@same_dtype_out(SAME_SCALAR_TYPE)
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """Take whole slices along a dimension."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    if index._array.ndim > 1:
+    if not isinstance(input, _base.Tensor) or not isinstance(index, _base.Tensor):
+        refuse_other_than_tensors("index_select", input=(1, input), index=(3, index))
+    at, own = index._array, input._array
+    axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
+    if at.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index._array.dtype.kind not in "iu":
+    if at.dtype is not INT64 and at.dtype not in (INT64, INT32):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    if not input._array.ndim:
+    if not own.ndim and at.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {at.size} value(s)")
+    if not isinstance(at, LevelArray):
+        _check_select_bounds(at, own, axis)
+    if not own.ndim:
         return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
-    if not isinstance(index._array, LevelArray) and index._array.size:
-        size = input._array.shape[axis]
-        low, high = int(index._array.min()), int(index._array.max())
-        if low < 0 or high >= size:
-            if axis == 1:
-                wrong = next(int(k) for k in index._array.flat if k < 0 or k >= size)
-                raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
-            raise IndexError("index out of range in self")
-    array = index._array if index._array.ndim else reshape_array(index._array, shape=(1,))
-    layout = (slice(None),) * axis + (ARRAY,)
+    array = at if at.ndim else vocabulary.reshape(at, shape=(1,))
+    layout = _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,)
     shown = {"dim": dim, "indices": (index,)}
     result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", shown)
-    result._array = laid_out(result._array)
+    if own.ndim > 1:
+        result._array = laid_out(result._array)
     return result
 
 
-def _scatter_sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any]:
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _refuse_index_dtype("scatter", index)
-    _check_scatter_shapes(input, axis, index, src)
-    if not isinstance(src, _base.Tensor):
-        src = wrap(np.full(tuple(index._array.shape), src, input._array.dtype))
-    elif src._array.dtype != input._array.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    if input._array.ndim:
-        _check_bounds(index, input._array.shape[axis], axis)
-    return axis, src
+_LAYOUTS = tuple((slice(None),) * axis + (ARRAY,) for axis in range(4))
 
 
-def _check_scatter_shapes(input: Any, axis: int, index: Any, src: Any) -> None:
-    shape, own = tuple(index._array.shape), tuple(input._array.shape)
-    if not index._array.size:
-        return
-    source = tuple(src._array.shape) if isinstance(src, _base.Tensor) else None
-    for name, other in (("self", own), ("src", source)):
-        if other is not None and max(len(other), 1) != max(len(shape), 1):
-            raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
-    too_large = any(k != axis and n > m for k, (n, m) in enumerate(zip(shape, own, strict=False)))
-    text = f"Expected index {_errors.sizes(shape)} to be no larger than self {_errors.sizes(own)} apart from dimension {axis}"
-    if source is not None and (too_large or any(n > m for n, m in zip(shape, source, strict=False))):
-        raise RuntimeError(f"{text} and to be no larger size than src {_errors.sizes(source)}")
-    if too_large:
-        raise RuntimeError(text)
+def _check_select_bounds(at: Any, own: Any, axis: int) -> None:
+    size = own.shape[axis] if own.ndim else 1
+    found = at.ravel().tolist() if at.size < 16 else (int(at.min()), int(at.max()))
+    for one in found:
+        if not 0 <= one < size:
+            if axis == 1:
+                wrong = next(int(k) for k in at.flat if k < 0 or k >= size)
+                raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
+            raise IndexError("index out of range in self")
 
 
-@overridable
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
-    """Return a copy with `src` written at indices along a dimension."""
-    given = value if src is None else src
-    axis, src = _scatter_sources(input, dim, index, given)
-    name = "ScatterBackward0" if isinstance(given, _base.Tensor) else "ScatterBackward1"
-    return record(ops.scatter_assign, (input, index, src), {"axis": axis}, name, {"dim": dim})
+# ---- slices written along a dimension ----
+def _are_vectors(own: Any, at: Any, given: Any) -> bool:
+    """Tell quickly that there is nothing to refuse: vectors of one dtype, and as many values as indices."""
+    return bool(
+        own.ndim == at.ndim == given.ndim == 1
+        and at.dtype is INT64
+        and given.dtype is own.dtype
+        and at.shape == given.shape
+    )
 
 
-@overridable
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """Return a copy with `src` added at indices along a dimension."""
-    axis, src = _scatter_sources(input, dim, index, src)
-    return record(ops.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0")
-
-
-def _check_index_add(input: Any, axis: int, index: Any, source: Any) -> None:
+def _check_slices(name: str, input: Any, axis: int, index: Any, source: Any) -> None:
+    """Raise torch's errors for `index_add` and `index_reduce`."""
     shape = tuple(index._array.shape)
     if len(shape) > 1:
         raise IndexError(
-            f"index_add_(): Index is supposed to be a vector, but got dim: {len(shape)} with type: {_scalar(index)} and "
+            f"{name}_(): Index is supposed to be a vector, but got dim: {len(shape)} with type: {_scalar(index)} and "
             f"size: {_errors.sizes(shape)}"
         )
+    if index._array.dtype is not INT64 and index._array.dtype not in (INT64, INT32):
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {_scalar(index)}")
     if source._array.dtype != input._array.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
+            f"{name}_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
         )
-    count, size = index._array.size, source._array.shape[axis] if source._array.ndim else 1
+    own, given = tuple(input._array.shape), tuple(source._array.shape)
+    if own[:axis] + own[axis + 1 :] != given[:axis] + given[axis + 1 :] or len(own) != len(given):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{_errors.sizes(own)} source.shape = {_errors.sizes(given)}"
+        )
+    count, size = index._array.size, given[axis] if given else 1
     if count != size:
         raise RuntimeError(
-            f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({size}), for dim: {axis}"
+            f"{name}_(): Number of indices ({count}) should be equal to source.size(dim): ({size}), for dim: {axis}"
         )
-    if input._array.ndim:
-        _check_bounds(index, input._array.shape[axis], axis)
 
 
-@overridable
+def _vector(index: Any) -> Any:
+    array = index._array
+    return array if array.ndim else vocabulary.reshape(array, shape=(1,))
+
+
+@takes_out
+@needs_dtype_of_result
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Return a copy with slices of `source` added along a dimension."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    layout = (slice(None),) * axis + (ARRAY,)
-    _check_index_add(input, axis, index, source)
-    params = {"layout": layout, "alpha": alpha}
-    return record(ops.index_add, (input, source, index._array), params, "IndexAddBackward0")
+    if not _are_vectors(input._array, index._array, source._array):
+        _check_slices("index_add", input, axis, index, source)
+    check_bounds(index._array, input._array.shape[axis] if input._array.ndim else 1, axis)
+    if input._array.ndim <= 1 and alpha == 1:  # the same as a scatter, and quicker
+        if index._array.shape != source._array.shape:
+            index = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
+        return record(along.scatter_add, (input, index, source), {"axis": 0}, "IndexAddBackward0")
+    if not input._array.ndim:
+        return index_add(input, 0, index, source * alpha)
+    if input._array.dtype.kind in "biu":
+        alpha = element_of(alpha, input._array.dtype)
+    elif isinstance(alpha, complex) and input._array.dtype.kind != "c":
+        element_of(alpha, input._array.dtype)
+    params = {"layout": _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,), "alpha": alpha}
+    return record(ops.index_add, (input, source, _vector(index)), params, "IndexAddBackward0")
+
+
+REDUCTIONS = ("prod", "mean", "amax", "amin")
+_INDEX_KERNELS = {"mean": "div_floor_cpu", "amax": "maximum_cpu", "amin": "minimum_cpu"}
+
+
+def refuse_kernel(name: str, tensor: Any) -> None:
+    """Raise torch's error for a dtype that a kernel is not made for."""
+    raise NotImplementedError(f"\"{name}\" not implemented for '{_scalar(tensor)}'")
+
+
+@takes_out
+@needs_dtype_of_result
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """Return a copy with slices of `source` reduced into it along a dimension."""
+    from ._scattering import reduced_along
+
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    _check_slices("index_reduce", input, axis, index, source)
+    at, size = index._array, input._array.shape[axis] if input._array.ndim else 1
+    if not isinstance(at, LevelArray) and at.size and (int(at.min()) < 0 or int(at.max()) >= size):
+        raise IndexError("index out of range in self")
+    shape = tuple(source._array.shape)
+    at = vocabulary.reshape(at, shape=tuple(-1 if k == axis else 1 for k in range(len(shape))))
+    at = vocabulary.broadcast_to(at, shape=shape)
+    kernel = _INDEX_KERNELS.get(reduce)
+    if input._array.dtype.kind in "bc":
+        if not include_self:
+            refuse_kernel("index_reduce_func_exclude_input_init", input)
+        if input._array.ndim <= 1:
+            refuse_kernel("index_func_", input)
+    return reduced_along(input, axis, _base.wrap(at), source, reduce, include_self, "IndexReduceBackward0", kernel)
+
+
+@takes_out
+@needs_dtype_of_result
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """Return a copy with slices of `source` written along a dimension."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    _check_copy(input, axis, index, source)
+    if not input._array.ndim:
+        at = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
+        return record(along.scatter_assign, (input, at, source), {"axis": 0}, "IndexCopyBackward0")
+    params = {"layout": (slice(None),) * axis + (ARRAY,), "accumulate": False}
+    return record(ops.index_put, (input, source, _vector(index)), params, "IndexCopyBackward0")
+
+
+def _check_copy(input: Any, axis: int, index: Any, source: Any) -> None:
+    own, given, count = input._array, source._array, index._array.size
+    if index._array.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index._array.ndim})")
+    if not given.ndim and count != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
+    if given.ndim and own.ndim and given.ndim != own.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({given.ndim}), destination dimensionality ({own.ndim})"
+        )
+    if index._array.dtype != np.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {_scalar(index)}")
+    if given.dtype != own.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {_scalar(input)} and "
+            f"(source) {_scalar(source)}"
+        )
+    rest, other = (tuple(n for k, n in enumerate(a.shape) if k != axis) for a in (own, given))
+    if rest != other:
+        shown = [" ".join(map(str, shape)) for shape in (rest, other)]
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{shown[0]} at dimension {axis} and source slice shape: {shown[1]} at dimension 0."
+        )
+    if given.ndim and count != given.shape[axis]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({given.shape[axis]})"
+        )
+    size = own.shape[axis] if own.ndim else 1
+    check_bounds(index._array, size, axis, IndexError, "index_copy_(): ")
+
+
+@overridable
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """Return a copy with slices along a dimension filled with a value."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if index._array.dtype != np.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index._array.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    dtype = input._array.dtype
+    if isinstance(value, _base.Tensor):
+        name = "IndexFillBackward1"
+        if value._array.ndim:
+            raise RuntimeError(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        if value._array.dtype.kind == "c" and dtype.kind != "c":
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        filled = value.to(_base.dtype_of(input))
+    else:
+        name = "IndexFillBackward0"
+        if isinstance(value, complex) and dtype.kind != "c":
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        filled = element_of(value, dtype)
+    at, size = _vector(index), input._array.shape[axis] if input._array.ndim else 1
+    if not isinstance(at, LevelArray) and at.size:
+        wrong = at[(at < -size) | (at >= size)]
+        if wrong.size:
+            raise IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {axis} with size {size}")
+    at = vocabulary.where(vocabulary.less(at, 0), at + size, at)
+    mask = vocabulary.scatter_mask_zeros(at, axis=0, shape=(size,))
+    mask = vocabulary.reshape(mask, shape=(size, *(1,) * (input._array.ndim - axis - 1)) if input._array.ndim else ())
+    return record(ops.masked_fill, (input, mask, filled), {}, name)

@@ -12,12 +12,19 @@ from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
 from .._modes import current_mode
 from .._ops import index as ops
+from .._ops.shape import expand_dims
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
+from ._inplace import copy_into, fill_with, memory_to_write, value_beside
 from ._layout import ordered, output_order, refuse_overlap, repeats
-from ._record import record
-from ._shaping import alias, basic_view, expand, unsqueeze
+from ._record import laid_out, record
+from ._record_flat import EXACT
+from ._shaping import alias, expand, unsqueeze
+from ._views import finish_write, view_op
+
+NDARRAY = np.ndarray
+INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
 
 
 class _Parts:
@@ -137,25 +144,34 @@ def _select(tensor: Any, dim: int, position: int, place: int) -> Any:
         raise IndexError(f"index {position} is out of bounds for dimension {place} with size {size}")
     at = position + size if position < 0 else position
     shown = {"dim": dim, "index": position}
-    return basic_view(tensor, (slice(None),) * dim + (at,), "SelectBackward0", shown)
+    return view_op(tensor, ops.getitem, {"index": (slice(None),) * dim + (at,)}, "SelectBackward0", shown)
 
 
 LAST = (1 << 63) - 1  # torch's end of an open slice
 
 
+def _within(position: int, size: int) -> int:
+    """Bring an end of a slice, which may count from behind, into a dimension."""
+    if position < 0:
+        position += size
+        return position if position > 0 else 0
+    return position if position < size else size
+
+
 def _slice(tensor: Any, dim: int, part: slice, always: bool) -> Any:
-    start, stop, step = [None if v is None else int(v) for v in (part.start, part.stop, part.step)]
-    step = 1 if step is None else step
+    start, stop, step = part.start, part.stop, part.step
+    start = 0 if start is None else int(start)
+    stop = LAST if stop is None else int(stop)
+    step = 1 if step is None else int(step)
     if step <= 0:
         raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
-    start, stop = 0 if start is None else start, LAST if stop is None else stop
     size = tensor._array.shape[dim]
     if not always and start == 0 and stop >= size and step == 1:
         return tensor
-    first, last, _ = slice(start, stop, step).indices(size)
+    first, last = _within(start, size), _within(stop, size)
     shown = {"dim": dim, "start": start, "end": stop, "step": step}
-    index = (slice(None),) * dim + (slice(first, max(last, first), step),)
-    return basic_view(tensor, index, "SliceBackward0", shown)
+    index = (*(slice(None),) * dim, slice(first, last if last > first else first, step))
+    return view_op(tensor, ops.getitem, {"index": index}, "SliceBackward0", shown)
 
 
 def _as_index(part: Any) -> Any:
@@ -208,20 +224,126 @@ def _trimmed(layout: list[Any]) -> tuple[Any, ...]:
 
 def getitem(self: Any, index: Any) -> Any:
     """Read at an index: a view for ints, slices, None and Ellipsis, a copy for index arrays."""
+    array = self._array
+    if type(array) is NDARRAY:  # the common indices first
+        kind = type(index)
+        if kind is int and array.ndim:
+            size = array.shape[0]
+            if -size <= index < size:
+                params = {"index": (index + size if index < 0 else index,)}
+                return view_op(self, ops.getitem, params, "SelectBackward0", {"dim": 0, "index": index})
+        elif kind is slice and array.ndim:
+            return _slice(self, 0, index, True)
+        elif kind is tuple:
+            used = _basic_dims(index)
+            if used is None:
+                parts = _slices_and_arrays(self, index)
+                if parts is not None:
+                    return _unchecked_read(parts, self, index)
+            elif used <= array.ndim:
+                view = _basic_views(self, index, used)
+                return alias(self) if view is self else view
+        elif kind in EXACT:
+            parts = _slices_and_arrays(self, (index,))
+            if parts is not None:
+                return _unchecked_read(parts, self, index)
+        elif index is None:
+            return _new_dim(self, 0)
+        elif index is Ellipsis:
+            return alias(self)
     parts = _take_apart(self, index)
     if not parts.arrays:
         return alias(self) if parts.view is self else parts.view
+    _check_broadcast(parts.arrays)
     return _advanced_read(parts)
+
+
+def _slices_and_arrays(tensor: Any, index: tuple[Any, ...]) -> _Parts | None:
+    """Take an index of slices, int64 arrays and masks apart, without a look at the values; None if there is more to it."""
+    parts = _Parts(tensor, [], [], [])
+    shape = tensor._array.shape
+    dim, ndim = 0, len(shape)
+    if not tensor._array.size:
+        return None
+    for part in index:
+        if dim >= ndim:
+            return None
+        if type(part) is slice:
+            parts.view = _slice(parts.view, dim, part, False)
+            parts.layout.append(slice(None))
+            parts.given.append(None)
+            dim += 1
+            continue
+        if type(part) not in EXACT or type(array := part._array) is not NDARRAY or not array.ndim:
+            return None
+        if array.dtype is INT64:
+            parts.arrays.append(array)
+            found = 1
+        elif array.dtype is BOOL and array.shape == shape[dim : dim + array.ndim]:
+            parts.arrays += array.nonzero()
+            found = array.ndim
+        else:
+            return None
+        parts.layout += [ARRAY] * found
+        parts.given.append(part)
+        dim += found
+    return parts
+
+
+def _unchecked_read(parts: _Parts, tensor: Any, index: Any) -> Any:
+    """Read at arrays that nobody has looked at: NumPy does, and then the long way says what is wrong."""
+    try:
+        return _advanced_read(parts)
+    except IndexError:
+        _check_broadcast(_take_apart(tensor, index).arrays)
+        raise
+
+
+def _basic_dims(index: tuple[Any, ...]) -> int | None:
+    """Count the dimensions that ints and slices use; None if there is anything else than those, None and an Ellipsis."""
+    used, seen = 0, False
+    for part in index:
+        if type(part) is int or type(part) is slice:
+            used += 1
+        elif part is Ellipsis and not seen:
+            seen = True
+        elif part is not None:
+            return None
+    return used
+
+
+def _basic_views(tensor: Any, index: tuple[Any, ...], used: int) -> Any:
+    """View at ints, slices, None and an Ellipsis."""
+    result, dim = tensor, 0
+    for place, part in enumerate(index):
+        if type(part) is int:
+            result = _select(result, dim, part, place)
+            continue
+        if part is Ellipsis:
+            dim += tensor._array.ndim - used
+            continue
+        result = _new_dim(result, dim) if part is None else _slice(result, dim, part, False)
+        dim += 1
+    return result
+
+
+def _new_dim(tensor: Any, dim: int) -> Any:
+    return view_op(tensor, expand_dims, {"axis": dim}, "UnsqueezeBackward0", {"dim": dim})
 
 
 def _advanced_read(parts: _Parts) -> Any:
     layout = _trimmed(parts.layout)
-    _check_broadcast(parts.arrays)
     shown = {"indices": _shown_indices(parts.given)}
     args = (parts.view, *parts.arrays)
     result = record(ops.index, args, {"layout": layout}, "IndexBackward0", shown)
-    if isinstance(result._array, np.ndarray) and result._array.ndim > 1 and result._array.size:
-        result._array = _indexed_layout(result._array, parts.view._array, parts.arrays, parts.layout)
+    array = result._array
+    if type(array) is NDARRAY and array.ndim > 1 and array.size:
+        for one in (parts.view._array, *parts.arrays):
+            if not one.flags.c_contiguous:
+                result._array = _indexed_layout(array, parts.view._array, parts.arrays, parts.layout)
+                break
+        else:
+            result._array = laid_out(array)
     return result
 
 
@@ -257,28 +379,76 @@ def _check_broadcast(arrays: list[Any]) -> None:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
-    parts = _take_apart(self, index, reading=False)
+    if _write_at_once(self, index, value):
+        return
+    used = _basic_dims(index if type(index) is tuple else (index,))
+    if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
+        parts = _Parts(_basic_views(self, index if type(index) is tuple else (index,), used), [], [], [])
+    else:
+        parts = _take_apart(self, index, reading=False)
     target = parts.view
+    if target is not self and target._storage.views:
+        target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
     if not isinstance(value, _base.Tensor):
-        from ._creation import tensor as make
+        if isinstance(value, (list, np.ndarray)):
+            from ._creation import tensor as make
 
-        value = (
-            make(value)
-            if isinstance(value, (list, np.ndarray))
-            else wrap(np.asarray(value).astype(target._array.dtype))
-        )
+            value = make(value)
+        else:
+            value = wrap(np.asarray(value).astype(target._array.dtype))
     if parts.arrays:
         put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
         return
-    from ._inplace import copy_into, fill_with
-
     if not value._array.ndim and target._array.ndim:
         fill_with(target, value)
     else:
-        if value.shape != target.shape:
+        if value._array.shape != target._array.shape:
             value = _stripped(value, always=True)
             value = value if value.shape == target.shape else expand(value, *target.shape)
         copy_into(target, value)
+
+
+def _write_at_once(tensor: Any, index: Any, value: Any) -> bool:
+    """Write a number or a tensor at ints and slices where no graph follows; tell whether that was possible."""
+    array = memory_to_write(tensor)
+    if array is None or array.dtype.kind != "f" or array.itemsize == 2:
+        return False
+    if type(value) is not float and type(value) is not int:
+        value = value_beside(array, value)
+        if value is None or value is array or value.dtype is not array.dtype:
+            return False
+    place = _numpy_index(index if type(index) is tuple else (index,))
+    if place is None:
+        return False
+    try:
+        array[place] = value
+    except (IndexError, ValueError, TypeError):
+        return False  # the long way explains
+    finish_write(tensor, None)
+    return True
+
+
+def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Turn an index into NumPy's, if that means the same there: ints and slices, or slices and one array, or arrays."""
+    parts: list[Any] = []
+    ints = slices = arrays = 0
+    for part in index:
+        kind = type(part)
+        if kind is slice:
+            if type(part.step) is int and part.step < 1:
+                return None
+            slices += 1
+        elif kind is int:
+            ints += 1
+        elif kind in EXACT:
+            part = part._array
+            if type(part) is not NDARRAY or not part.ndim or (part.dtype is not INT64 and part.dtype is not BOOL):
+                return None
+            arrays += 1
+        else:
+            return None
+        parts.append(part)
+    return None if arrays and (ints or (slices and arrays > 1)) else tuple(parts)
 
 
 def _stripped(value: Any, always: bool = False) -> Any:
@@ -377,6 +547,8 @@ def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...],
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write values at index tensors in place."""
+    if not accumulate and type(indices) is tuple and _write_at_once(self, indices, values):
+        return self
     try:
         arrays, layout, given = _index_tuple(self, indices)
     except IndexError as error:

@@ -9,16 +9,20 @@ from weakref import ref
 import numpy as np
 
 from .. import _errors
+from .._core.levels import creation_numbers
+from .._core.numpy_namespace import _NUMPY_TYPES
 from .._graph.node import Node, node_class
-from .._modes import current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from . import _base
-from ._base import LEAF, Storage, storage_of, wrap
+from ._base import Storage, edge_of, storage_of, wrap
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._numbers import element_of
 from ._operands import plain_scalar
-from ._record import record
-from ._refusals import refuse_in_place
+from ._record import make_meta, record
+from ._record_flat import EXACT
+from ._refusals import REFUSED_IN_PLACE, refuse_in_place
 from ._views import (
     NOWHERE,
     adopt,
@@ -32,13 +36,59 @@ from ._views import (
     wrote,
 )
 
+NDARRAY = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+may_share_memory = np.may_share_memory
+ARGUMENTS = frozenset({float, int, bool, str, type(None)})  # besides tensors: what cannot share memory
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
 
+def memory_to_write(tensor: Any) -> Any:
+    """Return the array of a tensor that can be written at once: dense memory that no graph follows; None if it cannot."""
+    mode = read_mode()
+    if type(tensor) in EXACT and (mode is NO_GRAD or (mode is PLAIN and tensor._edge is None)):
+        array = tensor._array
+        if type(array) is NDARRAY and array.flags.carray:
+            storage = tensor._storage
+            if storage is None or not storage.inference:
+                return array
+    return None
+
+
+def value_beside(array: Any, other: Any) -> Any:
+    """Return the array of a tensor that can be read while `array` is written at once; None if it cannot."""
+    if type(other) in EXACT and (read_mode() is NO_GRAD or other._edge is None):
+        value = other._array
+        if type(value) in _NUMPY_TYPES and (value is array or value.base is None or not may_share_memory(array, value)):
+            return value
+    return None
+
+
+def may_overlap(one: Any, other: Any) -> bool:
+    """Tell whether two arrays may share memory, by their bounds; what is no NumPy array may."""
+    return type(one) is not NDARRAY or type(other) is not NDARRAY or may_share_memory(one, other)
+
+
 def inplace(name: str, function: Any) -> Any:
-    """Make the in-place variant of a function: compute, write, rebase."""
+    """Make the in-place variant of a function: compute, write, rebase. Without gradients a ufunc writes by itself."""
+    ufunc = getattr(function, "ufunc", None)
+    refused = any("f" in kinds for kinds in REFUSED_IN_PLACE.get(name, ()))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        array = memory_to_write(self)
+        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not refused:
+            if ufunc is not None and not args and not kwargs:
+                ufunc(array, array)
+                finish_write(self, None)
+                return self
+            if all([type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]):
+                result = function(self, *args, **kwargs)
+                out = result._array
+                if out.dtype is dtype and out.shape == array.shape:
+                    array[...] = out
+                    finish_write(self, None)
+                    return self
+                return adopt(self, result)
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
         check_inplace(self, others)
         refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
@@ -57,36 +107,18 @@ def arithmetic(name: str, function: Any) -> Any:
     ufunc = NUMPY_INTO[name]
 
     def method(self: Any, other: Any, *, alpha: Any = 1, **kwargs: Any) -> Any:
+        array = memory_to_write(self)
+        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs:
+            value: Any = other if type(other) is float or type(other) is int else value_beside(array, other)
+            if value is not None and (value is other or value.dtype is dtype):
+                try:
+                    ufunc(array, value if alpha == 1 else value * alpha, array)
+                except ValueError:
+                    _refuse_shape(array.shape, np.shape(value))
+                wrote(self)
+                return self
         array = self._array
         value = other._array if isinstance(other, _base.Tensor) else other
-        if type(self) is not _base.Tensor:
-            check_inplace(
-                self, (other,) if isinstance(other, _base.Tensor) else ()
-            )  # a ForbiddenView has no edge to read
-        if (
-            type(array) is np.ndarray
-            and array.dtype.kind == "f"
-            and (not current_mode().grad or (self._edge is None and getattr(other, "_edge", None) is None))
-            and (
-                type(value) in (float, int)
-                or (isinstance(value, (np.ndarray, np.generic)) and value.dtype is array.dtype)
-            )
-            and not kwargs
-            and array.flags.writeable
-            and array.itemsize > 2
-            and (self._storage is None or not self._storage.inference)
-        ):
-            check_inplace(self)
-            refuse_repeats(array)
-            refuse_overlap(array, value)
-            if alpha != 1:
-                value = value * alpha
-            try:
-                ufunc(array, value, out=array)
-            except ValueError:
-                _refuse_shape(array.shape, np.shape(value))
-            wrote(self)
-            return self
         others = (other,) if isinstance(other, _base.Tensor) else ()
         check_inplace(self, others)
         refuse_repeats(array)
@@ -120,10 +152,18 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
 
 def copy_into(target: Any, src: Any) -> Any:
     """Write `src` into `target`."""
+    array = memory_to_write(target)
+    value = None if array is None else value_beside(array, src)
+    if value is not None and value is not array and value.shape == array.shape and value.dtype is array.dtype:
+        array[...] = value
+        finish_write(target, None)
+        return target
     if not isinstance(src, _base.Tensor):
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
-    if not is_same_memory(target._array, src._array):  # torch copies nothing then, and refuses nothing
+    if not may_overlap(target._array, src._array):
+        refuse_repeats(target._array)
+    elif not is_same_memory(target._array, src._array):  # torch copies nothing then, and refuses nothing
         refuse_repeats(target._array)
         refuse_overlap(target._array, src._array)
     shape = tuple(target._array.shape)
@@ -141,23 +181,32 @@ def copy_into(target: Any, src: Any) -> Any:
     tracked = mode.tracks and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
     node = None
     if tracked:
-        old = wrap(target._array, target._edge, target._storage)
-        node = record(s.overwrite, (_keep_edge(target, old), src), {}, "CopyBackwards")._edge
+        node = write_node(s.overwrite, (target, src), "CopyBackwards")
     write_array(target, value)
     finish_write(target, node)
     return target
 
 
-def _keep_edge(target: Any, old: Any) -> Any:
-    """A leaf cannot be written in grad mode, so its edge is never LEAF here; pass the tensor as it is."""
-    return target if target._edge is not LEAF else old
+def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
+    """Make the node of a write that keeps nothing, without computing what is written."""
+    arrays = [tensor._array for tensor in tensors]
+    if current_mode() is not PLAIN or not all([type(array) in _NUMPY_TYPES for array in arrays]):
+        return record(primitive, tensors, {}, name)._edge
+    node = node_class(primitive, name)()
+    node._edges = tuple([edge_of(tensor) for tensor in tensors])
+    node.extra = node.guard = node._storage = None
+    first, last = arrays[0], arrays[-1]
+    alike = first.shape == last.shape and first.dtype is last.dtype and (first.dtype is F32 or first.dtype is F64)
+    node.meta = None if alike else make_meta(primitive, arrays, first, node._edges)
+    node.record_place()
+    node.seq = creation_numbers()
+    return node
 
 
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
     if isinstance(value, _base.Tensor):
         return fill_with(self, value)
-    check_inplace(self)
     return _constant(self, plain_scalar(value), "FillBackward2")
 
 
@@ -171,7 +220,7 @@ def fill_with(target: Any, value: Any) -> Any:
     refuse_repeats(target._array)
     node = None
     if current_mode().tracks and (target._edge is not None or value._edge is not None):
-        node = record(s.overwrite, (target, value), {}, "FillBackward3")._edge
+        node = write_node(s.overwrite, (target, value), "FillBackward3")
     array = value._array
     write_array(target, array if array.dtype == target._array.dtype else s.astype(array, dtype=target._array.dtype))
     finish_write(target, node)
@@ -180,14 +229,19 @@ def fill_with(target: Any, value: Any) -> Any:
 
 def zero_(self: Any) -> Any:
     """Fill with zeros."""
-    check_inplace(self)
     return _constant(self, 0, "ZeroBackward0")
 
 
 def _constant(tensor: Any, value: Any, name: str) -> Any:
+    array = memory_to_write(tensor)
+    if array is not None and (type(value) is float or type(value) is int) and array.dtype.kind == "f":
+        array.fill(value)
+        finish_write(tensor, None)
+        return tensor
+    check_inplace(tensor)
     node = None
     if current_mode().tracks and tensor._edge is not None:
-        node = record(s.forget, (tensor,), {}, name)._edge
+        node = write_node(s.forget, (tensor,), name)
     if isinstance(value, complex) and tensor._array.dtype.kind != "c":
         raise RuntimeError("value cannot be converted to type float without overflow")
     write_array(tensor, np.asarray(value).astype(tensor._array.dtype)[()])
@@ -197,6 +251,13 @@ def _constant(tensor: Any, value: Any, name: str) -> Any:
 
 def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     """Write a value where a mask is true."""
+    array = memory_to_write(self)
+    if array is not None and array.dtype.kind == "f" and type(value) in (float, int):
+        chosen = None if type(mask) not in EXACT else mask._array
+        if type(chosen) is NDARRAY and chosen.dtype.kind == "b" and chosen.shape == array.shape:
+            np.copyto(array, element_of(value, array.dtype), where=chosen)
+            finish_write(self, None)
+            return self
     from ._masks import masked_fill_record
 
     check_inplace(self, (value,) if isinstance(value, _base.Tensor) else ())
@@ -235,6 +296,7 @@ def detach_(self: Any) -> Any:
 
 # torch's node names of in-place views, which differ from those of the views
 _IN_PLACE_NAMES = {
+    "AsStridedBackward0": "AsStridedBackward1",
     "TBackward0": "TBackward1",
     "TransposeBackward0": "TransposeBackward1",
     "SqueezeBackward0": "SqueezeBackward3",

@@ -101,6 +101,20 @@ def _step_diagonal(shape: Any, steps: Any, start: int, *, offset: int, axis1: in
     return shape, (*(steps[k] for k in kept), steps[axis1] + steps[axis2]), start
 
 
+def _step_unfold(shape: Any, steps: Any, offset: int, *, axis: int, size: int, step: int) -> Any:
+    if not shape:
+        return (size,), (1,), offset
+    count = (shape[axis] - size) // step + 1
+    found = (*steps[:axis], steps[axis] * step, *steps[axis + 1 :], steps[axis])
+    return (*shape[:axis], count, *shape[axis + 1 :], size), found, offset
+
+
+def _step_restride(
+    shape: Any, steps: Any, at: int, *, size: Any, stride: Any, offset: int, start: int, **_: Any
+) -> Any:
+    return size, stride, at + offset - start
+
+
 _STEPS: dict[str, Any] = {
     "alias": lambda shape, steps, offset: (shape, steps, offset),
     "reshape": _step_reshape,
@@ -110,6 +124,10 @@ _STEPS: dict[str, Any] = {
     "squeeze": _step_squeeze,
     "getitem": _step_index,
     "diagonal": _step_diagonal,
+    "unfold": _step_unfold,
+    "restride": _step_restride,
+    "view_as_real": lambda shape, steps, offset: ((*shape, 2), (*(2 * n for n in steps), 1), 2 * offset),
+    "view_as_complex": lambda shape, steps, offset: (shape[:-1], tuple(n // 2 for n in steps[:-1]), offset // 2),
 }
 
 
@@ -196,6 +214,7 @@ def repeats(array: Any) -> bool:
     """Tell whether an array shows one element at several places: an expanded tensor."""
     return (
         isinstance(array, np.ndarray)
+        and not array.flags.c_contiguous
         and array.size > 0
         and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     )

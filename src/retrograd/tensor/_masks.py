@@ -8,13 +8,17 @@ import numpy as np
 
 from .. import _errors
 from .._core.arrays import LevelArray
-from .._core.numpy_namespace import ARRAY
+from .._core.numpy_namespace import ARRAY, raw_namespace
+from .._core.primitive import vocabulary
 from .._ops import index as ops
-from ..overrides import overridable
+from ..overrides import overridable, takes_out
 from . import _base
 from ._base import wrap
-from ._gathering import gather
-from ._indexing import getitem
+from ._casting import _readable
+from ._gathering import SAME_SCALAR_TYPE, gather, same_dtype_out
+from ._numbers import element_of
+from ._out import call_into
+from ._out_dtypes import CPP_NAMES, needs_dtype_of_result
 from ._record import record
 from ._shaping import expand
 from ._views import refuse_integers
@@ -32,9 +36,12 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 def masked_fill_record(input: Any, mask: Any, value: Any) -> Any:
     """Choose `value` where `mask`; the node is torch's MaskedFillBackward0."""
     if mask._array.dtype.kind != "b":
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_dtype(mask)}")
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {CPP_NAMES[mask._array.dtype.name]}"
+        )
     dtype = input._array.dtype
-    _common_shape(mask, input)
+    if mask._array.shape != input._array.shape:
+        _common_shape(mask, input)
     if isinstance(value, _base.Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -42,35 +49,79 @@ def masked_fill_record(input: Any, mask: Any, value: Any) -> Any:
                 f"{value._array.ndim} dimension(s)."
             )
         filled: Any = value
+        if not isinstance(value._array, LevelArray) and value._array.dtype != dtype:
+            element_of(value.item(), dtype)  # which refuses what the dtype lacks
         name = "MaskedFillBackward1"
     else:
-        filled = np.asarray(value).astype(dtype)[()]
+        filled = element_of(value, dtype)
         name = "MaskedFillBackward0"
     return record(ops.masked_fill, (input, mask, filled), {}, name)
 
 
-def _c_dtype(tensor: Any) -> str:
-    from ._matrix import _C_NAMES
-
-    return _C_NAMES[tensor._array.dtype.name]
-
-
 @overridable
+def fill(input: Any, value: Any) -> Any:
+    """Return a copy filled with a value."""
+    from .._ops.drawing import replaced
+    from .._ops.shape import overwrite
+    from ._creation import full_like
+
+    if not isinstance(value, _base.Tensor):
+        return record(replaced, (input, full_like(input, value)._array), {}, "FillBackward0")
+    if value._array.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
+    return record(overwrite, (input, value), {}, "FillBackward1")
+
+
+@takes_out
+@same_dtype_out(SAME_SCALAR_TYPE)
 def masked_select(input: Any, mask: Any) -> Any:
     """Take the elements where a mask is true."""
     if mask._array.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = _common_shape(mask, input)
+    chosen = mask._array
+    if isinstance(chosen, LevelArray):
+        chosen = _readable(
+            chosen,
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for "
+            "each batch this would return a differently shaped Tensor. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature.",
+        )
+    if not input._array.ndim:
+        input = input.reshape(1)
     own = tuple(input._array.shape)
-    chosen = mask.expand(shape)
-    if not own or isinstance(chosen._array, LevelArray):
-        return getitem(input.expand(shape), chosen)
-    places = np.nonzero(chosen._array)[len(shape) - len(own) :]
-    arrays = [
-        place if n == shape[k - len(own)] else place * 0 for k, (n, place) in enumerate(zip(own, places, strict=True))
-    ]
-    layout = (ARRAY,) * len(own)
-    return record(ops.index, (input, *arrays), {"layout": layout}, "MaskedSelectBackward0")
+    if chosen.shape == own == shape:
+        arrays = chosen.nonzero()
+    else:
+        places = np.broadcast_to(chosen, shape or (1,)).nonzero()[max(len(shape), 1) - len(own) :]
+        arrays = tuple(
+            place if n == wide else place * 0
+            for n, wide, place in zip(own, (shape or (1,))[-len(own) :], places, strict=True)
+        )
+    return record(ops.index, (input, *arrays), {"layout": (ARRAY,) * len(own)}, "MaskedSelectBackward0")
+
+
+@overridable
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """Return a copy with the elements of a source written, in order, where a mask is true."""
+    from .._ops import reducing
+
+    if input._array.dtype != source._array.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{_base.dtype_of(input)._scalar_name} and {_base.dtype_of(source)._scalar_name}"
+        )
+    if mask._array.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {_base.dtype_of(mask)._scalar_name}"
+        )
+    shape = _common_shape(mask, input)
+    mask = mask if tuple(mask._array.shape) == shape else mask.expand(shape)
+    if not isinstance(mask._array, LevelArray) and np.count_nonzero(mask._array) > source._array.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    return record(reducing.masked_scatter, (input, mask, source), {}, "MaskedScatterBackward0")
 
 
 def _common_shape(mask: Any, tensor: Any) -> tuple[int, ...]:
@@ -81,24 +132,38 @@ def _common_shape(mask: Any, tensor: Any) -> tuple[int, ...]:
         raise _errors.broadcast_error(*shapes) from None
 
 
+NOT_LONG = "{}: Expected out tensor to have scalar type {} but got scalar type{}"
+
+
 @overridable
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Return the indices of elements that are not zero."""
-    if isinstance(input._array, LevelArray):
-        raise RuntimeError(
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the indices of elements that are not zero, as rows or as one vector for each dimension."""
+    if out is not None:
+        if as_tuple or not isinstance(out, _base.Tensor):
+            raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        return call_into(_nonzero, (input,), {}, out)
+    return _nonzero(input, as_tuple)
+
+
+@same_dtype_out(NOT_LONG)
+def _nonzero(input: Any, as_tuple: bool = False) -> Any:
+    from .._ops.reducing import positions
+
+    array = input._array
+    if isinstance(array, LevelArray):
+        array = _readable(
+            array,
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            "aten::nonzero. Please voice your support in https://github.com/pytorch/functorch/issues/256"
+            "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.",
         )
-    array = np.asarray(input._array)
-    found = np.nonzero(array) if array.ndim else (np.zeros(int(bool(array)), np.int64),) * (1 if as_tuple else 0)
-    if as_tuple:
-        return tuple(wrap(part) for part in found)
-    if not array.ndim:
-        return wrap(np.zeros((int(bool(array)), 0), np.int64))
-    return wrap(np.stack(found, 1))
+    if not as_tuple:
+        return wrap(positions(raw_namespace(array), array).T)
+    array = array if array.ndim else array.reshape(1)
+    return tuple(wrap(part) for part in positions(raw_namespace(array), array))
 
 
-@overridable
+@takes_out
+@needs_dtype_of_result
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """Take elements along a dimension, broadcasting the others."""
     if indices._array.dtype != np.int64:
@@ -119,4 +184,8 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
             if 1 not in (a, b):
                 raise _errors.broadcast_error(tuple(own), tuple(wanted))
             own[k] = wanted[k] = b if a == 1 else a
-    return gather(expand(input, *own), dim, expand(indices, *wanted))
+    input, indices = expand(input, *own), expand(indices, *wanted)
+    at, size = indices._array, own[axis] if own else 1
+    if size and (isinstance(at, LevelArray) or (at.size and (int(at.min()) < 0 or int(at.max()) >= size))):
+        indices = wrap(vocabulary.remainder(at, size))  # torch counts around, in both directions
+    return gather(input, dim, indices)

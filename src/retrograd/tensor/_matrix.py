@@ -1,4 +1,4 @@
-"""Matrix products under torch's names."""
+"""Matrix products under torch's names: few checks in front of one call of `record`, for they are most of its cost."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from .. import _errors
 from .._core.arrays import LevelArray
+from .._modes import current_mode
 from .._ops import linalg as la
 from .._ops import shape as s
-from ..overrides import overridable, takes_out
+from ..overrides import takes_out
 from . import _base
 from ._layout import geometry, strides
+from ._matrix_checks import scalar_name
+from ._operands import not_a_tensor
 from ._pointwise import _mul
 from ._record import record
 from ._refusals import refuse
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
 
-
-def _check_dtypes(a: Any, b: Any, name: str = "") -> None:
-    if a._array.dtype != b._array.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}")
+NDARRAY = np.ndarray
 
 
-_C_NAMES = {
+C_NAMES = {
     "float32": "float",
     "float64": "double",
     "float16": "c10::Half",
@@ -41,98 +41,164 @@ _C_NAMES = {
 }
 
 
-def _c_name(tensor: Any) -> str:
-    return _C_NAMES[tensor._array.dtype.name]
+def _same_dtype(a: Any, b: Any) -> None:
+    if a._array.dtype != b._array.dtype:
+        names = [C_NAMES[one._array.dtype.name] for one in (a, b)]
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}")
 
 
-def _product(a: Any, b: Any, name: str) -> Any:
-    if a._array.dtype.kind == "b" and (name == "DotBackward0" or (a._array.size and b._array.size)):
-        refuse({"MmBackward0": "mm", "MvBackward0": "mv", "DotBackward0": "dot"}.get(name, "bmm"), a._array.dtype)
-    shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
-    return record(la.matmul, (a, b), {}, name, shown)
+def not_tensors(error: AttributeError, name: str, **given: Any) -> Exception:
+    """Return torch's error for the first argument that is no Tensor, or else the error that made us look."""
+    for position, (argument, value) in enumerate(given.items(), 1):
+        if not isinstance(value, _base.Tensor):
+            return TypeError(not_a_tensor(name, position, value, argument))
+    return error
+
+
+class _Strides:
+    """The strides that the node of `mm` shows, worked out when somebody asks."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self.arrays = {"self_sym_strides": (x.strides, x.itemsize), "mat2_sym_strides": (y.strides, y.itemsize)}
+
+    def __contains__(self, name: str) -> bool:
+        return False  # nothing that recording looks for
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        steps, size = self.arrays[name]
+        return tuple(step // size for step in steps)
+
+
+def _mm(a: Any, b: Any) -> Any:
+    """Multiply two matrices that have passed the checks."""
+    shown: Any = None
+    if current_mode().tracks and (a._edge is not None or b._edge is not None):
+        x, y = a._array, b._array
+        if type(x) is NDARRAY and type(y) is NDARRAY and x.size and y.size:
+            shown = _Strides(x, y)
+        else:  # NumPy has no strides of empty arrays
+            shown = {"self_sym_strides": geometry(a)[0], "mat2_sym_strides": geometry(b)[0]}
+    return record(la.matmul, (a, b), {}, "MmBackward0", shown)
 
 
 @takes_out
 def mm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices."""
-    if input._array.ndim != 2:
+    try:
+        ranks = input._array.ndim, mat2._array.ndim
+    except AttributeError as error:
+        raise not_tensors(error, "mm", input=input, mat2=mat2) from None
+    if ranks[0] != 2:
         raise RuntimeError("self must be a matrix")
-    if mat2._array.ndim != 2:
+    if ranks[1] != 2:
         raise RuntimeError("mat2 must be a matrix")
-    _check_mm(input, mat2)
-    return _product(input, mat2, "MmBackward0")
+    check_mm(input, mat2)
+    return _mm(input, mat2)
 
 
-def _check_mm(a: Any, b: Any) -> None:
-    (m, k), (k2, n) = a._array.shape, b._array.shape
+def check_mm(a: Any, b: Any) -> None:
+    """Refuse two matrices that do not fit."""
+    x, y = a._array, b._array
+    (m, k), (k2, n) = x.shape, y.shape
     if k != k2:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n})")
-    _check_dtypes(a, b)
+    if x.dtype is not y.dtype:
+        _same_dtype(a, b)
+    if x.dtype.kind == "b" and x.size and y.size:
+        refuse("mm", x.dtype)
 
 
 @takes_out
 def bmm(input: Any, mat2: Any) -> Any:
     """Multiply two batches of matrices."""
-    if input._array.ndim != 3:
+    try:
+        ranks = input._array.ndim, mat2._array.ndim
+    except AttributeError as error:
+        raise not_tensors(error, "bmm", input=input, mat2=mat2) from None
+    if ranks[0] != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
-    if mat2._array.ndim != 3:
+    if ranks[1] != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
-    _check_bmm(input, mat2)
-    return _product(input, mat2, "BmmBackward0")
+    return _bmm(input, mat2)
 
 
-def _check_bmm(first: Any, second: Any) -> None:
-    a, b = first._array.shape, second._array.shape
+def _bmm(first: Any, second: Any) -> Any:
+    x, y = first._array, second._array
+    a, b = x.shape, y.shape
     if a[0] != b[0] or a[2] != b[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
             f"[{b[0]}, {b[1]}]."
         )
-    _check_dtypes(first, second)
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(first)} but found {scalar_name(second)}")
+    if x.dtype.kind == "b" and x.size and y.size:
+        refuse("bmm", x.dtype)
+    return record(la.matmul, (first, second), {}, "BmmBackward0")
 
 
-@overridable
+@takes_out
 def mv(input: Any, vec: Any) -> Any:
     """Multiply a matrix and a vector."""
-    return _mv(input, vec)
+    try:
+        return _mv(input, vec)
+    except AttributeError as error:
+        raise not_tensors(error, "mv", input=input, vec=vec) from None
 
 
 def _mv(a: Any, b: Any) -> Any:
-    if a._array.ndim != 2 or b._array.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a._array.ndim}, {b._array.ndim}")
-    if a._array.shape[1] != b._array.shape[0]:
-        raise RuntimeError(
-            f"size mismatch, got input ({a._array.shape[0]}), mat ({a._array.shape[0]}x{a._array.shape[1]}), vec "
-            f"({b._array.shape[0]})"
-        )
-    return _product(a, b, "MvBackward0")
+    x, y = a._array, b._array
+    if x.ndim != 2 or y.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}")
+    rows, columns = x.shape
+    if columns != y.shape[0]:
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({rows}x{columns}), vec ({y.shape[0]})")
+    if x.dtype is not y.dtype and x.dtype != y.dtype:
+        first, second = scalar_name(a), scalar_name(b)
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {second}, {first}, and {second}")
+    if x.dtype.kind == "b" and x.size and y.size:
+        refuse("mv", x.dtype)
+    return record(la.matmul, (a, b), {}, "MvBackward0")
 
 
-@overridable
+@takes_out
 def dot(input: Any, tensor: Any) -> Any:
     """Multiply two vectors and sum."""
-    return _dot(input, tensor)
+    try:
+        return _dot(input, tensor)
+    except AttributeError as error:
+        raise not_tensors(error, "dot", input=input, tensor=tensor) from None
 
 
-def _dot(a: Any, b: Any) -> Any:
-    if a._array.ndim != 1 or b._array.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {a._array.ndim}D and {b._array.ndim}D tensors")
-    if a._array.dtype != b._array.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_scalar(a)} and {_scalar(b)}")
-    if a._array.shape != b._array.shape:
+def _dot(a: Any, b: Any, name: str = "DotBackward0") -> Any:
+    x, y = a._array, b._array
+    if x.ndim != 1 or y.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {x.ndim}D and {y.ndim}D tensors")
+    if x.dtype is not y.dtype and x.dtype != y.dtype:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {_errors.sizes(a._array.shape)} and src "
-            f"{_errors.sizes(b._array.shape)} to have the same number of elements, but got {a._array.size} and "
-            f"{b._array.size} elements respectively"
+            f"dot : expected both vectors to have same dtype, but found {scalar_name(a)} and {scalar_name(b)}"
         )
-    return _product(a, b, "DotBackward0")
+    if x.shape != y.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {_errors.sizes(x.shape)} and src {_errors.sizes(y.shape)} to "
+            f"have the same number of elements, but got {x.size} and {y.size} elements respectively"
+        )
+    if x.dtype.kind == "b":
+        refuse("dot", x.dtype)
+    return record(la.matmul, (a, b), {}, name)
 
 
-def _scalar(tensor: Any) -> str:
-    return _base.dtype_of(tensor)._scalar_name
+@takes_out
+def vdot(input: Any, other: Any) -> Any:
+    """Multiply the conjugate of a vector with another and sum."""
+    if input._array.dtype.kind != "c" or input._array.ndim != 1:
+        return _dot(input, other, "VdotBackward0")
+    return _dot(input.conj(), other)
 
 
-@overridable
+@takes_out
 def outer(input: Any, vec2: Any) -> Any:
     """Multiply every element of a vector with every element of another."""
     if input._array.ndim != 1 or vec2._array.ndim != 1:
@@ -141,35 +207,49 @@ def outer(input: Any, vec2: Any) -> Any:
     return _mul(reshape(input, input._array.shape[0], 1), vec2)
 
 
+ger = outer
+
+
 @takes_out
 def matmul(input: Any, other: Any) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
-    return product(input, other)
+    try:
+        return product(input, other)
+    except AttributeError as error:
+        raise not_tensors(error, "matmul", input=input, other=other) from None
 
 
 def product(a: Any, b: Any) -> Any:
     """Compute a @ b for any ranks."""
     rank_a, rank_b = a._array.ndim, b._array.ndim
+    if rank_a == 2:
+        if rank_b == 2:
+            check_mm(a, b)
+            return _mm(a, b)
+        if rank_b == 1:
+            return _mv(a, b)
+    elif rank_a == 1 and rank_b == 1:
+        return _dot(a, b)
     if not rank_a or not rank_b:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {rank_a}D and {rank_b}D")
-    if rank_a == 1 and rank_b == 1:
-        return _dot(a, b)
-    if rank_a == 2 and rank_b == 1:
-        return _mv(a, b)
-    if rank_a == 2 and rank_b == 2:
-        _check_mm(a, b)
-        return _product(a, b, "MmBackward0")
-    if isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray):
-        _check_batched(a, b)
-        return _product(a, b, "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0")
-    if rank_a == 1 and rank_b == 2:
+    level = isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray)
+    if rank_a == 1 and rank_b == 2 and not level:
         row = unsqueeze(a, 0)
-        _check_mm(row, b)
-        return _product(row, b, "MmBackward0").squeeze_(0)
+        check_mm(row, b)
+        return _mm(row, b).squeeze_(0)
+    if level or not _is_seen(a, b):
+        _check_batched(a, b)
+        name = "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0"
+        return record(la.matmul, (a, b), {}, name)
     return _folded(a, b) if _should_fold(a, b) else _batched(a, b)
 
 
 # ---- products of batches, by the steps torch takes: they are visible in the graph ----
+def _is_seen(a: Any, b: Any) -> bool:
+    """Tell whether anybody can see the steps: where they are recorded, or where one will refuse its operands."""
+    return a._array.dtype.kind == "b" or (current_mode().tracks and (a._edge is not None or b._edge is not None))
+
+
 def _should_fold(a: Any, b: Any) -> bool:
     """Tell whether the batch of the larger tensor is folded into its rows, to multiply by one matrix."""
     larger_first = a._array.ndim >= b._array.ndim
@@ -200,8 +280,8 @@ def _folded(a: Any, b: Any) -> Any:
     if small._array.ndim == 1:
         return _unsafe_view(_mv(flat, small), tuple(lead))
     shape = (*lead, small._array.shape[1])
-    _check_mm(flat, small)
-    result = _unsafe_view(_product(flat, small, "MmBackward0"), shape)
+    check_mm(flat, small)
+    result = _unsafe_view(_mm(flat, small), shape)
     return contiguous(swap(result, -2, -1, "TransposeBackward0")) if turned else result
 
 
@@ -225,8 +305,7 @@ def _batched(a: Any, b: Any) -> Any:
         right = unsqueeze(reshape(expand(b, *lead, depth_b), count, depth_b), 2)
     else:
         right = reshape(expand(b, *lead, depth_b, columns), count, depth_b, columns)
-    _check_bmm(left, right)
-    result = _product(left, right, "BmmBackward0")
+    result = _bmm(left, right)
     shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
     return _unsafe_view(squeeze(result, -1) if vector else result, shape)
 
@@ -246,26 +325,63 @@ def _check_batched(a: Any, b: Any) -> None:
                 f"[{shape_b[0]}, {k_b}]."
             )
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{k_a} and {k_b}x{columns})")
-    _check_dtypes(a, b)
+    _same_dtype(a, b)
     lead_a, lead_b = shape_a[:-2], shape_b[:-2]
     for x, y in zip(reversed(lead_a), reversed(lead_b), strict=False):
         if x != y and 1 not in (x, y):
             raise _errors.broadcast_error(lead_a, lead_b)
 
 
-@overridable
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Add a matrix and a product of matrices."""
-    for name, matrix in (("mat1", mat1), ("mat2", mat2)):
-        if matrix._array.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {matrix._array.ndim}-D tensor")
-    _check_mm(mat1, mat2)
-    refuse("mm", mat1._array.dtype)
-    shape, own = (mat1._array.shape[0], mat2._array.shape[1]), tuple(input._array.shape)
+# ---- a product added to a matrix ----
+def weights(beta: Any, alpha: Any, array: Any) -> dict[str, Any]:
+    """Return the weights of a sum as torch's kernels read them: cut to integers for integer arrays."""
+    if beta == 1 == alpha:
+        return {"beta": 1, "alpha": 1}
+    kind = array.dtype.kind
+    if kind in "iu":
+        return {"beta": int(beta), "alpha": int(alpha)}
+    if kind != "c" and (isinstance(beta, complex) or isinstance(alpha, complex)):
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[array.dtype.name]} without overflow")
+    return {"beta": beta, "alpha": alpha}
+
+
+def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a tensor that does not expand to the shape of a product."""
+    own = tuple(tensor._array.shape)
+    if len(own) > len(shape):
+        expand(tensor, *shape)  # which says what is wrong
     for k, (size, have) in enumerate(zip(reversed(shape), reversed(own), strict=False), 1):
         if have not in (1, size):
             raise RuntimeError(
                 f"The expanded size of the tensor ({size}) must match the existing size ({have}) at non-singleton "
-                f"dimension {2 - k}.  Target sizes: {_errors.sizes(shape)}.  Tensor sizes: {_errors.sizes(own)}"
+                f"dimension {len(shape) - k}.  Target sizes: {_errors.sizes(shape)}.  Tensor sizes: "
+                f"{_errors.sizes(own)}"
             )
-    return record(la.addmm, (input, mat1, mat2), {"beta": beta, "alpha": alpha}, "AddmmBackward0")
+
+
+@takes_out
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Add a matrix and a product of matrices."""
+    try:
+        bias, x, y = input._array, mat1._array, mat2._array
+    except AttributeError as error:
+        raise not_tensors(error, "addmm", input=input, mat1=mat1, mat2=mat2) from None
+    dtype = x.dtype
+    if x.ndim != 2 or y.ndim != 2 or dtype.kind == "b" or dtype is not y.dtype or dtype is not bias.dtype:
+        _check_addmm(input, mat1, mat2)
+    (rows, inner), (depth, columns) = x.shape, y.shape
+    if inner != depth:
+        check_mm(mat1, mat2)
+    if bias.shape != (columns,) and bias.shape != (rows, columns):
+        check_expands(input, (rows, columns))
+    return record(la.addmm, (input, mat1, mat2), weights(beta, alpha, x), "AddmmBackward0")
+
+
+def _check_addmm(bias: Any, a: Any, b: Any) -> None:
+    for name, matrix in (("mat1", a), ("mat2", b)):
+        if matrix._array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {matrix._array.ndim}-D tensor")
+    refuse("mm", a._array.dtype)
+    other = bias if a._array.dtype == b._array.dtype else a
+    if other._array.dtype != b._array.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(other)} and {scalar_name(b)}")

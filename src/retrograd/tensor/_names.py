@@ -25,44 +25,139 @@ NOW = {
         logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor remainder fmod floor_divide add sub subtract
         mul multiply div divide true_divide pow square round clamp clip clamp_min clamp_max where conj lerp addcmul addcdiv""",
         functions="complex rsub",
-        inplace="""neg exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan sigmoid relu erf
-        reciprocal abs sign floor ceil trunc pow square clamp round remainder fmod floor_divide eq ne lt le gt ge logical_not
-        logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv""",
+        methods="eq_ ne_ not_equal_ lt_ less_ le_ less_equal_ gt_ greater_ ge_ greater_equal_",
+        inplace="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos
+        atan arctan atan2 arctan2 sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix pow square clamp
+        clip clamp_min clamp_max round remainder fmod floor_divide logical_not logical_and logical_or logical_xor bitwise_not
+        bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv""",
     ),
     "_reductions": Names(
-        both="sum mean prod amax amin max min argmax argmin any all logsumexp softmax log_softmax cumsum var std norm",
-        inplace="cumsum",
+        both="""sum mean prod nansum nanmean amax amin max min argmax argmin any all count_nonzero logsumexp softmax
+        log_softmax"""
     ),
-    "_sorting": Names(both="sort argsort"),
+    "_sorting": Names(both="sort argsort msort"),
     "_shaping": Names(
         both="""reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
-        select narrow diagonal flip tril triu as_strided clone""",
-        functions="cat concat concatenate stack",
+        select narrow diagonal clone unflatten adjoint""",
         methods="view expand expand_as view_as contiguous",
-        inplace="tril triu",
     ),
-    "_splitting": Names(both="split chunk unbind"),
-    "_matrix": Names(both="mm bmm mv dot outer matmul addmm"),
+    "_joining": Names(functions="cat concat concatenate stack"),
+    "_splitting": Names(both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk"),
+    "_matrix": Names(both="mm bmm mv dot vdot outer ger matmul addmm"),
     "_indexing": Names(both="index_put", methods="index_put_"),
     "_gathering": Names(
-        both="gather index_select scatter scatter_add index_add", inplace="scatter scatter_add index_add"
+        both="gather index_select index_add index_copy index_fill index_reduce",
+        inplace="index_add index_copy index_fill index_reduce",
     ),
-    "_masks": Names(both="masked_fill masked_select nonzero take_along_dim"),
-    "_asking": Names(functions="is_tensor is_floating_point is_complex numel result_type real imag equal allclose"),
+    "_masks": Names(
+        both="masked_fill masked_select nonzero take_along_dim masked_scatter",
+        functions="fill",
+        inplace="masked_scatter",
+    ),
+    "_scattering": Names(both="scatter scatter_add scatter_reduce", inplace="scatter scatter_add scatter_reduce"),
+    "_asking": Names(
+        both="is_nonzero is_same_size",
+        functions="""is_tensor is_floating_point is_complex numel result_type real imag is_signed is_conj is_neg is_inference is_storage""",
+    ),
     "_creation": Names(
-        functions="""tensor as_tensor asarray from_numpy zeros ones empty full zeros_like ones_like empty_like full_like
-        arange linspace eye scalar_tensor meshgrid""",
+        functions="""tensor as_tensor from_numpy zeros ones empty full zeros_like ones_like empty_like full_like
+        scalar_tensor""",
         methods="new_zeros new_ones new_empty new_full",
     ),
-    "_sampling": Names(
-        functions="""Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state rand randn
-        randint randperm rand_like randn_like randint_like bernoulli normal multinomial""",
-        methods="uniform_ normal_ random_ bernoulli_ exponential_",
+    "_ranges": Names(functions="arange linspace logspace eye"),
+    "_generators": Names(
+        functions="Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state"
     ),
+    "_sampling": Names(functions="rand randn randint randperm rand_like randn_like randint_like"),
     "_casting": Names(methods="to item tolist numpy"),
     "_inplace": Names(methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_"),
 }
-LATER: dict[str, Names] = {}
+LATER: dict[str, Names] = {
+    "_differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
+    "_statistics": Names(both="cov corrcoef quantile nanquantile"),
+    "_counting": Names(both="histc histogram bincount", functions="histogramdd bucketize searchsorted"),
+    "_complex_views": Names(functions="view_as_real view_as_complex"),
+    "_stft": Names(both="stft istft"),
+    "_spread": Names(both="var std", functions="var_mean std_mean"),
+    "_cumulative": Names(both="cumsum cumprod logcumsumexp cummax cummin", methods="cumsum_ cumprod_"),
+    "_selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),
+    "_renorm": Names(both="renorm", inplace="renorm"),
+    "_hashing": Names(both="hash_tensor"),
+    "_unique": Names(both="unique unique_consecutive", functions="isin"),
+    "_striding": Names(both="as_strided as_strided_ resize_as_", methods="unfold resize_"),
+    "_rearranging": Names(
+        both="flip fliplr flipud rot90 roll tile repeat_interleave", functions="constant_pad_nd", methods="repeat"
+    ),
+    "_diagonals": Names(
+        both="diag diag_embed diagflat tril triu", functions="tril_indices triu_indices", inplace="tril triu"
+    ),
+    "_stacking": Names(
+        functions="""atleast_1d atleast_2d atleast_3d hstack vstack row_stack dstack column_stack block_diag meshgrid
+        cartesian_prod combinations broadcast_tensors broadcast_shapes""",
+        methods="sum_to_size",
+    ),
+    "_sections": Names(both="tensor_split hsplit vsplit dsplit"),
+    "_copies": Names(
+        both="narrow_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter",
+        functions="""alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy
+        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
+        view_copy view_as_real_copy view_as_complex_copy""",
+    ),
+    "_unary": Names(
+        both="""acosh arccosh asinh arcsinh atanh arctanh exp2 deg2rad rad2deg frac sinc angle signbit isposinf isneginf
+        isreal positive conj_physical resolve_conj resolve_neg nan_to_num logit frexp""",
+        methods="acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_",
+        inplace="exp2 deg2rad rad2deg frac sinc nan_to_num logit",
+    ),
+    "_pairs": Names(
+        both="""fmax fmin hypot logaddexp logaddexp2 nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy
+        copysign heaviside float_power isclose allclose equal""",
+        functions="polar",
+        methods="float_power_",
+        inplace="""hypot nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy copysign heaviside""",
+    ),
+    "_special": Names(
+        both="erfc erfinv lgamma digamma igamma igammac polygamma mvlgamma i0",
+        methods="polygamma_",
+        inplace="erfc erfinv lgamma digamma igamma igammac mvlgamma i0",
+    ),
+    "_added_products": Names(both="addmv addbmm baddbmm addr", methods="addmm_ addmv_ baddbmm_ addr_ addbmm_"),
+    "_einsum": Names(functions="einsum"),
+    "_solving": Names(both="inverse det slogdet logdet triangular_solve"),
+    "_least_squares": Names(both="pinverse"),
+    "_matrix_functions": Names(both="matrix_power matrix_exp"),
+    "_norms": Names(both="norm"),
+    "_distances": Names(both="dist", functions="cdist pdist"),
+    "_products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
+    "_strided": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
+    "_exchange": Names(
+        functions="asarray frombuffer from_dlpack", methods="__dlpack__ __dlpack_device__ type chalf is_pinned new"
+    ),
+    "_saving": Names(functions="save"),
+    "_loading": Names(functions="load"),
+    "_drawing": Names(
+        both="bernoulli multinomial",
+        functions="normal poisson",
+        methods="uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_",
+    ),
+    "_legacy": Names(
+        functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
+        IntTensor LongTensor set_default_tensor_type"""
+    ),
+    "_positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
+    "_windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
+    "_cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
+    "_qr": Names(both="qr geqrf orgqr ormqr"),
+    "_svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
+    "_lu": Names(both="lu lu_solve", functions="lu_unpack"),
+}
+
+# Methods that write in place and are functions of the package as well.
+IN_PLACE_FUNCTIONS = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_
+clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_
+frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_
+round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+""".split()  # noqa: SIM905 - names read better as text
 
 
 def owners(*kinds: str) -> dict[str, str]:

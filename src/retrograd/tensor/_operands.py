@@ -26,3 +26,13 @@ def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
     """Write torch's complaint about an argument that is no Tensor."""
     kind = type(value).__name__
     return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}"
+
+
+def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:
+    """Raise torch's error for an operand that is no tensor, nor a number where `numbers` allows one."""
+    if isinstance(input, _base.Tensor) and isinstance(other, _base.Tensor):
+        return
+    for position, (argument, value) in enumerate((("input", input), ("other", other)), 1):
+        allowed = (numbers == "both" and isinstance(other, _base.Tensor)) or (numbers != "none" and position == 2)
+        if not isinstance(value, _base.Tensor) and not (allowed and is_operand(value)):
+            raise TypeError(not_a_tensor(name, position, value, argument))

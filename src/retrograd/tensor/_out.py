@@ -26,7 +26,11 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+    if hasattr(function, "dtype_from_out"):  # see _out_dtypes.py
+        kwargs = function.dtype_from_out(kwargs, out)
     results = function(*args, **kwargs)
+    if hasattr(function, "check_out"):
+        function.check_out(name, targets, results if isinstance(out, (tuple, list)) else (results,))
     if isinstance(out, (tuple, list)):
         if len(out) != len(results):
             raise TypeError(f"{name}(): argument 'out' must be tuple of {len(results)} Tensors, not {len(out)}")

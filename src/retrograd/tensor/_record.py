@@ -10,26 +10,29 @@ import operator
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes, _errors
 from .._core import primitive as core
-from .._core.arrays import LevelArray, levels_of
+from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._core.levels import creation_numbers
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph import node as _node
-from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class, pack_value
+from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
 from . import _base, _tensor
+from . import _record_flat as _flat
 from ._base import LEAF, edge_of, mark_born, storage_of, wrap
-from ._operands import is_operand, not_a_tensor, plain_scalar
+from ._operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
-from ._record_one import laid_out, record_one
-from ._refusals import refuse, refuse_zero_divisor
+from ._record_flat import EXACT, flat_recorder, guarded_tensor, promoting_recorder
+from ._record_saved import save_arrays
+from ._refusals import for_floats, refuse, refuse_zero_divisor
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -49,11 +52,15 @@ def record(
 
     `shown` is what the node's `_saved_*` names show that no rule reads. `run_on` are the tensors' arrays, cast.
     """
-    mode = current_mode()
-    if len(args) == 1 and run_on is None and (mode is PLAIN or mode is NO_GRAD):
-        result = record_one(primitive, args[0], params, name, mode is PLAIN, shown)
+    mode = read_mode()
+    if (mode is PLAIN or mode is NO_GRAD) and run_on is None:
+        flat = primitive.recorders.get(name)
+        if flat is None:
+            flat = primitive.recorders[name] = flat_recorder(primitive, name)
+        result = flat(args, params, shown, mode is PLAIN)
         if result is not None:
             return result
+    mode = current_mode()
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
     out = primitive.bind(arrays if run_on is None else run_on, params)
@@ -70,6 +77,13 @@ def record(
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
+
+
+def laid_out(out: Any) -> Any:
+    """Give results dense memory."""
+    if type(out) is tuple:
+        return tuple(laid_out(part) for part in out)
+    return np.ascontiguousarray(out) if type(out) is NDARRAY and not out.flags.c_contiguous else out
 
 
 def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
@@ -148,75 +162,6 @@ def build_node(
     return node
 
 
-def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any, edges: Any, mode: Mode) -> None:
-    """Keep the arrays that the rules of inputs needing gradients read. See Note [Saved values]."""
-    guard: Guard | None = None
-    for attribute in cls.array_names:
-        readers = cls.readers[attribute]
-        if readers and not any(edges[i] is not None for i in readers):
-            setattr(node, attribute, None)
-            continue
-        value = out if attribute == "out" else values[attribute]
-        if attribute == "out" and isinstance(value, tuple):
-            value = tuple(None if part.dtype.kind in "fcV" else part for part in value)  # rules read the indices only
-        setattr(node, attribute, value)
-        if attribute == "out":
-            if mode.saved_hooks and value is not None:
-                guard = guard or Guard()
-                guard.packed["out"] = _pack_output(value, mode)
-            continue
-        at = cls.input_of[attribute]
-        sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
-        entries = []
-        for source in sources:
-            if not isinstance(source, _base.Tensor):
-                entries.append((None, 0))
-                continue
-            storage = source._storage
-            if storage is None and (source._edge is None or isinstance(value, tuple)):
-                storage = storage_of(source)
-            if storage is not None:
-                if storage.inference:
-                    raise RuntimeError(
-                        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-                        "inference mode in computation tracked by autograd. To work around this, you can make a clone "
-                        "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-                        "`torch.inference_mode()`."
-                    )
-                entries.append((storage, storage.version))
-        if entries:
-            guard = guard or Guard()
-            guard.versions[attribute] = entries if isinstance(value, tuple) else entries[0]
-        if mode.saved_hooks and sources:
-            guard = guard or Guard()
-            packed = tuple(pack(s, mode) if isinstance(s, _base.Tensor) else None for s in sources)
-            if isinstance(value, tuple):
-                guard.packed[attribute] = packed
-            elif packed[0] is not None:
-                guard.packed[attribute] = packed[0]
-    node.guard = guard
-    if mode.saved_hooks and guard is not None:
-        for attribute in guard.packed:
-            setattr(node, attribute, True)  # the hooks hold the value now
-
-
-def pack(tensor: Any, mode: Mode) -> Any:
-    """Hand a tensor to the innermost pack hook."""
-    if mode.saved_hooks_disabled is not None:
-        raise RuntimeError(mode.saved_hooks_disabled)
-    pack_hook, unpack_hook = mode.saved_hooks[-1]
-    return pack_value(tensor, pack_hook, unpack_hook)
-
-
-def _pack_output(value: Any, mode: Mode) -> Any:
-    if isinstance(value, tuple):
-        return tuple(v if v is None else pack(wrap(v), mode) for v in value)
-    from ._views import NOWHERE
-
-    # It requires grad, as torch's; but it does not know the node, or a hook that keeps it would keep both forever.
-    return pack(wrap(value, NOWHERE), mode)
-
-
 def make_meta(
     primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tuple[Any, ...], own_level: Any = None
 ) -> Meta | None:
@@ -230,15 +175,22 @@ def make_meta(
         if isinstance(array, LevelArray):
             leveled = True
         if (edge is not None and (array.dtype != dtype or (elementwise and array.shape != shape))) or (
-            edge is None and hasattr(array, "dtype") and array.dtype.kind == "c"
+            edge is None
+            and hasattr(array, "dtype")
+            # a rule that multiplies by a constant of another dtype may return that dtype
+            and (array.dtype.kind == "c" or (elementwise and array.dtype != dtype and array.dtype.kind != "b"))
         ):
             plain = False
     if plain and not leveled:
         return None
-    out_levels = levels_of(first) if leveled else frozenset()
+    out_levels = levels_of(first) if leveled else NO_LEVELS
     inputs = tuple(
-        None if edge is None else InputFacts(tuple(array.shape), array.dtype, levels_of(array))
-        for array, edge in zip(arrays, edges, strict=True)
+        [
+            None
+            if edge is None
+            else InputFacts(tuple(array.shape), array.dtype, levels_of(array) if leveled else NO_LEVELS)
+            for array, edge in zip(arrays, edges, strict=True)
+        ]
     )
     complex_ = dtype.kind == "c" or any(hasattr(a, "dtype") and a.dtype.kind == "c" for a in arrays)
     meta = Meta(inputs, out_levels, complex_)
@@ -277,10 +229,13 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
 
 
+DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
+
+
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
-    __slots__ = ("function", "integers_to_float", "name", "node_name", "primitive", "result_bool")
+    __slots__ = ("allowed", "flat", "function", "integers_to_float", "name", "node_name", "primitive")
 
     def __init__(self, primitive: Primitive, name: str, node_name: str | None, integers_to_float: bool) -> None:
         self.primitive = primitive
@@ -288,18 +243,40 @@ class Elementwise:
         self.node_name = node_name
         self.integers_to_float = integers_to_float
         self.function = _OPERATORS.get(primitive.name)
+        self.allowed: dict[int, frozenset[type]] = {}  # dtypes that passed all checks: see `promoting_recorder`
+        self.flat: Any = None
 
     def slow(self, args: Sequence[Any], params: dict[str, Any] | None = None) -> Any:
+        """Run on tensors of any dtypes and numbers; flat where all checks were passed before."""
+        mode = read_mode()
+        params = params or {}
+        if mode is PLAIN or mode is NO_GRAD:
+            if self.flat is None:
+                self.flat = promoting_recorder(self.primitive, self.node_name, self.allowed, self.name in DIVISIONS)
+            result = self.flat(args, params, None, mode is PLAIN)
+            if result is not None:
+                return result
+        return self.checked(args, params, current_mode())
+
+    def allow(self, dtype: np.dtype[Any]) -> None:
+        """Note that a dtype needs no more checks, and which Python numbers leave it as it is."""
+        if dtype.kind == "f" and dtype.itemsize > 2:
+            self.allowed[dtype.num] = frozenset({bool, int, float})
+        elif dtype.kind in "iu" and not self.integers_to_float:
+            self.allowed[dtype.num] = frozenset({int} if dtype.itemsize == 8 else ())  # others wrap what they lack
+        elif dtype.kind == "b" and not self.integers_to_float:
+            self.allowed[dtype.num] = frozenset()
+
+    def checked(self, args: Sequence[Any], params: dict[str, Any], mode: Mode) -> Any:
         """Run with every check on: promotion, devices, modes."""
-        mode = current_mode()
         tensor_type = _base.Tensor
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
         cast_arrays, dtype = promoted(arrays, self.integers_to_float)
-        params = params or {}
         if self.name in ("sub", "rsub"):
             _errors.refuse_bool(arrays)
         refuse(self.name, dtype)
         refuse_zero_divisor(self.name, cast_arrays, dtype)
+        self.allow(dtype)
         try:
             out = self.primitive.bind(cast_arrays, params)
         except ValueError as error:
@@ -335,14 +312,19 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+def on_plain_arrays(primitive: Primitive) -> Any:
+    """Return what runs an operation on NumPy arrays of float32 or float64 and on nothing else."""
+    plain = getattr(primitive.implementation, "plain", None)
+    return getattr(numpy_namespace, primitive.name) if plain is None else partial(plain, numpy_namespace)
+
+
 def unary(primitive: Primitive, name: str, node_name: str | None = None, *, integers_to_float: bool = False) -> Any:
     """Make the function (and method) of an elementwise operation of one tensor."""
     rules = Elementwise(primitive, name, node_name, integers_to_float)
     function = rules.function or getattr(np, primitive.name, None)
     if function is None or primitive.implementation is not None:
-        from .._core.numpy_namespace import numpy_namespace
-
-        function = getattr(numpy_namespace, primitive.name)
+        function = on_plain_arrays(primitive)
+    function = for_floats(name, function)
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     saves_x = cls is not None and "x" in cls.array_names
     saves_out = cls is not None and "out" in cls.array_names
@@ -371,11 +353,11 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                     node._edges = (input if edge is LEAF else edge,)
                     if saves_x:
                         node.x = x
-                        node.guard = None if input._storage is None else guarded("x", input._storage)
+                        node.guard = None if input._storage is None else guarded_tensor(None, "x", input)
                     else:
                         node.guard = None
-                        if saves_out:
-                            node.out = out
+                    if saves_out:
+                        node.out = out
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
                     if (code := frame.f_code).co_filename in library_files:
@@ -385,6 +367,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                     node.lasti = frame.f_lasti
                     node.seq = creation_numbers()
                     return result
+                return slow((input,))
         if not isinstance(input, tensor_type):
             raise TypeError(not_a_tensor(name, 1, input, "input"))
         if overridden(input):
@@ -393,37 +376,15 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of each element."
+    ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
+    call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # type: ignore[attr-defined]  # for in-place methods
     return call
-
-
-def guarded(name: str, storage: Any) -> Guard:
-    """Make a guard for one saved value."""
-    if storage.inference:
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
-        )
-    guard = Guard()
-    guard.versions[name] = (storage, storage.version)
-    return guard
 
 
 def guard_operands(node: Any, first: Any, second: Any) -> Guard | None:
     """Guard the saved operands of a binary node whose tensors have a Storage, or need one for lack of an edge."""
-    guard = None
-    for name, tensor in (("x", first), ("y", second)):
-        if getattr(node, name) is None or not isinstance(tensor, _base.Tensor):
-            continue
-        storage = tensor._storage
-        if storage is None and tensor._edge is None:
-            storage = storage_of(tensor)
-        if storage is not None:
-            if guard is None:
-                guard = guarded(name, storage)
-            else:
-                guard.versions.update(guarded(name, storage).versions)
-    return guard
+    guard = None if node.x is None else guarded_tensor(None, "x", first)
+    return guard if node.y is None else guarded_tensor(guard, "y", second)
 
 
 def binary(
@@ -432,16 +393,26 @@ def binary(
     node_name: str | None = None,
     *,
     integers_to_float: bool = False,
+    numbers: str = "operator",
 ) -> Any:
-    """Make the function (and operator method) of an elementwise operation of two tensors or a tensor and a number."""
+    """Make the function of an elementwise operation of two tensors; `numbers` says which of them may be numbers.
+
+    That is "both", "other" or "none"; or "operator": both, and anything else gives NotImplemented, not an error; or
+    "self": the same, but the first is a tensor.
+    """
     rules = Elementwise(primitive, name, node_name, integers_to_float)
-    ufunc = getattr(np, primitive.name)
-    function = rules.function or ufunc
+    ufunc = getattr(np, primitive.name) if primitive.implementation is None else on_plain_arrays(primitive)
+    ufunc = for_floats(name, ufunc)
+    take_numbers = numbers != "none"
+    function = rules.function or (
+        ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
+    )
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     readers = cls.readers if cls is not None else {}
     x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
     y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
     saves_out = "out" in readers
+    out_for_dx, out_for_dy = 0 in readers.get("out", ()), 1 in readers.get("out", ())
     saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
     saves_both = cls is not None and cls.keeps_shapes
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _tensor.Tensor, _tensor.Parameter
@@ -490,7 +461,9 @@ def binary(
                         if saves_both and ex is not None and ey is not None:
                             node.x = x  # shapes are compared in backward, on these
                             node.y = y
-                            if input._storage is not None or other._storage is not None:
+                            if ((s := input._storage) is not None and (ex is not LEAF or s.version or s.inference)) or (
+                                (s := other._storage) is not None and (ey is not LEAF or s.version or s.inference)
+                            ):  # else the edges lead to them: see `guarded_tensor`
                                 node.guard = guard_operands(node, input, other)
                         else:
                             if kind is NDARRAY and x.shape != y.shape:
@@ -500,7 +473,9 @@ def binary(
                                 node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
                                 node.guard = guard_operands(node, input, other)
                         if saves_out:
-                            node.out = out
+                            node.out = (
+                                out if (out_for_dx and ex is not None) or (out_for_dy and ey is not None) else None
+                            )
                         frame = get_frame(1)
                         if (code := frame.f_code).co_filename in library_files:
                             frame = user_frame(frame)
@@ -509,8 +484,10 @@ def binary(
                         node.lasti = frame.f_lasti
                         node.seq = creation_numbers()
                         return result
-                elif (second is float or second is int) and (
-                    ((d := x.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64)
+                elif (
+                    take_numbers
+                    and (second is float or second is int)
+                    and (((d := x.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
                 ):
                     out = function(x, other)
                     result = new_tensor()
@@ -528,11 +505,11 @@ def binary(
                         if x_for_dx:
                             node.x = x
                             if input._storage is not None:
-                                node.guard = guarded("x", input._storage)
+                                node.guard = guarded_tensor(None, "x", input)
                         else:
                             node.x = None
                     if saves_out:
-                        node.out = out
+                        node.out = out if out_for_dx else None
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
                     if (code := frame.f_code).co_filename in library_files:
@@ -542,10 +519,15 @@ def binary(
                     node.lasti = frame.f_lasti
                     node.seq = creation_numbers()
                     return result
-        if not is_operand(input) or not is_operand(other):
-            return NotImplemented
+                if second in EXACT or (take_numbers and second in PYTHON_SCALARS):
+                    return slow((input, other))
         if overridden(input) or overridden(other):
             return dispatch_override(call, (input, other), {})
+        if numbers == "operator" or (numbers == "self" and isinstance(input, tensor_type)):
+            if not is_operand(input) or not is_operand(other):
+                return NotImplemented
+        else:
+            refuse_operands(name, input, other, numbers)
         return slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = name
@@ -585,4 +567,5 @@ def dispatch_override(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return handle_torch_function(function, args, *args, **kwargs)
 
 
+_flat.install(_tensor.Tensor, _tensor.Parameter)
 _node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _dtypes
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
-from ._names import LATER, NOW, Names, owners
+from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
 
 Tensor: Any = TensorClass  # what is set here is not declared in the class
@@ -42,6 +42,8 @@ _later_functions = owners("both", "functions")
 
 def find(name: str) -> Any:
     """Return a function of a family that is loaded when asked for, or None if there is no such name."""
+    if name in IN_PLACE_FUNCTIONS:
+        return getattr(Tensor, name)
     module = _later_functions.get(name)
     return None if module is None else getattr(_family(module), name)
 
@@ -67,8 +69,24 @@ def _install(module: str, names: Names) -> None:
         setattr(Tensor, f"{name}_", _inplace.inplace(name, getattr(family, name)))
 
 
-def _reflected(function: Any) -> Any:
-    return lambda self, other: function(other, self)
+def _reflected(name: str, function: Any) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            given = type(self).__name__
+            raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{given}' object")
+        return function(other, self)
+
+    return method
+
+
+def _shift(name: str, reflected: bool) -> Any:
+    """Make an operator that shifts bits; few programs do, so its file is loaded when it is first used."""
+
+    def shift(self: Any, other: Any) -> Any:
+        function = getattr(_family("_pairs"), "left_shift" if name == "lshift" else "right_shift")
+        return function(other, self) if reflected else function(self, other)
+
+    return shift
 
 
 def _operators() -> dict[str, Any]:
@@ -98,14 +116,17 @@ def _operators() -> dict[str, Any]:
     def not_equal(self: Any, other: Any) -> Any:
         return p.ne(self, other) if p.is_operand(other) else True
 
-    binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_divide}
-    binary |= {"mod": p.remainder, "and": p.bitwise_and, "or": p.bitwise_or, "xor": p.bitwise_xor}
+    binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_quotient}
+    binary |= {"mod": p.modulo, "and": p.OPERATORS["and"], "or": p.OPERATORS["or"], "xor": p.OPERATORS["xor"]}
     table: dict[str, Any] = {f"__{name}__": function for name, function in binary.items()}
-    table |= {"__radd__": p._add, "__rmul__": p._mul, "__rsub__": rsub, "__rtruediv__": rtruediv}
-    table |= {f"__r{n}__": _reflected(binary[n]) for n in ("floordiv", "mod", "and", "or", "xor")}
+    table |= {"__radd__": p.radd, "__rmul__": p.rmul, "__rsub__": rsub, "__rtruediv__": rtruediv, "__rdiv__": rtruediv}
+    names = {f"__r{n}__": binary[n] for n in ("floordiv", "mod", "and", "or", "xor")}
+    table |= {name: _reflected(name, function) for name, function in names.items()}
     table |= {"__pow__": power, "__rpow__": rpow, "__matmul__": matmul, "__rmatmul__": rmatmul}
-    table |= {"__lt__": p.lt, "__le__": p.le, "__gt__": p.gt, "__ge__": p.ge, "__eq__": equal, "__ne__": not_equal}
+    table |= {f"__{name}__": p.OPERATORS[name] for name in ("lt", "le", "gt", "ge")}
+    table |= {"__eq__": equal, "__ne__": not_equal, "__div__": p._div}
     table |= {"__neg__": p.neg, "__pos__": lambda self: self, "__abs__": p.abs, "__invert__": p.bitwise_not}
+    table |= {f"__{r}{n}__": _shift(n, bool(r)) for n in ("lshift", "rshift") for r in ("", "r")}
     table |= {"__getitem__": _indexing.getitem, "__setitem__": _indexing.setitem}
     table |= {"__float__": _casting.to_number(float), "__int__": _casting.to_number(int)}
     table |= {
@@ -132,8 +153,12 @@ def install_methods() -> None:
         method = _inplace.arithmetic(name, function)
         setattr(Tensor, f"{name}_", method)
         setattr(Tensor, f"__i{'truediv' if name == 'div' else name}__", method)
+        setattr(Tensor, {"sub": "subtract_", "mul": "multiply_", "div": "divide_"}.get(name, "add_"), method)
+    Tensor.true_divide_ = lambda self, other: self.div_(other)
     Tensor.__ipow__ = Tensor.pow_
     Tensor.__ifloordiv__, Tensor.__imod__ = Tensor.floor_divide_, Tensor.remainder_
+    Tensor.__ilshift__ = lambda self, other: self.bitwise_left_shift_(other)
+    Tensor.__irshift__ = lambda self, other: self.bitwise_right_shift_(other)
     Tensor.__iand__, Tensor.__ior__, Tensor.__ixor__ = Tensor.bitwise_and_, Tensor.bitwise_or_, Tensor.bitwise_xor_
     for name in ("t", "transpose", "unsqueeze", "squeeze", "swapaxes", "swapdims"):
         setattr(Tensor, f"{name}_", _inplace.reshaping(name, getattr(_shaping, name)))
@@ -148,8 +173,9 @@ def install_methods() -> None:
     for name in ("T", "mT", "H", "mH"):
         setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name, depth=2)))
     Tensor.where = lambda self, condition, other: _pointwise.where(condition, self, other)
-    Tensor.real = property(lambda self: _pointwise.real_view(self, "real"))
-    Tensor.imag = property(lambda self: _pointwise.real_view(self, "imag"))
+    for name in ("real", "imag"):
+        read = partial(_pointwise.real_view, part=name)
+        setattr(Tensor, name, property(read, partial(_casting.write_part, part=name)))
     for name, operator in _operators().items():
         setattr(Tensor, name, operator)
     Tensor.__hash__ = object.__hash__  # setting __eq__ would have cleared it

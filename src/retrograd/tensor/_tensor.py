@@ -10,13 +10,18 @@ import numpy as np
 
 from .. import _dtypes, _size
 from .._core.arrays import Dual, LevelArray, raw_leaf
+from .._core.numpy_namespace import _NUMPY_TYPES
+from .._device import device as device_type
 from .._device import strided
 from .._graph.node import Slot
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
-from ._layout import geometry
+from ._formats import is_laid_out_in
+from ._layout import geometry, strides
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._views import NOWHERE, AsStridedBackward0
+from ._views import NOWHERE, AsStridedBackward0, detached
+
+CPU = device_type("cpu")
 
 
 class read_only(property):  # noqa: N801 - a decorator
@@ -128,8 +133,11 @@ class Tensor(TensorBase):
     ndimension = dim
 
     def size(self, dim: int | None = None) -> Any:
+        shape = self._array.shape
         if dim is None:
-            return self.shape
+            return _size._trusted(shape)
+        if type(dim) is int and -len(shape) <= dim < len(shape):
+            return shape[dim]
         from .._errors import wrap_dim
 
         if not self._array.ndim:
@@ -148,6 +156,8 @@ class Tensor(TensorBase):
 
     @property
     def device(self) -> Any:
+        if type(self._array) in _NUMPY_TYPES:
+            return CPU
         from ._casting import device_of
 
         return device_of(self)
@@ -200,10 +210,18 @@ class Tensor(TensorBase):
     resolve_neg = resolve_conj
 
     def stride(self, dim: int | None = None) -> Any:
-        found = geometry(self)[0]
-        return found if dim is None else found[dim]
+        found = strides(self._array) if self._array.size else geometry(self)[0]
+        if dim is None:
+            return found
+        from .._errors import wrap_dim
+
+        if not found:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        return found[wrap_dim(dim, len(found))]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
+        if memory_format is not None:
+            return is_laid_out_in(self._array, memory_format)
         array = raw_leaf(self._array)
         return True if isinstance(array, np.generic) else bool(array.flags.c_contiguous)
 
@@ -314,8 +332,6 @@ class Tensor(TensorBase):
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
-        from ._views import detached
-
         return detached(self)
 
     @property
@@ -426,32 +442,14 @@ class Tensor(TensorBase):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if type(self) is not Tensor and type(self).__reduce_ex__ is not Tensor.__reduce_ex__:
             return super().__reduce_ex__(protocol)
-        if self._edge is not None and self._edge is not LEAF:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
-                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
-            )
-        array = np.asarray(raw_leaf(self._array))
-        return (_rebuild, (type(self), array, self._edge is LEAF, dict(self.__dict__)))
+        from ._copying import reduced
+
+        return reduced(self)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        if id(self) in memo:
-            return memo[id(self)]
-        if self._edge is not None and self._edge is not LEAF:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
-                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
-            )
-        import copy
+        from ._copying import deepcopy
 
-        result = _rebuild(type(self), _base.materialise(self).copy(), self._edge is LEAF, {})
-        memo[id(self)] = result
-        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        if self._extra is not None and self._extra.grad is not None:
-            result._need_extra().grad = copy.deepcopy(self._extra.grad, memo)
-        return result
+        return deepcopy(self, memo)
 
 
 _CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
@@ -468,15 +466,6 @@ def _as_class(result: Any, cls: Any) -> Any:
         return tuple(_as_class(one, cls) for one in result)
     if isinstance(result, list):
         return [_as_class(one, cls) for one in result]
-    return result
-
-
-def _rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    result = object.__new__(cls)
-    result._array = array
-    result._storage = result._extra = None
-    result._edge = LEAF if requires_grad else None
-    result.__dict__.update(attributes)
     return result
 
 
@@ -544,7 +533,9 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return (_rebuild, (type(self), np.asarray(self._array), self._edge is LEAF, dict(self.__dict__)))
+        from ._copying import reduced
+
+        return reduced(self)
 
 
 _base.install(Tensor, Parameter)

@@ -25,26 +25,36 @@ from .._core.arrays import Batched, Dual, LevelArray, levels_of
 from .._core.levels import creation_numbers
 from .._core.primitive import Primitive, vocabulary
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
-from .._modes import Mode, current_mode
+from .._modes import NO_GRAD as NO_GRAD_MODE
+from .._modes import PLAIN, Mode, current_mode, read_mode
 from .._ops.levels import remove_level
 from . import _base, _record
-from ._base import LEAF, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
+from ._base import LEAF, Extra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
+from ._memory import covers, own_memory, store
+from ._record_flat import flat_recorder
 
 Step = tuple[Primitive, dict[str, Any]]
 GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
 
 
-class View:
-    """How a tensor is made from its base: the base itself and the steps to replay."""
+class View(Extra):
+    """How a tensor is made from its base: the base itself and the steps to replay. The `_extra` of every view."""
 
-    __slots__ = ("base", "made_in", "steps", "version", "was")
+    was: Any = None  # the array before an in-place view such as `squeeze_`
 
     def __init__(self, base: Any, steps: tuple[Step, ...], made_in: str, version: int) -> None:
         self.base = base
         self.steps = steps
         self.made_in = made_in  # torch's creation_meta; only GRAD lets autograd follow writes
-        self.was: Any = None  # the array before an in-place view such as `squeeze_`
         self.version = version  # of the base when the view's edge was made
+
+    @property
+    def view(self) -> Any:
+        return self
+
+    def forget(self) -> None:
+        """Let the tensor be a view no longer."""
+        self.__class__ = Extra  # type: ignore[assignment]
 
 
 class Nowhere(Node):
@@ -74,6 +84,14 @@ def view_op(
     shown: dict[str, Any] | None = None,
 ) -> Any:
     """Make a view by a primitive whose result shares memory with its input; `shown` is for `_saved_*` names."""
+    mode = read_mode()
+    if mode is PLAIN or mode is NO_GRAD_MODE:
+        flat = primitive.view_recorders.get(name)
+        if flat is None:
+            flat = primitive.view_recorders[name] = flat_recorder(primitive, name, view=True)
+        result = flat(tensor, params, shown, mode is PLAIN)
+        if result is not None:
+            return result
     materialise(tensor)
     result = _record.record(primitive, (tensor,), params, name, shown)
     if result._edge is not None and result._array.dtype.kind in "biu":
@@ -100,7 +118,7 @@ def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode,
     if of is not None and made_in == GRAD:
         made_in = of.made_in
     storage = result._storage = storage_of(base)
-    result._need_extra().view = View(base, all_steps, made_in, storage.version)
+    result._extra = View(base, all_steps, made_in, storage.version)
     add_view(base, result)
     if result._edge is None and base._edge is not None:
         result._edge = NOWHERE
@@ -168,7 +186,10 @@ class CopySlices(Node):
         if grad is None:
             return vocabulary.zeros_like(part)
         facts = None if self.fn.meta is None else self.fn.meta.inputs[0]
-        return grad if facts is None else fit(grad, facts, self.fn.meta.rule_levels, frozenset())
+        if facts is None:
+            return grad
+        # levels that the write gave the base leave where the base had none, not here
+        return fit(grad, facts, self.fn.meta.rule_levels, frozenset() if self.meta is None else self.meta.out_levels)
 
     def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
         if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
@@ -177,11 +198,10 @@ class CopySlices(Node):
             if np.may_share_memory(part, out):  # else a reshape had to copy
                 part[...] = value
                 return out
-        if any(primitive.name == "view_as_real" for primitive, _ in self.steps):
-            raise NotImplementedError(
-                "the second derivative of a write into .real or .imag is not implemented; build the tensor with "
-                "torch.complex instead"
-            )
+        if any(primitive.name in ("view_as_real", "view_as_complex") for primitive, _ in self.steps):
+            # half of a complex number may be written: no mask can say so
+            rest = g - scatter_back(replay(g, self.steps), self.steps, shape, dtype)
+            return rest + scatter_back(value, self.steps, shape, dtype)
         mask = scatter_back(_raw_ones(value, dtype), self.steps, shape, dtype) != 0
         return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
 
@@ -292,72 +312,12 @@ def write_array(tensor: Any, value: Any) -> None:
     target = materialise(tensor)
     if tensor._storage is not None:
         refuse_inference(tensor._storage)
-    if isinstance(value, LevelArray) and not _covers(target, value):
+    if isinstance(value, LevelArray) and not covers(target, value):
         from ._raising import promote
 
         promote(tensor, levels_of(value))
         target = tensor._array
     store(target, value)
-
-
-def _covers(target: Any, value: Any) -> bool:
-    """Tell whether every level of a value has a place in the target's memory."""
-    if not isinstance(value, LevelArray):
-        return True
-    if not isinstance(target, LevelArray) or target.level.number < value.level.number:
-        return False
-    if target.level is value.level and isinstance(target, Batched):
-        return _covers(target.array, value.array)  # type: ignore[attr-defined]
-    if target.level is value.level:
-        if value.tangent is None:  # type: ignore[attr-defined]
-            return _covers(target.primal, value.primal)  # type: ignore[attr-defined]
-        if target.tangent is None:  # type: ignore[attr-defined]
-            return False
-        return _covers(target.primal, value.primal) and _covers(target.tangent, value.tangent)  # type: ignore[attr-defined]
-    return _covers(target.array if isinstance(target, Batched) else target.primal, value)  # type: ignore[attr-defined]
-
-
-def store(target: Any, value: Any) -> None:
-    """Write into the raw memory under an array of any level."""
-    if isinstance(target, Dual):
-        mine = isinstance(value, Dual) and value.level is target.level
-        store(target.primal, value.primal if mine else value)
-        tangent = value.tangent if mine else None
-        if target.tangent is None:
-            if tangent is None:
-                return
-            target.tangent = own_memory(vocabulary.zeros_like(target.primal))
-        store(target.tangent, 0 if tangent is None else tangent)
-    elif isinstance(target, Batched):
-        if isinstance(value, Batched) and value.level is target.level:
-            value = core.align_ranks([target.array, value.array], [True, True])[1]
-            store(target.array, value)
-        else:
-            store(target.array, value)
-    elif isinstance(target, np.ndarray) and not target.size:
-        return
-    elif isinstance(target, np.ndarray) and not target.flags.writeable:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
-    else:
-        target[...] = value
-
-
-def own_memory(array: Any) -> Any:
-    """Copy an array so that every part is writable memory of its own."""
-    if isinstance(array, Dual):
-        return Dual(array.level, own_memory(array.primal), None if array.tangent is None else own_memory(array.tangent))
-    if isinstance(array, Batched):
-        return Batched(array.level, own_memory(array.array))
-    return (
-        array.copy()
-        if isinstance(array, np.ndarray)
-        else np.array(array)
-        if isinstance(array, np.generic)
-        else array.copy()
-    )
 
 
 def adopt(tensor: Any, result: Any) -> Any:
@@ -367,13 +327,14 @@ def adopt(tensor: Any, result: Any) -> Any:
             f"output with shape {_errors.sizes(tensor._array.shape)} doesn't match the broadcast shape "
             f"{_errors.sizes(result._array.shape)}"
         )
-    if not np.can_cast(result._array.dtype, tensor._array.dtype, "same_kind") and not _castable(result, tensor):
+    own, given = tensor._array.dtype, result._array.dtype
+    if given is not own and not np.can_cast(given, own, "same_kind") and not _castable(result, tensor):
         raise RuntimeError(
             f"result type {_scalar_type(result)} can't be cast to the desired output type {_scalar_type(tensor)}"
         )
     _keep_original(tensor, result._edge)
     node = result._edge
-    if isinstance(node, Node) and node.meta is None and result._array.dtype != tensor._array.dtype:
+    if given is not own and given != own and isinstance(node, Node) and node.meta is None:
         # gradients will come in the tensor's dtype, and leave in that of the operation
         facts = InputFacts(tuple(result._array.shape), result._array.dtype, levels_of(result._array))
         node.meta = Meta(tuple(None if e is None else facts for e in node._edges), levels_of(result._array), False)
@@ -408,10 +369,13 @@ def _keep_original(tensor: Any, node: Any) -> None:
 
 def finish_write(tensor: Any, edge: Any) -> None:
     """Move the version after a write and rebase the graph on the node of the operation."""
-    storage = storage_of(tensor)
+    storage = tensor._storage or storage_of(tensor)
     storage.written()
     node = edge
-    if isinstance(node, Node):
+    if node is None:
+        if storage.views is not None:
+            sync_views(storage)
+    elif isinstance(node, Node):
         if "out" in node.array_names and getattr(node, "out", None) is not None and node.primitive is not None:
             if type(node.guard) is not Guard:
                 node.guard = Guard()
@@ -428,7 +392,8 @@ def finish_write(tensor: Any, edge: Any) -> None:
 def wrote(tensor: Any) -> None:
     """Note a write that has no node of its own."""
     storage = storage_of(tensor)
-    refuse_inference(storage)
+    if storage.inference:
+        refuse_inference(storage)
     if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
         storage.owner = ref(tensor)
     storage.written()
@@ -566,6 +531,8 @@ def _move_retained(tensor: Any, node: Node) -> None:
 
 def detached(tensor: Any) -> Any:
     """Return a tensor on the same memory and version, outside the graph and without tangents."""
+    if type(array := tensor._array) is np.ndarray:
+        return wrap(array[...], None, tensor._storage or storage_of(tensor))
     array = without_tangents(materialise(tensor))
     # an array of its own: by their arrays errors know tensors on the same memory apart
     return wrap(array.view() if type(array) is np.ndarray else array, None, storage_of(tensor))

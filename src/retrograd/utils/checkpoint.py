@@ -28,7 +28,7 @@ from .._modes import current_mode, using
 from .._places import Place, user_place
 from ..autograd.function import Function, _Saved
 from ..tensor._base import storage_of
-from ..tensor._sampling import get_rng_state, set_rng_state
+from ..tensor._generators import get_rng_state, set_rng_state
 from ..tensor._tensor import Tensor
 from ._checkpoint_debug import debug_contexts
 from ._checkpoint_policy import (

@@ -1,0 +1,89 @@
+"""Draw counts: torch's poisson."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .filling import cast
+from .generator import Generator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+_AHEAD = 256
+# From this rate on counting arrivals takes longer than rejection.
+_LARGE_RATE = 10.0
+
+
+class _Uniforms:
+    """Hand out uniform numbers one by one, drawn ahead from a copy of the stream; `used` says how many."""
+
+    def __init__(self, gen: Generator) -> None:
+        self.copy = Generator().set_state(Generator.get_state(gen))
+        self.used = 0
+        self.numbers = self._more()
+
+    def _more(self) -> Iterator[float]:
+        while True:
+            yield from self.copy.unit_doubles(_AHEAD).tolist()
+
+    def __call__(self) -> float:
+        self.used += 1
+        return next(self.numbers)
+
+
+def poisson(gen: Generator, rates: Array) -> Array:
+    """Draw as torch.poisson, one count for each rate."""
+    wide = rates.astype(np.float64)
+    uniform = _Uniforms(gen)
+    counts = []
+    try:
+        for rate in wide.ravel().tolist():
+            if not rate >= 0:
+                raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+            counts.append(_by_rejection(rate, uniform) if rate >= _LARGE_RATE else _by_arrivals(rate, uniform))
+    finally:
+        for _ in range(0, uniform.used, 1 << 16):
+            gen.unit_doubles(min(uniform.used, 1 << 16))
+            uniform.used -= 1 << 16
+    return cast(np.array(counts, np.float64), rates.dtype).reshape(rates.shape)
+
+
+def _by_arrivals(rate: float, uniform: _Uniforms) -> float:
+    """Count arrivals until the time is up: the product of uniform numbers falls below exp(-rate)."""
+    if rate == 0:
+        return 0.0
+    limit, product, count = math.exp(-rate), 1.0, 0
+    while True:
+        product *= uniform()
+        if product <= limit:
+            return float(count)
+        count += 1
+
+
+def _by_rejection(rate: float, uniform: _Uniforms) -> float:
+    """Transformed rejection with squeeze: Hörmann's algorithm PTRS (1993), with its constants."""
+    root = math.sqrt(rate)
+    b = 0.931 + 2.53 * root
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2.0)
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        us = 0.5 - abs(u)
+        if us == 0.0:
+            continue
+        count = math.floor((2.0 * a / us + b) * u + rate + 0.43)
+        if us >= 0.07 and v <= v_r:
+            return float(count)
+        if count < 0 or (us < 0.013 and v > us):
+            continue
+        hat = (math.log(v) if v else -math.inf) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
+        if hat <= -rate + count * math.log(rate) - math.lgamma(count + 1.0):
+            return float(count)

@@ -1,0 +1,295 @@
+"""Filling tensors with random numbers in place, and distributions with tensors as parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _errors, _random
+from .._core.arrays import Batched, Dual, LevelArray
+from .._core.levels import innermost_batch_level
+from .._modes import current_mode
+from .._ops import drawing as ops
+from .._ops import shape as s
+from ..overrides import overridable, takes_out
+from . import _base
+from ._base import edge_of
+from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
+from ._gathering import refuse_kernel
+from ._generators import chosen
+from ._layout import refuse_repeats
+from ._no_derivative import without_derivative
+from ._out import call_into
+from ._record import record
+from ._sampling import REFUSED, drawn, randn
+from ._views import check_inplace, finish_write, refuse_inference, store, wrote
+
+
+# ---- in place ----
+def _fill(tensor: Any, draw: Any, name: str) -> Any:
+    """Fill a tensor in place with `draw(shape, is_contiguous)`."""
+    mode = current_mode()
+    check_inplace(tensor)
+    array = _base.materialise(tensor)
+    if type(array) is np.ndarray and not mode.transforms:
+        if array.flags.c_contiguous:
+            array[...] = draw(array.shape, True)
+        else:
+            refuse_repeats(array)
+            _random.fill_in_memory_order(array, lambda shape: draw(shape, False))
+        if tensor._edge is None or not mode.grad:
+            wrote(tensor)
+            return tensor
+    else:
+        level = innermost_batch_level()
+        if level is not None and level.randomness == "different" and not isinstance(array, Batched):
+            raise RuntimeError(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                "randomness. If this is necessary for your usage, please file an issue with functorch."
+            )
+        store(array, drawn(tuple(array.shape), lambda shape: draw(shape, True)))
+    if tensor._storage is not None:
+        refuse_inference(tensor._storage)
+    node = None
+    if tensor._edge is not None and mode.tracks:
+        node = record(s.forget, (tensor,), {}, name)._edge
+    finish_write(tensor, node)
+    return tensor
+
+
+def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **kw: Any) -> Any:
+    """Fill with uniform numbers in [from, to)."""
+    low, gen = kw.get("from", from_), chosen("uniform_", generator)
+    return _fill(self, lambda shape, _: _random.uniform(gen, shape, self._array.dtype, low, to), "UniformBackward0")
+
+
+def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    gen = chosen("normal_", generator)
+
+    def draw(shape: Any, dense: bool) -> Any:
+        return _random.normal(gen, shape, self._array.dtype, mean, std, contiguous=dense)
+
+    return _fill(self, draw, "NormalBackward0")
+
+
+def random_(self: Any, *args: Any, generator: Any = None, **kw: Any) -> Any:
+    """Fill with random integers: of the whole dtype, below a limit, or in [from, to)."""
+    gen = chosen("random_", generator)
+    given = [*args, *(kw[key] for key in ("from", "to") if key in kw)]
+    if not given:
+        low = high = None
+    else:
+        low, high = (0, given[0]) if len(given) == 1 else given
+    name = f"RandomBackward{2 - len(given)}"
+    return _fill(self, lambda shape, _: _random.random_(gen, shape, self._array.dtype, low, high), name)
+
+
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with ones with probability p, else zeros."""
+    gen = chosen("bernoulli_", generator)
+    if not isinstance(p, _base.Tensor):
+        return _fill(self, lambda shape, _: _random.bernoulli(gen, p, shape, self._array.dtype), "BernoulliBackward2")
+    chance, own = np.asarray(p._array), tuple(self._array.shape)
+    for k, (n, m) in enumerate(zip(reversed(own), reversed(chance.shape), strict=False)):
+        if n != m != 1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({m}) at non-singleton dimension "
+                f"{len(own) - 1 - k}.  Target sizes: {_errors.sizes(own)}.  Tensor sizes: {_errors.sizes(chance.shape)}"
+            )
+    wide = np.broadcast_to(chance, own)
+    if not self._array.ndim or not isinstance(self._array, np.ndarray) or self._array.flags.c_contiguous:
+        return _fill(
+            self, lambda shape, _: _random.bernoulli(gen, wide, shape, self._array.dtype), "BernoulliBackward1"
+        )
+    order = _random.fill_order(self._array.shape, self._array.strides)
+    arranged = wide.transpose(order)
+    return _fill(
+        self, lambda shape, _: _random.bernoulli(gen, arranged, shape, self._array.dtype), "BernoulliBackward1"
+    )
+
+
+def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with exponential numbers."""
+    gen = chosen("exponential_", generator)
+    return _fill(self, lambda n, _: _random.exponential(gen, n, self._array.dtype, lambd), "ExponentialBackward0")
+
+
+def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with numbers of the Cauchy distribution."""
+    gen = chosen("cauchy_", generator)
+    return _fill(self, lambda shape, _: _random.cauchy(gen, shape, self._array.dtype, median, sigma), "CauchyBackward0")
+
+
+def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+    """Fill with numbers whose logarithms are normal."""
+    gen = chosen("log_normal_", generator)
+    return _fill(self, lambda n, _: _random.log_normal(gen, n, self._array.dtype, mean, std), "LogNormalBackward0")
+
+
+def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
+    """Fill with the number of trials up to the first success."""
+    gen = chosen("geometric_", generator)
+    return _fill(self, lambda shape, _: _random.geometric(gen, shape, self._array.dtype, p), "GeometricBackward0")
+
+
+# ---- tensors as parameters ----
+def _sampled(array: Any, gen: Any, draw: Any, inside: bool = False) -> Any:
+    """Apply `draw(raw array)` to an array of any level, under vmap as its `randomness` says.
+
+    `inside`: the array belongs to a batch already, whose samples are different.
+    """
+    while isinstance(array, Dual):
+        array = array.primal
+    level = innermost_batch_level() if current_mode().transforms else None
+    if level is not None and level.randomness == "error":
+        raise RuntimeError(REFUSED)
+    if isinstance(array, Batched):
+        inner = array.array
+        if level is not None and level.randomness == "same" and not isinstance(inner, LevelArray):
+            start = _random.Generator.get_state(gen)
+            rows = []
+            for row in inner:
+                _random.Generator.set_state(gen, start)
+                rows.append(draw(row))
+            return Batched(array.level, np.stack(rows))
+        return Batched(array.level, _sampled(inner, gen, draw, True))
+    if level is not None and level.randomness == "different" and not inside:
+        return Batched(level, draw(np.broadcast_to(array, (level.size, *array.shape))))
+    return draw(np.asarray(array))
+
+
+def _followed(values: Any, parameter: Any, name: str) -> Any:
+    """Make the tensor of drawn values; its node hands zeros to the parameter."""
+    if current_mode().tracks and parameter._edge is not None:
+        return record(ops.replaced, (parameter, values), {}, name)
+    return finish(values)
+
+
+@overridable
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    """Draw ones with the given probabilities, else zeros."""
+    if out is not None:  # whose dtype may be any
+        return call_into(lambda: bernoulli(input, p, generator=generator).to(_base.dtype_of(out)), (), {}, out)
+    gen = chosen("bernoulli", generator)
+    if p is not None:
+        result = bernoulli_(empty_like(input), p, generator=generator)
+        if current_mode().tracks and input._edge is not None:
+            result._edge = without_derivative("aten::bernoulli", (edge_of(input),))
+        return result
+    dtype = input._array.dtype
+    values = _sampled(input._array, gen, lambda a: _random.bernoulli(gen, a, a.shape, dtype))
+    return _followed(values, input, "BernoulliBackward0")
+
+
+@overridable
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Draw counts with the given rates."""
+    gen = chosen("poisson", generator)
+    if input._array.dtype.kind not in "fV":
+        refuse_kernel("poisson_cpu", input)
+    return _followed(_sampled(input._array, gen, lambda a: _random.poisson(gen, a)), input, "PoissonBackward0")
+
+
+@takes_out
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Draw indices with the given weights."""
+    gen = chosen("multinomial", generator)
+    array = input._array
+    if isinstance(array, Batched) and array.ndim == 1 and innermost_batch_level().randomness == "different":  # type: ignore[union-attr]
+        return finish(Batched(array.level, _random.multinomial(gen, array.array, num_samples, replacement)))
+    return finish(_sampled(array, gen, lambda a: _multinomial(gen, a, num_samples, replacement)))
+
+
+def _multinomial(gen: Any, array: Any, num_samples: int, replacement: bool) -> Any:
+    if array.ndim <= 2:
+        return _random.multinomial(gen, array, num_samples, replacement)
+    level = innermost_batch_level()
+    if level is None:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    flat = _random.multinomial(gen, array.reshape(-1, array.shape[-1]), num_samples, replacement)
+    return flat.reshape(*array.shape[:-1], num_samples)
+
+
+def _refuse_other_out(name: str, targets: Any, results: Any) -> None:
+    if targets[0]._array.dtype != np.int64:
+        given = _base.dtype_of(targets[0])._scalar_name
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {given}")
+
+
+multinomial.__wrapped__.check_out = _refuse_other_out  # type: ignore[attr-defined]
+
+
+@overridable
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Draw normal numbers with given means and standard deviations."""
+    gen = chosen("normal", generator)
+    if isinstance(mean, _base.Tensor) or isinstance(std, _base.Tensor):
+        if out is None:
+            return _normal_of(mean, std, gen)
+        if not (isinstance(mean, _base.Tensor) and isinstance(std, _base.Tensor)):
+            own, given = ((mean if isinstance(mean, _base.Tensor) else std).shape, out.shape)
+            if any(n != m and 1 not in (n, m) for n, m in zip(reversed(own), reversed(given), strict=False)):
+                raise _errors.broadcast_error(tuple(own), tuple(given))  # torch does not resize here
+        return call_into(_normal_of, (mean, std, gen), {}, out)
+    if size is None:
+        kinds = ", ".join(type(a).__name__ for a in (mean, std))
+        raise TypeError(f"normal() received an invalid combination of arguments - got ({kinds})")
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    refuse_options(layout, pin_memory)
+    if out is not None:
+        from ._creation import into
+
+        return into(out, dtype, lambda own: normal(mean, std, size, generator=gen, dtype=own))
+    wanted = numpy_dtype(dtype, "normal")
+    values = drawn(sizes_of("normal", (size,)), lambda shape: _random.normal(gen, shape, wanted, mean, std))
+    return finish(values, device, requires_grad)
+
+
+def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
+    means, stds = isinstance(mean, _base.Tensor), isinstance(std, _base.Tensor)
+    if stds:
+        deviations = std._array
+        if deviations.dtype.kind == "c":
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if not isinstance(deviations, LevelArray) and bool((np.asarray(deviations) < 0).any()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    shapes = [tuple(one._array.shape) for one in (mean, std) if isinstance(one, _base.Tensor)]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise _errors.broadcast_error(*shapes) from None
+    owner = mean if means else std
+    dtype = _base.dtype_of(owner)
+    if dtype.numpy.kind not in "fcV":
+        refuse_kernel("normal_kernel_cpu", owner)
+    plain = [one.detach() if isinstance(one, _base.Tensor) else one for one in (mean, std)]
+    if stds:
+        values = randn(shape, generator=gen, dtype=dtype) * plain[1] + plain[0]
+    else:
+        values = normal(0.0, std, shape, generator=gen, dtype=dtype) + plain[0]
+    values = values.to(dtype)._array
+    if means and stds and current_mode().tracks and (mean._edge is not None or std._edge is not None):
+        return record(ops.drawn_with_two, (mean, std, values), {}, "NormalBackward3")
+    return _followed(values, owner, "NormalBackward1" if means else "NormalBackward2")
+
+
+_normal_of.__name__ = "normal"

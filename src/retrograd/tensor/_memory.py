@@ -1,0 +1,71 @@
+"""Memory under arrays of any level: writing into it and copying it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import primitive as core
+from .._core.arrays import Batched, Dual, LevelArray
+from .._core.primitive import vocabulary
+
+
+def covers(target: Any, value: Any) -> bool:
+    """Tell whether every level of a value has a place in the target's memory."""
+    if not isinstance(value, LevelArray):
+        return True
+    if not isinstance(target, LevelArray) or target.level.number < value.level.number:
+        return False
+    if target.level is value.level and isinstance(target, Batched):
+        return covers(target.array, value.array)  # type: ignore[attr-defined]
+    if target.level is value.level:
+        if value.tangent is None:  # type: ignore[attr-defined]
+            return covers(target.primal, value.primal)  # type: ignore[attr-defined]
+        if target.tangent is None:  # type: ignore[attr-defined]
+            return False
+        return covers(target.primal, value.primal) and covers(target.tangent, value.tangent)  # type: ignore[attr-defined]
+    return covers(target.array if isinstance(target, Batched) else target.primal, value)  # type: ignore[attr-defined]
+
+
+def store(target: Any, value: Any) -> None:
+    """Write into the raw memory under an array of any level."""
+    if isinstance(target, Dual):
+        mine = isinstance(value, Dual) and value.level is target.level
+        store(target.primal, value.primal if mine else value)
+        tangent = value.tangent if mine else None
+        if target.tangent is None:
+            if tangent is None:
+                return
+            target.tangent = own_memory(vocabulary.zeros_like(target.primal))
+        store(target.tangent, 0 if tangent is None else tangent)
+    elif isinstance(target, Batched):
+        if isinstance(value, Batched) and value.level is target.level:
+            value = core.align_ranks([target.array, value.array], [True, True])[1]
+            store(target.array, value)
+        else:
+            store(target.array, value)
+    elif isinstance(target, np.ndarray) and not target.size:
+        return
+    elif isinstance(target, np.ndarray) and not target.flags.writeable:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    else:
+        target[...] = value
+
+
+def own_memory(array: Any) -> Any:
+    """Copy an array so that every part is writable memory of its own."""
+    if isinstance(array, Dual):
+        return Dual(array.level, own_memory(array.primal), None if array.tangent is None else own_memory(array.tangent))
+    if isinstance(array, Batched):
+        return Batched(array.level, own_memory(array.array))
+    return (
+        array.copy()
+        if isinstance(array, np.ndarray)
+        else np.array(array)
+        if isinstance(array, np.generic)
+        else array.copy()
+    )

@@ -1,0 +1,75 @@
+"""What a node keeps for its rules: arrays, their versions, and what saved-tensor hooks hold. See Note [Saved values]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._graph.node import Guard, pack_value
+from .._modes import Mode
+from . import _base
+from ._base import storage_of, wrap
+from ._record_flat import INFERENCE_REFUSED
+
+
+def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any, edges: Any, mode: Mode) -> None:
+    """Keep the arrays that the rules of inputs needing gradients read. See Note [Saved values]."""
+    guard: Guard | None = None
+    for attribute in cls.array_names:
+        readers = cls.readers[attribute]
+        if readers and not any(edges[i] is not None for i in readers):
+            setattr(node, attribute, None)
+            continue
+        value = out if attribute == "out" else values[attribute]
+        if attribute == "out" and isinstance(value, tuple):
+            value = tuple(None if part.dtype.kind in "fcV" else part for part in value)  # rules read the indices only
+        setattr(node, attribute, value)
+        if attribute == "out":
+            if mode.saved_hooks and value is not None:
+                guard = guard or Guard()
+                guard.packed["out"] = _pack_output(value, mode)
+            continue
+        at = cls.input_of[attribute]
+        sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
+        entries = []
+        for source in sources:
+            if not isinstance(source, _base.Tensor):
+                entries.append((None, 0))
+                continue
+            storage = source._storage
+            if storage is None and (source._edge is None or isinstance(value, tuple)):
+                storage = storage_of(source)
+            if storage is not None:
+                if storage.inference:
+                    raise RuntimeError(INFERENCE_REFUSED)
+                entries.append((storage, storage.version))
+        if entries:
+            guard = guard or Guard()
+            guard.versions[attribute] = entries if isinstance(value, tuple) else entries[0]
+        if mode.saved_hooks and sources:
+            guard = guard or Guard()
+            packed = tuple(pack(s, mode) if isinstance(s, _base.Tensor) else None for s in sources)
+            if isinstance(value, tuple):
+                guard.packed[attribute] = packed
+            elif packed[0] is not None:
+                guard.packed[attribute] = packed[0]
+    node.guard = guard
+    if mode.saved_hooks and guard is not None:
+        for attribute in guard.packed:
+            setattr(node, attribute, True)  # the hooks hold the value now
+
+
+def pack(tensor: Any, mode: Mode) -> Any:
+    """Hand a tensor to the innermost pack hook."""
+    if mode.saved_hooks_disabled is not None:
+        raise RuntimeError(mode.saved_hooks_disabled)
+    pack_hook, unpack_hook = mode.saved_hooks[-1]
+    return pack_value(tensor, pack_hook, unpack_hook)
+
+
+def _pack_output(value: Any, mode: Mode) -> Any:
+    if isinstance(value, tuple):
+        return tuple(v if v is None else pack(wrap(v), mode) for v in value)
+    from ._views import NOWHERE
+
+    # It requires grad, as torch's; but it does not know the node, or a hook that keeps it would keep both forever.
+    return pack(wrap(value, NOWHERE), mode)
