@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -13,17 +15,20 @@ from ._places import own_text
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
 
+@cache
+def _tensor_layer() -> Any:
+    return import_module(".tensor", __package__)  # `from . import tensor` would find the function of that name
+
+
 def has_torch_function(values: Iterable[Any]) -> bool:
     """Tell whether any of the values takes calls over."""
-    from .tensor._record import overridden
-
+    overridden = _tensor_layer()._record.overridden
     return any(overridden(value) for value in values)
 
 
 def _overloaded(values: Iterable[Any]) -> list[Any]:
     """Collect one value per overriding class, subclasses before their parents, else in order."""
-    from .tensor._record import overridden
-
+    overridden = _tensor_layer()._record.overridden
     found: list[Any] = []
     kinds: list[type] = []
     for value in values:
@@ -62,9 +67,7 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
 
 def is_tensor_like(value: Any) -> bool:
     """Tell whether a value is a Tensor or acts as one."""
-    from .tensor._base import Tensor
-
-    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+    return isinstance(value, _tensor_layer()._base.Tensor) or hasattr(value, "__torch_function__")
 
 
 class TorchFunctionMode:
@@ -126,9 +129,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
         if has_torch_function(_flat(args, kwargs)):
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
         if out and (target := kwargs.pop("out", None)) is not None:
-            from .tensor._out import call_into
-
-            return call_into(function, args, kwargs, target)
+            return _tensor_layer()._out.call_into(function, args, kwargs, target)
         return function(*args, **kwargs)
 
     def unusual(values: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -173,9 +174,7 @@ def _in_general(*args: Any, **kwargs: Any) -> Any:
 
 def watch_calls() -> None:
     """Give every public function its general form. See Note [Forms of a public function]."""
-    from .tensor._base import plain_types
-
-    plain_types.clear()
+    _tensor_layer()._base.plain_types.clear()
     while _quick:
         call = _quick.pop()
         call.__code__ = _in_general.__code__

@@ -6,14 +6,14 @@ import math
 
 from .._core.primitive import elementwise
 from . import elementwise as _  # noqa: F401 - the rules read its names
-from .implementations import from_scipy, wide
+from .implementations import from_scipy, scipy_function, wide
 
 _gammaln = from_scipy("gammaln")
 
 
 def _lgamma(xp, x):
     out = _gammaln(xp, x)
-    if out.ndim and -math.inf not in out:
+    if out.size and out.ndim and out.reshape(-1)[out.argmin()] > -math.inf:
         return out
     return xp.where(out == -math.inf, math.inf, out).astype(out.dtype, copy=False)  # at -inf; torch follows C
 
@@ -61,6 +61,8 @@ digamma = elementwise(
 
 def _trigamma(xp, x):
     # reflected from the left half
+    if 0 < x.size < LARGE and x.reshape(-1)[x.argmin()] >= 0.5:  # which NaN is not
+        return scipy_function(xp, "zeta")(x.dtype.type(2), x)
     left = x < 0.5
     value = _hurwitz_zeta(xp, x.dtype.type(2), xp.where(left, 1 - x, x))
     return xp.where(left, (math.pi / xp.sin(math.pi * x)) ** 2 - value, value).astype(x.dtype, copy=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from .._core.primitive import elementwise
 from . import functions as _  # noqa: F401 - the rules read its names
@@ -159,5 +160,17 @@ def _shift_right(xp, x, y):
     return xp.module.right_shift(x, xp.where(beyond, most, y)).astype(x.dtype)
 
 
-left_shift = elementwise("left_shift", inputs=("x", "y"), implementation=typed(_shift_left))
-right_shift = elementwise("right_shift", inputs=("x", "y"), implementation=typed(_shift_right))
+def _by_number(shift, checked):
+    """Shift an array by a number that leaves some of its bits at once; look at everything else element by element."""
+    checked = typed(checked)
+
+    def implementation(xp, x, y):
+        if type(y) is int and 0 <= y < 8 * x.dtype.itemsize - 1:
+            return shift(x, y)
+        return checked(xp, x, y)
+
+    return implementation
+
+
+left_shift = elementwise("left_shift", inputs=("x", "y"), implementation=_by_number(operator.lshift, _shift_left))
+right_shift = elementwise("right_shift", inputs=("x", "y"), implementation=_by_number(operator.rshift, _shift_right))

@@ -14,6 +14,7 @@ from .._ops import linalg as la
 from .._ops import shape as s
 from ..overrides import takes_out
 from . import _base
+from ._base import storage_of
 from ._layout import geometry, strides
 from ._matrix_checks import scalar_name
 from ._operands import not_a_tensor
@@ -21,6 +22,7 @@ from ._pointwise import _mul
 from ._record import record
 from ._refusals import refuse
 from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
+from ._views import view_op
 
 NDARRAY = np.ndarray
 
@@ -234,9 +236,12 @@ def product(a: Any, b: Any) -> Any:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {rank_a}D and {rank_b}D")
     level = isinstance(a._array, LevelArray) or isinstance(b._array, LevelArray)
     if rank_a == 1 and rank_b == 2 and not level:
-        row = unsqueeze(a, 0)
+        row = view_op(a, s.expand_dims, {"axis": 0}, "UnsqueezeBackward0", {"dim": 0})
         check_mm(row, b)
-        return _mm(row, b).squeeze_(0)
+        # torch squeezes in place: nobody has seen what is squeezed, so the result is no view, but was written once
+        result = record(s.squeeze, (_mm(row, b),), {"axis": (0,)}, "SqueezeBackward4", {"dim": 0})
+        storage_of(result).version = 1
+        return result
     if level or not _is_seen(a, b):
         _check_batched(a, b)
         name = "SqueezeBackward4" if rank_a == 1 and rank_b == 2 else "UnsafeViewBackward0"

@@ -11,12 +11,13 @@ from .._modes import current_mode
 from .._ops import pairs as o
 from ..overrides import overridable, takes_out
 from . import _base
-from ._base import edge_of
+from ._base import edge_of, wrap
 from ._no_derivative import without_derivative
 from ._operands import not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
 from ._pointwise import check_parts, mul, pow, sub
-from ._record import Elementwise, binary
+from ._record import NDARRAY, Elementwise, binary
+from ._record_flat import EXACT
 from ._refusals import refuse
 
 fmax = binary(o.fmax, "fmax", numbers="none")
@@ -27,7 +28,7 @@ logaddexp2 = binary(o.logaddexp2, "logaddexp2", numbers="none")
 nextafter = binary(o.nextafter, "nextafter", numbers="none")
 gcd = binary(o.gcd, "gcd", numbers="none")
 lcm = binary(o.lcm, "lcm", numbers="none")
-ldexp = binary(o.ldexp, "ldexp", integers_to_float=True, numbers="none")
+_LDEXP = binary(o.ldexp, "ldexp", integers_to_float=True, numbers="none")
 left_shift = binary(o.left_shift, "bitwise_left_shift")
 right_shift = binary(o.right_shift, "bitwise_right_shift")
 bitwise_left_shift = binary(o.left_shift, "bitwise_left_shift", numbers="both")
@@ -71,6 +72,16 @@ def copysign(input: Any, other: Any) -> Any:
         return _COPYSIGN(input, other)
     refuse_operands("copysign", input, other, "other")
     return _COPYSIGN_NUMBER.slow((input, plain_scalar(other)))
+
+
+@takes_out
+def ldexp(input: Any, other: Any) -> Any:
+    """Multiply by powers of two; exponents are integers most of the time, and have no gradient then."""
+    if type(input) in EXACT and type(other) in EXACT:
+        x, y = input._array, other._array
+        if type(x) is NDARRAY and type(y) is NDARRAY and y.dtype.kind in "iu" and (dtype := x.dtype).kind == "f":
+            other = wrap(y.astype(dtype))
+    return _LDEXP(input, other)
 
 
 @takes_out
