@@ -120,13 +120,24 @@ def signature(name: str, function: Any, *, method: bool) -> str | None:
                 parts.append("*")
                 keyword_only = True
             default = "" if p.default is p.empty else " = ..."
-            parts.append(f"{p.name}: {typed(p.name, p)}{default}")
-    if not method and hasattr(function, "takes_out") and "out" not in {p.name for p in parameters}:
+            parts.append(f"{p.name}: {unshadowed(typed(p.name, p))}{default}")
+    if not method and getattr(function, "takes_out", False) and "out" not in {p.name for p in parameters}:
         if not keyword_only:
             parts.append("*")
         at = len(parts) - 1 if parts[-1].startswith("**") else len(parts)
         parts.insert(at, "out: Any = ...")
     return ", ".join(parts)
+
+
+# `torch.float`, `torch.int` and `torch.bool` are dtypes, and tensors have attributes called dtype, device and layout:
+# annotations must not mean those.
+_SHADOWED = {name: f"builtins.{name}" for name in ("int", "float", "bool", "str", "complex", "tuple", "list", "type")}
+_SHADOWED |= {"dtype": "_dtype", "device": "_device", "layout": "_layout", "Size": "_Size"}
+
+
+def unshadowed(annotation: str) -> str:
+    """Write an annotation so that no name of the package can take its names."""
+    return re.sub(r"(?<![\w.])[A-Za-z]+(?![\w.])", lambda m: _SHADOWED.get(m[0], m[0]), annotation)
 
 
 def line(name: str, function: Any, *, method: bool = False) -> str:
@@ -137,7 +148,7 @@ def line(name: str, function: Any, *, method: bool = False) -> str:
     text = signature(name, function, method=method)
     if text is None:
         return f"{indent}def {name}({'self, ' if method else ''}*args: Any, **kwargs: Any) -> Any: ...\n"
-    return f"{indent}def {name}({text}) -> {returned(name, function)}: ...\n"
+    return f"{indent}def {name}({text}) -> {unshadowed(returned(name, function))}: ...\n"
 
 
 def public(names: Names, *kinds: str) -> list[str]:
@@ -176,7 +187,7 @@ COMPARED = "lt le gt ge eq ne"
 def tensor_class() -> str:
     """Return the stub of the Tensor class."""
     lines = ["class Tensor:\n"]
-    lines += [f"    {name}: {kind}\n" for name, kind in PROPERTIES.items()]
+    lines += [f"    {name}: {unshadowed(kind)}\n" for name, kind in PROPERTIES.items()]
     done = set(PROPERTIES)
     for names in (*NOW.values(), *LATER.values()):
         for name in (*public(names, "both", "methods"), *(f"{n}_" for n in public(names, "inplace"))):
@@ -200,13 +211,13 @@ def tensor_class() -> str:
         note = "  # type: ignore[override]" if name in ("eq", "ne") else ""
         lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...{note}\n")
     for name, kind in {"neg": "Tensor", "pos": "Tensor", "abs": "Tensor", "invert": "Tensor", "len": "int"}.items():
-        lines.append(f"    def __{name}__(self) -> {kind}: ...\n")
+        lines.append(f"    def __{name}__(self) -> {unshadowed(kind)}: ...\n")
     for name, kind in {"float": "float", "int": "int", "complex": "complex", "bool": "bool", "index": "int"}.items():
-        lines.append(f"    def __{name}__(self) -> {kind}: ...\n")
+        lines.append(f"    def __{name}__(self) -> {unshadowed(kind)}: ...\n")
     lines.append("    def __getitem__(self, index: Any) -> Tensor: ...\n")
     lines.append("    def __setitem__(self, index: Any, value: Any) -> None: ...\n")
     lines.append("    def __iter__(self) -> Iterator[Tensor]: ...\n")
-    lines.append("    def __hash__(self) -> int: ...\n")
+    lines.append("    def __hash__(self) -> builtins.int: ...\n")
     return "".join(lines)
 
 
@@ -215,15 +226,19 @@ def package() -> str:
     source = (PACKAGE / "__init__.py").read_text()
     imports = re.findall(r"^from \.[\w.]+ import (?:\([^)]*\)|[^\n]*)", source, re.MULTILINE)
     kept = [i for i in imports if ".tensor import" not in i]
-    lines = [HEADER, "\nfrom collections.abc import Iterator\nfrom typing import Any\n\n"]
+    lines = [HEADER, "\nimport builtins\nfrom collections.abc import Iterator\nfrom typing import Any\n\n"]
+    lines.append("from ._device import device as _device, layout as _layout\n")
+    lines.append("from ._dtypes import dtype as _dtype\nfrom ._size import Size as _Size\n")
     lines += [f"{_reexported(text)}\n" for text in kept]
     lines.append(f"from . import {', '.join(f'{m} as {m}' for m in _present_submodules())}\n\n")
-    lines.append("__version__: str\n")
-    lines += [f"{name}: float\n" for name in ("pi", "e", "inf", "nan") if hasattr(retrograd, name)]
-    lines += [f"{each.name}: dtype\n" for each in _dtypes.ALL_DTYPES]
-    lines += [f"{name}: dtype\n" for name in _dtypes.ALIASES]
+    lines.append("__version__: builtins.str\n")
+    lines += [f"{name}: builtins.float\n" for name in ("pi", "e", "inf", "nan") if hasattr(retrograd, name)]
+    lines += [f"{each.name}: _dtype\n" for each in _dtypes.ALL_DTYPES]
+    lines += [f"{name}: _dtype\n" for name in _dtypes.ALIASES]
     lines += ["\n", tensor_class(), "\nclass Parameter(Tensor):\n"]
-    lines.append("    def __init__(self, data: Tensor | None = ..., requires_grad: bool = ...) -> None: ...\n\n")
+    lines.append(
+        "    def __init__(self, data: Tensor | None = ..., requires_grad: builtins.bool = ...) -> None: ...\n\n"
+    )
     for names in (*NOW.values(), *LATER.values()):
         for name in public(names, "both", "functions"):
             if hasattr(retrograd, name):
@@ -249,9 +264,11 @@ def _present_submodules() -> list[str]:
 def submodule(name: str) -> str:
     """Return the stub of a submodule of functions."""
     module = importlib.import_module(f"retrograd.{name}")
-    dots = "." * (name.count(".") + 2)
-    lines = [HEADER, "\nfrom typing import Any\n\n", f"from {dots} import Tensor, dtype\n\n"]
-    for each in sorted(n for n in dir(module) if not n.startswith("_") and n != "annotations"):
+    package = hasattr(module, "__path__")
+    dots = "." * (name.count(".") + 1 + package)
+    lines = [HEADER, "\nimport builtins\nfrom typing import Any\n\n", f"from {dots} import Tensor\n"]
+    lines.append(f"from {dots}_dtypes import dtype as _dtype\n\n")
+    for each in sorted(n for n in dir(module) if not n.startswith("_") and n not in ("annotations", "Any")):
         value = getattr(module, each)
         if isinstance(value, type) and issubclass(value, Exception):
             lines.append(f"class {each}(RuntimeError): ...\n")

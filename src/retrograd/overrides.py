@@ -156,6 +156,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
     call.__doc__ = function.__doc__
     call.__module__ = function.__module__
     call.__wrapped__ = function
+    call.takes_out = out
     return call  # type: ignore[no-any-return]
 
 

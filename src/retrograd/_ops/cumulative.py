@@ -9,12 +9,13 @@ exponential of a large number.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, general, linear, vocabulary
-from .order import chooses, has_nan, number
+from .order import chooses, dense, has_nan, number
 
 CHUNKED_FROM = 64  # steps from which a recurrence is cut into chunks that run side by side
 ENOUGH = 256  # rows that already run side by side
@@ -308,13 +309,16 @@ def _running(ufunc):
             # each new extreme stands until the next: few of them, so repeating is quicker than going along
             at = module.flatnonzero(new)
             until = module.append(at[1:], x.size) - at
-            return best, module.repeat(at % length, until).reshape(x.shape)
-        here = module.arange(length)
-        if axis != x.ndim - 1:
-            here = here.reshape((length,) + (1,) * (x.ndim - axis - 1))
-        return best, _accumulated(xp, "maximum", new * here, axis)
+            return dense(best, module.repeat(at % length, until).reshape(x.shape))
+        return dense(best, _accumulated(xp, "maximum", new * _places(module, length, x.ndim - axis - 1), axis))
 
     return run
+
+
+@lru_cache(maxsize=64)
+def _places(module, length, behind):
+    """Number the elements of an axis that has others behind it."""
+    return module.arange(length).reshape((length,) + (1,) * behind)
 
 
 cummax = chooses(_running("maximum"), "cummax", "cummax", reduces=False, repeats=True)

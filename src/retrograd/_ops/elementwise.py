@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 
+from .._core import kernels
 from .._core.primitive import elementwise
 from .implementations import is_complex, typed, wide
 
@@ -37,7 +38,7 @@ subtract_from = elementwise(
     "subtract_from",
     torch="rsub",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: (y - x * alpha).astype(_dtype_of(x, y), copy=False),
+    implementation=lambda xp, x, y, *, alpha: (y - (x if alpha == 1 else x * alpha)).astype(_dtype_of(x, y), copy=False),
     dx=lambda xp, g, alpha: -g * alpha,
     dy=lambda xp, g: g,
 )
@@ -79,7 +80,7 @@ remainder = elementwise(
     dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y),
 )
 floor_divide = elementwise("floor_divide", inputs=("x", "y"))
-fmod = elementwise("fmod", dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.trunc(x / y))
+fmod = elementwise("fmod", implementation=wide(lambda xp, x, y: xp.remainder_towards_zero(x, y)), dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.trunc(x / y))
 
 
 def _power_dx(xp, g, x, y):
@@ -302,8 +303,14 @@ lerp = elementwise(
 
 def _lerp(xp, x, y, weight):
     # from the nearer end, so that both ends are reached exactly
+    if kernels.is_large(x) and kernels.is_large(weight) and x.shape == y.shape == weight.shape:
+        return kernels.lerp(x, y, weight)
     step = y - x
     if not weight.ndim:
+        if kernels.is_large(step) and weight.dtype == step.dtype:
+            near = abs(weight) < 0.5
+            step *= weight if near else 1 - weight
+            return xp.module.add(x, step, step) if near else xp.module.subtract(y, step, step)
         return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
     near = xp.less(xp.abs(weight), 0.5)
     return xp.where(near, x + weight * step, y - step * (1 - weight))

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 
+from .._core import kernels
 from .._core.primitive import elementwise
 from . import elementwise as _  # noqa: F401 - the rules read its names
-from .implementations import from_scipy, wide
+from .implementations import from_scipy, scipy_function, wide
 
 ROOT_PI = math.sqrt(math.pi)
 
+
+def _quick_if_large(name, kernel):
+    """Return scipy's function, and our own for large float32 arrays."""
+    return wide(lambda xp, x: kernel(x) if kernels.is_large(x) else scipy_function(xp, name)(x))
+
+
 erfc = elementwise(
     "erfc",
-    implementation=from_scipy("erfc"),
+    implementation=_quick_if_large("erfc", kernels.erfc),
     dx=lambda xp, g, x: (-2 / ROOT_PI) * xp.exp(-(x * x)) * g,
 )
 erfcx = elementwise(
@@ -28,11 +35,11 @@ def _erfinv_dx(xp, g, x):
     return (ROOT_PI / 2) * xp.exp(inverse * inverse) * g
 
 
-_scipy_erfinv = from_scipy("erfinv")
-
-
 def _erfinv(xp, x):
-    out = _scipy_erfinv(xp, x)
+    exactly = scipy_function(xp, "erfinv")
+    if kernels.is_large(x):
+        return kernels.erfinv(x, exactly)
+    out = exactly(x)
     return out if out.all() else xp.where(x == 0, x, out)  # zero keeps its sign
 
 
@@ -40,7 +47,7 @@ erfinv = elementwise("erfinv", implementation=wide(_erfinv), dx=_erfinv_dx)
 ndtr = elementwise(
     "ndtr",
     torch="special_ndtr",
-    implementation=from_scipy("ndtr"),
+    implementation=_quick_if_large("ndtr", kernels.ndtr),
     dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
 )
 ndtri = elementwise(

@@ -43,7 +43,14 @@ rad2deg = elementwise(
     implementation=wide(lambda xp, x: x * (1 / PER_DEGREE)),
     dx=lambda xp, g: g * (1 / PER_DEGREE),
 )
-frac = elementwise("frac", implementation=wide(lambda xp, x: x - xp.trunc(x)), dx=lambda xp, g: g)
+
+
+def _frac(xp, x):
+    whole = xp.trunc(x)
+    return xp.module.subtract(x, whole, whole) if whole.ndim else x - whole
+
+
+frac = elementwise("frac", implementation=wide(_frac), dx=lambda xp, g: g)
 
 
 def _sinc(xp, x):

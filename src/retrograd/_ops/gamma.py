@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._core import kernels
 from .._core.primitive import elementwise
 from . import elementwise as _  # noqa: F401 - the rules read its names
 from .implementations import from_scipy, scipy_function, wide
@@ -12,7 +13,10 @@ _gammaln = from_scipy("gammaln")
 
 
 def _lgamma(xp, x):
-    out = _gammaln(xp, x)
+    if kernels.is_large(x):
+        out = kernels.lgamma(x, scipy_function(xp, "gammaln"))
+    else:
+        out = _gammaln(xp, x)
     if out.size and out.ndim and out.reshape(-1)[out.argmin()] > -math.inf:
         return out
     return xp.where(out == -math.inf, math.inf, out).astype(out.dtype, copy=False)  # at -inf; torch follows C
@@ -21,7 +25,12 @@ def _lgamma(xp, x):
 lgamma = elementwise("lgamma", implementation=wide(_lgamma), dx=lambda xp, g, x: g * xp.digamma(x))
 
 _psi = from_scipy("psi")
-_hurwitz_zeta = from_scipy("zeta")
+_scipy_zeta = from_scipy("zeta")
+
+
+def _hurwitz_zeta(xp, s, x):
+    quick = kernels.hurwitz_zeta(x, int(s))
+    return _scipy_zeta(xp, x.dtype.type(s), x) if quick is None else quick
 
 
 LARGE = 1024
@@ -63,8 +72,10 @@ def _trigamma(xp, x):
     # reflected from the left half
     if 0 < x.size < LARGE and x.reshape(-1)[x.argmin()] >= 0.5:  # which NaN is not
         return scipy_function(xp, "zeta")(x.dtype.type(2), x)
+    if kernels.is_large(x) and x.min() >= 0.5:
+        return _hurwitz_zeta(xp, 2, x)
     left = x < 0.5
-    value = _hurwitz_zeta(xp, x.dtype.type(2), xp.where(left, 1 - x, x))
+    value = _hurwitz_zeta(xp, 2, xp.where(left, 1 - x, x))
     return xp.where(left, (math.pi / xp.sin(math.pi * x)) ** 2 - value, value).astype(x.dtype, copy=False)
 
 
@@ -74,7 +85,7 @@ def _polygamma(xp, x, *, n):
     if n == 1:
         return _trigamma(xp, x)
     factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
-    return factor * _hurwitz_zeta(xp, x.dtype.type(n + 1), x)
+    return factor * _hurwitz_zeta(xp, n + 1, x)
 
 
 polygamma = elementwise(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import numpy as np
 
 from .._core.numpy_namespace import is_half
@@ -9,6 +12,7 @@ from .._core.primitive import front, general, linear, vocabulary
 from .along import flat_places, integer_indices
 from .reduce import extreme_of
 
+SMALL = 1024  # indices up to which the places of rows are remembered
 PACKED_FROM = 2048  # elements along the axis from which sorting keys with their positions packed in is quicker
 
 
@@ -51,7 +55,6 @@ def chooses(run, name, torch, *, reduces=True, repeats=False):
     be chosen several times.
     """
     primitive = general(run, name=name, torch=torch, outputs=2)
-    primitive.dense = name != "sort"  # sorted elements lie as the input's
     place = "scatter_add_zeros" if repeats else "place_along"
 
     def dx(xp, g, x_shape, out, axis, keepdims):
@@ -84,6 +87,31 @@ def chooses(run, name, torch, *, reduces=True, repeats=False):
         return tuple(vocabulary.reshape(part, shape=(size,)) for part in rows)
 
     return primitive
+
+
+@lru_cache(maxsize=256)
+def _starts(shape, axis, keepdims):
+    """Number the first element of each row along an axis in dense memory of a small shape."""
+    places = np.arange(math.prod(shape)).reshape(shape)[(*(slice(None),) * axis, slice(0, 1))].copy()
+    return places if keepdims else places.squeeze(axis)
+
+
+def picked(xp, x, at, axis, keepdims=True):
+    """Read the elements at indices along an axis, which reduced indices lack; few of them with little ado."""
+    if x.ndim > 1 and at.size <= SMALL and xp.module is np and x.flags.c_contiguous:
+        step = 1 if axis == x.ndim - 1 else math.prod(x.shape[axis + 1 :])
+        return x.reshape(-1).take((at if step == 1 else at * step) + _starts(x.shape, axis, keepdims))
+    if x.ndim == 1:
+        return x.take(at)
+    values = xp.take_along(x, at if keepdims else xp.expand_dims(at, axis=axis), axis=axis)
+    return values if keepdims else values.squeeze(axis)
+
+
+def dense(values, at):
+    """Give chosen elements and their indices dense memory."""
+    if values.flags.c_contiguous and at.flags.c_contiguous:
+        return values, at
+    return values.copy("C"), at.copy("C")
 
 
 def number(xp, x):
@@ -138,6 +166,9 @@ def has_nan(x):
     """Tell whether a raw array of real floats holds NaN: it counts as the largest."""
     if not x.size:
         return False
+    if type(x) is np.ndarray and x.dtype.kind == "f":
+        top = x.item(x.argmax())
+        return top != top
     top = x.reshape(-1)[x.argmax()] if x.flags.c_contiguous else x.max()
     return bool(top != top)
 
@@ -159,7 +190,7 @@ def _sort(xp, x, *, axis, descending):
     if not x.ndim:
         return number(xp, x)
     order = order_of(xp, x, axis, descending)
-    return xp.take_along(x, order, axis=axis), order
+    return picked(xp, x, order, axis), order
 
 
 sort = chooses(_sort, "sort", "sort", reduces=False)
@@ -173,7 +204,9 @@ def _extreme(name):
         at = getattr(x, f"arg{name}")(axis, keepdims=keepdims)
         if x.ndim == 1:
             return x[at], at
-        return extreme_of(xp, name, x, (axis,), keepdims), at
+        if at.size <= SMALL:
+            return dense(picked(xp, x, at, axis, keepdims), at)
+        return dense(extreme_of(xp, name, x, (axis,), keepdims), at)
 
     return chooses(run, f"{name}_at", name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 
+from .._core import kernels
 from .._core.primitive import elementwise
 from . import functions as _  # noqa: F401 - the rules read its names
 from .implementations import typed, wide
@@ -34,9 +35,15 @@ fmin = elementwise(
     dx=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), g, 0),
     dy=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), 0, g),
 )
+def _hypot(xp, x, y):
+    if kernels.is_large(x) and kernels.is_large(y) and x.shape == y.shape:
+        return kernels.hypot(x, y)
+    return xp.module.hypot(x, y)
+
+
 hypot = elementwise(
     "hypot",
-    implementation=_ufunc("hypot"),
+    implementation=wide(_hypot),
     dx=lambda xp, g, x, out: g * (x / out),
     dy=lambda xp, g, y, out: g * (y / out),
 )

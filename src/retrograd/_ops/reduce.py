@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +36,24 @@ def _count(shape, axis):
 
 
 # ---- sums ----
+FEW = 256  # elements up to which a product with ones takes less time than a reduction
+
+
+@lru_cache(maxsize=256)
+def _ones(length, dtype):
+    return np.ones(length, dtype)
+
+
+def is_small(x, axis):
+    """Tell whether `sum_of_few` can sum a raw array."""
+    return x.size <= FEW and 0 < x.ndim < 3 and len(axis) == 1 and type(x) is np.ndarray and x.dtype.char in "fd"
+
+
+def sum_of_few(x, axis):
+    """Sum a vector or matrix of few floats along one axis."""
+    return (x if axis == x.ndim - 1 else x.T).dot(_ones(x.shape[axis], x.dtype))
+
+
 @linear
 def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .order import chooses, has_nan, number, order_of
+from .order import chooses, dense, has_nan, number, order_of, picked
 from .reduce import shares
 
 SHORT = 256  # elements up to which a row is sorted to find one of them
@@ -20,19 +20,18 @@ def _comparable(x):
 
 def _pick(xp, x, at, axis, keepdims):
     """Read one element of each row; `at` has the axis as length one."""
-    values = xp.take_along(x, at, axis=axis)
-    return (values, at) if keepdims else (values.squeeze(axis), at.squeeze(axis))
+    values = picked(xp, x, at, axis)
+    return dense(values, at) if keepdims else dense(values.squeeze(axis), at.squeeze(axis))
 
 
 def _by_rank(xp, x, rank, axis, keepdims):
     """Choose the element of a rank in each row, of equals the first."""
     numbers = _comparable(x)
-    every = (slice(None),) * axis
-    here = (*every, slice(rank, rank + 1) if keepdims else rank)
     if x.shape[axis] <= SHORT:
-        values = xp.module.sort(numbers, axis)[here]
-        return values.astype(x.dtype, copy=False), order_of(xp, numbers, axis)[here]
-    value = xp.module.partition(numbers, rank, axis)[(*every, slice(rank, rank + 1))]
+        here = [rank] if keepdims else rank
+        at = order_of(xp, numbers, axis).take(here, axis)
+        return dense(picked(xp, x, at, axis, keepdims), at)
+    value = xp.module.partition(numbers, rank, axis)[(*(slice(None),) * axis, slice(rank, rank + 1))]
     is_it = numbers == value
     if numbers.dtype.kind == "f" and has_nan(value):
         is_it |= xp.module.isnan(numbers) & xp.module.isnan(value)
@@ -79,6 +78,11 @@ def _of_all(of_rows):
         else:
             kept = tuple(a for a in range(x.ndim) if a not in axis)
             rows = x.transpose((*kept, *axis)).reshape((*(x.shape[a] for a in kept), -1))
+        if rows.ndim == 1 and 0 < rows.size <= SHORT and type(x) is np.ndarray and x.itemsize > 2:
+            ordered = rows.copy()
+            ordered.sort()
+            if (last := ordered[-1]) == last:  # NaN comes last
+                return ordered[(rows.size - 1) // 2]
         if not rows.shape[-1]:
             return xp.module.full(rows.shape[:-1], np.nan).astype(x.dtype)
         return of_rows(xp, rows, axis=rows.ndim - 1, keepdims=False)[0]
@@ -116,11 +120,14 @@ def _short_mode(x, keepdims):
     """Count in Python, which is quicker for few elements."""
     values, places = [], []
     for row in _comparable(x).reshape(-1, x.shape[-1]).tolist():
-        counts: dict = {}
-        for one in row:
-            counts[one] = counts.get(one, 0) + 1
-        most = max(counts.values())
-        found = min(one for one, count in counts.items() if count == most)
+        if len(set(row)) == len(row):
+            found = min(row)
+        else:
+            counts: dict = {}
+            for one in row:
+                counts[one] = counts.get(one, 0) + 1
+            most = max(counts.values())
+            found = min([one for one, count in counts.items() if count == most])
         values.append(found)
         places.append(len(row) - 1 - row[::-1].index(found))
     shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
@@ -178,8 +185,7 @@ def _topk(xp, x, *, k, axis, largest):
         at = xp.take_along(some, at, axis=axis)
     elif at is None:
         at = order_of(xp, x, axis, largest)[(*every, slice(0, k))]
-    at = module.ascontiguousarray(at)
-    return xp.take_along(x, at, axis=axis), at
+    return dense(picked(xp, x, at, axis), at)
 
 
 topk = chooses(_topk, "topk", "topk", reduces=False)

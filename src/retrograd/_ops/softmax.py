@@ -7,6 +7,9 @@ import numpy as np
 from .._core.numpy_namespace import in_float32
 from .._core.primitive import front, general
 from .cumulative import along_one_axis
+from .reduce import FEW, is_small, sum_of_few
+
+NEAR = 8  # numbers no further apart lose nothing by one shift for all of them
 
 
 def _summed(xp, x, axis):
@@ -26,8 +29,18 @@ def _shifted(xp, x, axis):
     if x.ndim == 1:
         return x - x[x.argmax()]
     if xp.module is np:
+        if x.size <= FEW and (top := x.item(x.argmax())) - x.item(x.argmin()) < NEAR:
+            return x - top  # one maximum does for all rows
         return x - np.maximum.reduce(x, axis, None, None, True)
     return x - x.max(axis, keepdims=True)
+
+
+def _totals(module, x, axis):
+    """Sum along an axis, which stays."""
+    if is_small(x, (axis,)):
+        totals = sum_of_few(x, axis)
+        return totals[:, None] if axis else totals  # a row of them fits columns, or the only vector
+    return module.add.reduce(x, axis=axis, keepdims=True)
 
 
 # ---- softmax ----
@@ -39,7 +52,7 @@ def softmax(xp, x, *, axis):
     module = xp.module
     weights = _shifted(xp, x, axis)
     module.exp(weights, weights)
-    weights /= module.add.reduce(weights, axis=axis, keepdims=True)
+    weights /= _totals(module, weights, axis)
     return weights
 
 
@@ -99,7 +112,7 @@ def log_softmax(xp, x, *, axis):
     if not x.size or not x.ndim:
         return x - x if x.size else x.copy()
     shifted = _shifted(xp, x, axis)
-    shifted -= xp.module.log(xp.module.add.reduce(xp.module.exp(shifted), axis=axis, keepdims=True))
+    shifted -= xp.module.log(_totals(xp.module, xp.module.exp(shifted), axis))
     return shifted
 
 

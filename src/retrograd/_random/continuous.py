@@ -38,7 +38,7 @@ def uniform(
 ) -> Array:
     """Draw as torch's uniform_."""
     if len(shape) == 1 and shape[0] <= FEW and np_dtype is SINGLE and low == 0.0 and high == 1.0:  # what is quickest
-        return np.array([(word & 0xFFFFFF) * 2.0**-24 for word in gen.few32(shape[0])], SINGLE)
+        return gen.few_floats(shape[0])
     dtype = np_dtype if isinstance(np_dtype, np.dtype) else np.dtype(np_dtype)
     if dtype.kind == "c":
         return draw_complex(shape, dtype, lambda parts, real: uniform(gen, parts, real, low, high))
@@ -46,10 +46,7 @@ def uniform(
     if low == 0.0 and high == 1.0 and dtype.itemsize > 2:  # nothing to scale, and no bound to reach
         count = math.prod(shape)
         if count <= FEW:
-            values = (
-                gen.few_doubles(count) if dtype.itemsize == 8 else [(w & 0xFFFFFF) * 2.0**-24 for w in gen.few32(count)]
-            )
-            few: Array = np.array(values, dtype)
+            few: Array = np.array(gen.few_doubles(count), dtype) if dtype.itemsize == 8 else gen.few_floats(count)
             return few if len(shape) == 1 else few.reshape(shape)
         return fill(shape, dtype, gen.unit_doubles if dtype.itemsize == 8 else gen.unit_floats)
     largest = LARGEST_FLOAT[name_of(dtype)]
@@ -81,8 +78,13 @@ def uniform(
 
 def bernoulli(gen: Generator, p: float | Array, shape: Sequence[int], np_dtype: npt.DTypeLike = np.float32) -> Array:
     """Draw as torch's bernoulli_, with one probability or with an array that broadcasts to `shape`."""
-    dtype = np.dtype(np_dtype)
+    dtype = np_dtype if isinstance(np_dtype, np.dtype) else np.dtype(np_dtype)
     if isinstance(p, np.ndarray):
+        if p.dtype is dtype is SINGLE and 0 < p.size <= FEW and p.shape == shape and p.ndim == 1:
+            chances = p.tolist()
+            if min(chances) >= 0 and max(chances) <= 1:
+                units = gen.few_floats(p.size).tolist()
+                return np.array([unit < chance for unit, chance in zip(units, chances, strict=True)], SINGLE)
         return _bernoulli_each(gen, p, shape, dtype)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -102,7 +104,7 @@ def _bernoulli_each(gen: Generator, p: Array, shape: Sequence[int], dtype: np.dt
     draw = gen.unit_doubles if is_double else gen.unit_floats
     each = np.broadcast_to(p.astype(np.float64 if is_double else np.float32), shape).ravel()
     if each.size <= FEW and min(chances := each.tolist()) >= 0 and max(chances) <= 1:
-        units = gen.few_doubles(each.size) if is_double else [(w & 0xFFFFFF) * 2.0**-24 for w in gen.few32(each.size)]
+        units = gen.few_doubles(each.size) if is_double else gen.few_floats(each.size).tolist()
         found = np.array([unit < chance for unit, chance in zip(units, chances, strict=True)])
         return cast(found, dtype).reshape(shape)
     refused = np.flatnonzero(~((each >= 0) & (each <= 1)))

@@ -48,11 +48,18 @@ class Mt19937:
     def restart(self, seed: int) -> None:
         """Seed the state from the low 32 bits of `seed`."""
         np.random.RandomState(self._bits).seed(seed & 0xFFFFFFFF)
+        self._forget_ahead()
+        # torch tells a seeded state from an exhausted one: its cursor is at 0 instead of at the end.
+        self._untouched = True
+
+    def _forget_ahead(self) -> None:
+        """Draw nothing ahead."""
         # What is left of the current state, drawn ahead for small requests; the engine itself is at its end then.
         self._ahead: list[int] = []
         self._next = 0
-        # torch tells a seeded state from an exhausted one: its cursor is at 0 instead of at the end.
-        self._untouched = True
+        self._ahead_words: Any = None  # the same as an array, and what small requests make of all of it when first asked
+        self._ahead_floats: Any = None
+        self._ahead_doubles: Any = None
 
     def words(self, count: int) -> Array:
         """Return the next `count` words, each widened to uint64."""
@@ -73,15 +80,48 @@ class Mt19937:
         if stop > len(self._ahead):
             rest = self._ahead[start:]
             cursor = int(self._bits.state["state"]["pos"])
-            words: list[int] = self._bits.random_raw(_WORDS_PER_STATE - cursor or _WORDS_PER_STATE).tolist()
-            if len(words) < count - len(rest):  # a state's last words and the next state
-                rest += words
-                words = self._bits.random_raw(_WORDS_PER_STATE).tolist()
+            raw = self._bits.random_raw(_WORDS_PER_STATE - cursor or _WORDS_PER_STATE)
+            if raw.size < count - len(rest):  # a state's last words and the next state
+                rest += raw.tolist()
+                raw = self._bits.random_raw(_WORDS_PER_STATE)
             self._untouched = False
-            self._ahead, self._next = words, count - len(rest)
-            return rest + words[: self._next]
+            self._ahead, self._next = raw.tolist(), count - len(rest)
+            self._ahead_words, self._ahead_floats, self._ahead_doubles = raw, None, None
+            return rest + self._ahead[: self._next]
         self._next = stop
         return self._ahead[start:stop]
+
+    def few_floats(self, count: int) -> Array:
+        """Return a few float32 numbers in [0, 1), at most 64, one of each word."""
+        start = self._next
+        stop = start + count
+        if stop > len(self._ahead) or not count:
+            return np.array([(word & 0xFFFFFF) * 2.0**-24 for word in self.few(count)], np.float32)
+        floats = self._ahead_floats
+        if floats is None:
+            floats = self._ahead_floats = (self._ahead_words & 0xFFFFFF).astype(np.float32) * np.float32(2.0**-24)
+        self._next = stop
+        return floats[start:stop].copy()  # type: ignore[no-any-return]
+
+    def few_doubles(self, count: int) -> list[float]:
+        """Return a few numbers in [0, 1), at most 32, of the low 53 bits of two words each."""
+        start = self._next
+        stop = start + 2 * count
+        if stop > len(self._ahead) or not count:
+            words = self.few(2 * count)
+            # without integers of more than one machine word
+            return [
+                ((words[k] & 0x1FFFFF) * 4294967296.0 + words[k + 1]) * 1.1102230246251565e-16
+                for k in range(0, 2 * count, 2)
+            ]
+        doubles = self._ahead_doubles
+        if doubles is None:  # of every word and the next: a request may begin anywhere
+            words = self._ahead_words
+            doubles = (words[:-1] & 0x1FFFFF) * 4294967296.0 + words[1:]
+            doubles *= 1.1102230246251565e-16
+            self._ahead_doubles = doubles
+        self._next = stop
+        return doubles[start : stop - 1 : 2].tolist()  # type: ignore[no-any-return]
 
     def save(self, record: Any) -> None:
         """Write the state and the cursor into a record of torch's layout."""
@@ -101,7 +141,7 @@ class Mt19937:
             raise RuntimeError("Invalid mt19937 state")
         key = record["words"].astype(np.uint32)
         position = _WORDS_PER_STATE if untouched else cursor
-        self._ahead, self._next = [], 0
+        self._forget_ahead()
         self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
         self._untouched = untouched
 
@@ -204,14 +244,13 @@ class Generator:
         """Return a few uniform 32-bit numbers, at most 64."""
         return (self._made_engine or self._engine).few(count)
 
+    def few_floats(self, count: int) -> Array:
+        """Return a few of `unit_floats`, at most 64."""
+        return (self._made_engine or self._engine).few_floats(count)
+
     def few_doubles(self, count: int) -> list[float]:
         """Return a few of `unit_doubles`, at most 32, as Python numbers."""
-        words = (self._made_engine or self._engine).few(2 * count)
-        # the low 53 bits of the two words, without integers of more than one machine word
-        return [
-            ((words[k] & 0x1FFFFF) * 4294967296.0 + words[k + 1]) * 1.1102230246251565e-16
-            for k in range(0, 2 * count, 2)
-        ]
+        return (self._made_engine or self._engine).few_doubles(count)
 
     def unit_floats(self, count: int) -> Array:
         """Return `count` float32 values uniform over the multiples of 2**-24 in [0, 1)."""

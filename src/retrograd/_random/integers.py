@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     Array = npt.NDArray[Any]
 
 _INT64_MIN = -(1 << 63)
+INT64 = np.dtype(np.int64)
 
 
 def randint(gen: Generator, shape: Sequence[int], low: int, high: int, np_dtype: npt.DTypeLike) -> Array:
     """Draw as torch.randint."""
-    if np_dtype == np.int64 and 0 < high - low < 1 << 28 and -(1 << 62) < low < 1 << 62:  # nothing to check
-        count = math.prod(shape)
+    if np_dtype is INT64 and 0 < high - low < 1 << 28 and -(1 << 62) < low < 1 << 62:  # nothing to check
+        count = shape[0] if len(shape) == 1 else math.prod(shape)
         if count <= FEW:
             span = high - low
-            few: Array = np.array([word % span + low for word in gen.few32(count)], np.int64)
+            few: Array = np.array([word % span + low for word in gen.few32(count)], INT64)
             return few if len(shape) == 1 else few.reshape(shape)
     return random_(gen, shape, np_dtype, low, high)
 

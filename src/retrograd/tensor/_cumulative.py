@@ -11,7 +11,7 @@ from . import _base, _inplace
 from ._out_dtypes import CPP_NAMES, computes_in_dtype_of_out, needs_dtype_of_result
 from ._record import record
 from ._refusals import REFUSED, REFUSED_IN_PLACE, kernel, refuse
-from ._return_types import make
+from ._return_types import make, named
 
 REFUSED.update(
     {
@@ -81,11 +81,12 @@ def logcumsumexp(input: Any, dim: int) -> Any:
 
 
 def _extreme(name: str, primitive: Any, input: Any, dim: int) -> Any:
-    if not input._array.ndim and dim not in (0, -1):
+    array = input._array
+    if not array.ndim and dim not in (0, -1):
         raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    if input._array.ndim and input._array.size:
-        refuse(name, input._array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if array.dtype.kind == "c" and array.ndim and array.size:
+        refuse(name, array.dtype)
     return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
 
 
@@ -93,11 +94,11 @@ def _extreme(name: str, primitive: Any, input: Any, dim: int) -> Any:
 @needs_dtype_of_result
 def cummax(input: Any, dim: int) -> Any:
     """Take the largest element so far along a dimension, and its index: of equals, the last."""
-    return return_cummax(*_extreme("cummax", cumulative.cummax, input, dim))
+    return named(return_cummax, _extreme("cummax", cumulative.cummax, input, dim))
 
 
 @takes_out
 @needs_dtype_of_result
 def cummin(input: Any, dim: int) -> Any:
     """Take the smallest element so far along a dimension, and its index: of equals, the last."""
-    return return_cummin(*_extreme("cummin", cumulative.cummin, input, dim))
+    return named(return_cummin, _extreme("cummin", cumulative.cummin, input, dim))

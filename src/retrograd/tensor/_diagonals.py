@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,24 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 
 def _triangle_indices(name: str, row: int, col: int, offset: int, dtype: Any, device: Any) -> Any:
+    if dtype is None and type(row) is type(col) is type(offset) is int and 0 <= row <= FEW and 0 <= col <= FEW:
+        return finish(_few_indices(name, row, col, offset).copy(), device)
     for which, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{which} must be non-negative, got{n}")
     dtype = _dtypes.int64 if dtype is None else dtype
     if dtype not in (_dtypes.int64, _dtypes.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype._scalar_name}'")
+    return finish(_indices(name, row, col, offset).astype(dtype.numpy), device)
+
+
+def _indices(name: str, row: int, col: int, offset: int) -> Any:
     find = np.tril_indices if name == "tril_indices" else np.triu_indices
-    return finish(np.stack(find(row, offset, col)).astype(dtype.numpy), device)
+    return np.stack(find(row, offset, col))
+
+
+_few_indices = lru_cache(64)(_indices)  # of small matrices: programs ask for the same ones again and again
+FEW = 32
 
 
 def tril_indices(

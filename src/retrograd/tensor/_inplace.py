@@ -35,33 +35,13 @@ from ._views import (
     write_array,
     wrote,
 )
+from ._writers import WRITERS, memory_to_write, value_beside
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-may_share_memory = np.may_share_memory
+may_share_memory, putmask = np.may_share_memory, np.putmask
 ARGUMENTS = frozenset({float, int, bool, str, type(None)})  # besides tensors: what cannot share memory
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
-
-
-def memory_to_write(tensor: Any) -> Any:
-    """Return the array of a tensor that can be written at once: dense memory that no graph follows; None if it cannot."""
-    mode = read_mode()
-    if type(tensor) in EXACT and (mode is NO_GRAD or (mode is PLAIN and tensor._edge is None)):
-        array = tensor._array
-        if type(array) is NDARRAY and array.flags.carray:
-            storage = tensor._storage
-            if storage is None or not storage.inference:
-                return array
-    return None
-
-
-def value_beside(array: Any, other: Any) -> Any:
-    """Return the array of a tensor that can be read while `array` is written at once; None if it cannot."""
-    if type(other) in EXACT and (read_mode() is NO_GRAD or other._edge is None):
-        value = other._array
-        if type(value) in _NUMPY_TYPES and (value is array or value.base is None or not may_share_memory(array, value)):
-            return value
-    return None
 
 
 def may_overlap(one: Any, other: Any) -> bool:
@@ -71,7 +51,7 @@ def may_overlap(one: Any, other: Any) -> bool:
 
 def inplace(name: str, function: Any) -> Any:
     """Make the in-place variant of a function: compute, write, rebase. Without gradients a ufunc writes by itself."""
-    ufunc = getattr(function, "ufunc", None)
+    ufunc, writer = getattr(function, "ufunc", None), WRITERS.get(name)
     refused = any("f" in kinds for kinds in REFUSED_IN_PLACE.get(name, ()))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -79,6 +59,9 @@ def inplace(name: str, function: Any) -> Any:
         if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not refused:
             if ufunc is not None and not args and not kwargs:
                 ufunc(array, array)
+                finish_write(self, None)
+                return self
+            if writer is not None and writer(array, args, kwargs):
                 finish_write(self, None)
                 return self
             if all([type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]):
@@ -205,6 +188,8 @@ def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
 
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
+    if type(value) is float or type(value) is int:
+        return _constant(self, value, "FillBackward2")
     if isinstance(value, _base.Tensor):
         return fill_with(self, value)
     return _constant(self, plain_scalar(value), "FillBackward2")
@@ -229,6 +214,11 @@ def fill_with(target: Any, value: Any) -> Any:
 
 def zero_(self: Any) -> Any:
     """Fill with zeros."""
+    array = memory_to_write(self)
+    if array is not None:
+        array.fill(0)
+        finish_write(self, None)
+        return self
     return _constant(self, 0, "ZeroBackward0")
 
 
@@ -255,7 +245,7 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     if array is not None and array.dtype.kind == "f" and type(value) in (float, int):
         chosen = None if type(mask) not in EXACT else mask._array
         if type(chosen) is NDARRAY and chosen.dtype.kind == "b" and chosen.shape == array.shape:
-            np.copyto(array, element_of(value, array.dtype), where=chosen)
+            putmask(array, chosen, element_of(value, array.dtype))
             finish_write(self, None)
             return self
     from ._masks import masked_fill_record
@@ -321,10 +311,30 @@ def _undo_first(base: Any, step: Any, shape: tuple[int, ...]) -> None:
             view.steps = (undo, *view.steps)
 
 
+def _turned(tensor: Any) -> bool:
+    """Transpose a matrix that no graph follows and nobody views; tell whether that was possible."""
+    mode, storage = read_mode(), tensor._storage
+    if (
+        (mode is PLAIN or mode is NO_GRAD)
+        and type(tensor) in EXACT
+        and tensor._edge is tensor._extra is None
+        and (storage is None or (not storage.inference and not storage.views))
+        and type(array := tensor._array) is NDARRAY
+        and array.ndim <= 2
+    ):
+        tensor._array = array.T
+        wrote(tensor)
+        return True
+    return False
+
+
 def reshaping(name: str, function: Any) -> Any:
     """Make an in-place view method such as `t_`: the tensor itself changes shape."""
+    transposes = name == "t"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if transposes and not args and not kwargs and _turned(self):
+            return self
         check_inplace(self)
         before = self._array
         seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))

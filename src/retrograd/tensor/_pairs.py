@@ -181,5 +181,11 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 @overridable
 def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and values."""
+    if type(input) in EXACT and type(other) in EXACT:
+        x, y = input._array, other._array
+        if type(x) is type(y) is NDARRAY and x.dtype is y.dtype and x.dtype.kind in "fiub":
+            if x.shape != y.shape:
+                return False
+            return x.tolist() == y.tolist() if x.size < 16 else bool((x == y).all())
     refuse_operands("equal", input, other, "none")
     return tuple(input.shape) == tuple(other.shape) and bool(input.eq(other).all().item())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import LevelArray
+from .._modes import current_mode
 from . import _base
 from ._creation import as_dtype, finish, into, numpy_dtype, refuse_options
 from ._numbers import element_of
@@ -185,13 +187,51 @@ def _spaces(name: str, start: Any, end: Any, steps: Any, base: float | None, opt
     return finish(made._array, None, True) if requires_grad else made
 
 
+FEW = 64
+
+
+@lru_cache(32)
+def _counts(steps: int, dtype: np.dtype[Any]) -> Any:
+    """Return how many steps each value is away from its own end: from the start 0, 1, ..., to the end ..., -1, -0."""
+    counts = np.arange(steps, dtype=dtype)
+    half = (steps + 1) // 2
+    counts[half:] = -counts[: steps - half][::-1]
+    return counts
+
+
+def _few_spaced(start: Any, end: Any, steps: int, base: float | None) -> Any:
+    """Return what `_spaced` does, for few numbers between two numbers in the default dtype; None if it is another case."""
+    dtype = _dtypes.get_default_dtype().numpy
+    if dtype.itemsize < 4 or not (-1e38 < start < 1e38 and -1e38 < end < 1e38) or current_mode().transforms:
+        return None
+    number = dtype.type
+    first, last = number(start), number(end)
+    values = _counts(steps, dtype) * ((last - first) / number(steps - 1))
+    half = (steps + 1) // 2
+    near, far = values[:half], values[half:]
+    np.add(near, first, near)
+    np.add(far, last, far)
+    return finish(values if base is None else np.power(number(base), values))
+
+
+_NUMBERS = frozenset({int, float})
+
+
 def linspace(start: Any, end: Any, steps: Any = _MISSING, **options: Any) -> Any:
     """Make `steps` evenly spaced values, ends included."""
+    if not options and type(steps) is int and 1 < steps < FEW and type(start) in _NUMBERS and type(end) in _NUMBERS:
+        made = _few_spaced(start, end, steps, None)
+        if made is not None:
+            return made
     return _spaces("linspace", start, end, steps, None, options)
 
 
 def logspace(start: Any, end: Any, steps: Any = _MISSING, base: float = 10.0, **options: Any) -> Any:
     """Make powers of a base with evenly spaced exponents, ends included."""
+    if not options and type(steps) is int and 1 < steps < FEW and type(start) in _NUMBERS and type(end) in _NUMBERS:
+        made = _few_spaced(start, end, steps, base)
+        if made is not None:
+            return made
     return _spaces("logspace", start, end, steps, base, options)
 
 

@@ -15,7 +15,7 @@ from ._operands import not_a_tensor
 from ._out_dtypes import computes_in_dtype_of_out, needs_dtype_of_input, needs_dtype_of_result, needs_truth
 from ._record import record
 from ._refusals import refuse
-from ._return_types import make
+from ._return_types import make, named
 
 return_max, return_min = (make(name, "values", "indices") for name in ("max", "min"))
 _ALL = tuple(tuple(range(n)) for n in range(65))
@@ -25,6 +25,8 @@ def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
     """Read torch's dim argument: None or () means all."""
     if dim is None:
         return _ALL[ndim]
+    if type(dim) is int and 0 <= dim < ndim:
+        return (dim,)
     if not isinstance(dim, (tuple, list)):
         axis = _errors.wrap_dim(index(dim), ndim)
         return (axis,) if ndim else ()
@@ -39,6 +41,8 @@ def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
 
 def _given(dim: Any) -> tuple[int, ...]:
     """Return the dim argument as torch's node shows it."""
+    if type(dim) is int:
+        return (dim,)
     return () if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
 
 
@@ -140,11 +144,12 @@ def _not_empty(tensor: Any, dims: Any, name: str) -> None:
 
 
 def _shared_extreme(name: str, primitive: Any, input: Any, dim: Any, keepdim: bool) -> Any:
-    axes = _axes(dim, input._array.ndim)
-    given = _given(dim)
-    _not_empty(input, given, name)
-    if input._array.size:
-        refuse(name, input._array.dtype)
+    array = input._array
+    axes, given = _axes(dim, array.ndim), _given(dim)
+    if not array.size:
+        _not_empty(input, given, name)
+    elif array.dtype.kind == "c":
+        refuse(name, array.dtype)
     node = "AmaxBackward0" if name == "amax" else "AminBackward0"
     return record(primitive, (input,), {"axis": axes, "keepdims": keepdim}, node, {"dim": given})
 
@@ -177,13 +182,16 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any
         if which == "max":
             return record(r.max_of_all, (input,), params, "MaxBackward1")
         return record(r.min_of_all, (input,), params, "MinBackward1")
-    refuse(f"{which}_at", input._array.dtype)
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (axis,), which)
-    primitive = order.max_at if which == "max" else order.min_at
-    name = "MaxBackward0" if which == "max" else "MinBackward0"
-    values = record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, name, {"dim": dim})
-    return (return_max if which == "max" else return_min)(*values)
+    array = input._array
+    if array.dtype.kind == "c":
+        refuse(f"{which}_at", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not array.size:
+        _not_empty(input, (axis,), which)
+    params, shown = {"axis": axis, "keepdims": keepdim}, {"dim": dim}
+    if which == "max":
+        return named(return_max, record(order.max_at, (input,), params, "MaxBackward0", shown))
+    return named(return_min, record(order.min_at, (input,), params, "MinBackward0", shown))
 
 
 @takes_out
@@ -267,9 +275,10 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 def _normalised(primitive: Any, name: str, input: Any, dim: int, dtype: Any) -> Any:
     tensor = input if dtype is None else input.to(dtype)
-    axis = _errors.wrap_dim(dim, tensor._array.ndim)
-    if tensor._array.dtype.kind not in "fV" and tensor._array.size:
-        refuse(f"{name}_lastdim" if axis + 1 >= tensor._array.ndim else name, tensor._array.dtype)
+    array = tensor._array
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if array.dtype.kind not in "fV" and array.size:
+        refuse(f"{name}_lastdim" if axis + 1 >= array.ndim else name, array.dtype)
     return record(primitive, (tensor,), {"axis": axis}, None, {"dim": dim})
 
 

@@ -30,6 +30,8 @@ class NamedResult(tuple[Any, ...]):
         return type(self), tuple(self)
 
 
+named: Any = tuple.__new__  # (class, parts): makes a named result of as many parts as it has names
+
 _made: dict[str, type[NamedResult]] = {}
 
 

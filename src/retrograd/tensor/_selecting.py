@@ -14,7 +14,7 @@ from ._out_dtypes import needs_dtype_of_result
 from ._record import record
 from ._reductions import _ALL, _axes, _not_empty
 from ._refusals import REFUSED, kernel, refuse
-from ._return_types import make
+from ._return_types import make, named
 
 REFUSED.update(
     {
@@ -34,40 +34,51 @@ return_kthvalue, return_median, return_nanmedian, return_mode, return_topk = (
 )
 
 
-def _chosen(
-    primitive: Any, input: Any, dim: int, axis: int, keepdim: bool, node: str | None = None, **more: Any
-) -> Any:
-    """Run an operation that chooses one element of each row."""
-    return record(primitive, (input,), {"axis": axis, "keepdims": keepdim, **more}, node, {"dim": dim})
-
-
 @takes_out
 @needs_dtype_of_result
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Take the k-th smallest element along a dimension."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (axis,), "kthvalue")
+    axis = _row_axis("kthvalue", input, dim)
     if not 1 <= k <= (input._array.shape[axis] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
     if input._array.ndim:
         refuse("kthvalue", input._array.dtype)
-    return return_kthvalue(*_chosen(selecting.kthvalue, input, dim, axis, keepdim, k=k))
+    params = {"k": k, "axis": axis, "keepdims": keepdim}
+    return named(return_kthvalue, record(selecting.kthvalue, (input,), params, None, {"dim": dim}))
+
+
+def _row_axis(name: str, input: Any, dim: int) -> int:
+    """Return the axis along which one element of each row is chosen; there must be one."""
+    array = input._array
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not array.size:
+        _not_empty(input, (axis,), name)
+    return axis
 
 
 def _median(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
-    of_all, of_rows, named = (
-        (selecting.median, selecting.median_at, return_median)
-        if name == "median"
-        else (selecting.nanmedian, selecting.nanmedian_at, return_nanmedian)
-    )
+    of_all, of_rows, kind, node_of_all, node_of_rows = _MEDIANS[name]
     if dim is None:
-        refuse("median", input._array.dtype)
-        params = {"axis": _ALL[input._array.ndim], "keepdims": False}
-        return record(of_all, (input,), params, f"{name.capitalize()}Backward0")
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (axis,), "median")
-    refuse("median_at", input._array.dtype)
-    return named(*_chosen(of_rows, input, dim, axis, keepdim, f"{name.capitalize()}Backward1"))
+        if input._array.dtype.kind in "bc":
+            refuse("median", input._array.dtype)
+        return record(of_all, (input,), {"axis": _ALL[input._array.ndim], "keepdims": False}, node_of_all)
+    axis = _row_axis("median", input, dim)
+    if input._array.dtype.kind in "bc":
+        refuse("median_at", input._array.dtype)
+    results = record(of_rows, (input,), {"axis": axis, "keepdims": keepdim}, node_of_rows, {"dim": dim})
+    return named(kind, results)
+
+
+_MEDIANS: dict[str, tuple[Any, ...]] = {
+    "median": (selecting.median, selecting.median_at, return_median, "MedianBackward0", "MedianBackward1"),
+    "nanmedian": (
+        selecting.nanmedian,
+        selecting.nanmedian_at,
+        return_nanmedian,
+        "NanmedianBackward0",
+        "NanmedianBackward1",
+    ),
+}
 
 
 @takes_out
@@ -88,23 +99,25 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 @needs_dtype_of_result
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """Take the most frequent element along a dimension, of several the smallest."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _not_empty(input, (axis,), "mode")
+    axis = _row_axis("mode", input, dim)
     if input._array.ndim and input._array.size:
         refuse("mode", input._array.dtype)
-    return return_mode(*_chosen(selecting.mode, input, dim, axis, keepdim))
+    params = {"axis": axis, "keepdims": keepdim}
+    return named(return_mode, record(selecting.mode, (input,), params, None, {"dim": dim}))
 
 
 @takes_out
 @needs_dtype_of_result
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Take the k largest or smallest elements along a dimension, in order."""
-    refuse("topk", input._array.dtype)
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    if not 0 <= k <= (input._array.shape[axis] if input._array.ndim else 1):
+    array = input._array
+    if array.dtype.kind in "bc":
+        refuse("topk", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not 0 <= k <= (array.shape[axis] if array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     params = {"k": k, "axis": axis, "largest": bool(largest)}
-    return return_topk(*record(selecting.topk, (input,), params, None, {"dim": dim}))
+    return named(return_topk, record(selecting.topk, (input,), params, None, {"dim": dim}))
 
 
 @takes_out

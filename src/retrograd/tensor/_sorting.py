@@ -9,21 +9,24 @@ from .._ops import order
 from ..overrides import overridable, takes_out
 from ._layout import laid_out_like
 from ._out_dtypes import needs_dtype_of_result
-from ._record import record
+from ._record import NDARRAY, record
 from ._refusals import refuse
-from ._return_types import make
+from ._return_types import make, named
 
 return_sort = make("sort", "values", "indices")
 
 
 def _sorted(input: Any, dim: int, descending: bool, node: str) -> Any:
-    refuse("sort", input._array.dtype)
-    axis = _errors.wrap_dim(dim, input._array.ndim)
+    array = input._array
+    if array.dtype.kind == "c":
+        refuse("sort", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
     params = {"axis": axis, "descending": bool(descending)}
     results = record(order.sort, (input,), params, node, {"dim": dim})
-    for result in results:
-        result._array = laid_out_like(result._array, input._array)
-    return return_sort(*results)
+    if type(array) is not NDARRAY or not array.flags.c_contiguous:
+        for result in results:
+            result._array = laid_out_like(result._array, array)
+    return named(return_sort, results)
 
 
 @takes_out
