@@ -9,6 +9,7 @@ python -m tests.opdb --part --record      write what fails now into known.json
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import sys
@@ -73,6 +74,8 @@ def main() -> int:
     for name, by_mode in failing.items():
         for mode, text in by_mode.items():
             print(f"{name:<28} {mode:<8} {text if options.ops else text[:230]}")
+        if name in known_reasons():
+            print(f"{'':<28} because  {known_reasons()[name]}")
     print("\n".join(["", *table(results, counted_modes)]))
     if "beyond" in modes:
         beyond = sum(found["beyond"][0] == PASSED for found in results.values())
@@ -87,12 +90,17 @@ def main() -> int:
     return 0
 
 
+@functools.cache
+def known_reasons() -> dict[str, str]:
+    """Return why operations are known to fail."""
+    return json.loads(KNOWN.read_text())["reasons"] if KNOWN.exists() else {}
+
+
 def judge(failing: dict[str, dict[str, str]], record: bool) -> int:
     """Compare with what is known to fail; write it down if asked to."""
     now = {name: sorted(by_mode) for name, by_mode in failing.items()}
     if record:
-        old = json.loads(KNOWN.read_text())["reasons"] if KNOWN.exists() else {}
-        reasons = {name: old.get(name, "") for name in now}
+        reasons = {name: known_reasons().get(name, "") for name in now}
         KNOWN.write_text(json.dumps({"failing": now, "reasons": reasons}, indent=1) + "\n")
         return 0
     known = json.loads(KNOWN.read_text())["failing"]

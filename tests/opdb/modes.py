@@ -310,6 +310,9 @@ def errors(op: Any, limits: Limits) -> None:
     failures, count = [], 0
     for given in op.error_inputs("cpu"):
         call = Call(op, given.sample_input)
+        sample = given.sample_input
+        if any(t.dim() > 64 or t.is_meta for t in tensors_in((sample.input, sample.args, sample.kwargs))):
+            continue  # NumPy knows no such arrays
         try:
             call.run(False)
         except Exception as error:
@@ -518,6 +521,7 @@ def vmap(op: Any, limits: Limits) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.filterwarnings("ignore", ".*degrees of freedom")  # torch's own, of the operation
                 found = rfunc.vmap(function, randomness="same")(*stacked)
         except Skipped:
             raise

@@ -145,9 +145,13 @@ def raw_leaf(array: Any) -> Any:
     return array
 
 
-def is_complex(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a dtype is complex."""
-    return dtype.kind == "c"
+def has_nan(array: Any) -> bool:
+    """Tell whether an array of any level, or a number, holds NaN."""
+    raw = raw_leaf(array)
+    dtype = getattr(raw, "dtype", None)
+    if dtype is None or dtype.kind not in "fcV":
+        return isinstance(raw, float) and raw != raw
+    return bool((raw != raw).any())
 
 
-__all__ = ["BATCH", "DUAL", "Batched", "Dual", "LevelArray", "highest_level", "levels_of", "raw_leaf"]
+__all__ = ["BATCH", "DUAL", "Batched", "Dual", "LevelArray", "has_nan", "highest_level", "levels_of", "raw_leaf"]

@@ -22,7 +22,7 @@ DIRECT = """
 add subtract multiply divide power negative exp log sqrt sin cos tan tanh sinh cosh square maximum minimum floor
 ceil trunc expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where equal not_equal less less_equal
 greater greater_equal logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor invert
-isnan isinf isfinite floor_divide reshape broadcast_to expand_dims squeeze
+isnan isinf isfinite reshape broadcast_to expand_dims squeeze
 """.split()  # noqa: SIM905 - names read better as text
 
 # Functions whose intermediate results need more than half precision: computed in float32, rounded once.
@@ -125,12 +125,16 @@ class ArrayNamespace:
         return self.power(x, exponent)
 
     def remainder_of(self, x: Any, y: Any) -> Any:
-        rest = kernels.remainder(x, y, np.floor) if type(x) is np.ndarray and x.size >= passes.LARGE else None
+        rest = kernels.divided(x, y, np.floor, True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.remainder(x, y) if rest is None else rest
 
     def remainder_towards_zero(self, x: Any, y: Any) -> Any:
-        rest = kernels.remainder(x, y, np.trunc) if type(x) is np.ndarray and x.size >= passes.LARGE else None
+        rest = kernels.divided(x, y, np.trunc, True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.fmod(x, y) if rest is None else rest
+
+    def floor_divide(self, x: Any, y: Any) -> Any:
+        whole = kernels.divided(x, y, np.floor, False) if getattr(x, "size", 0) >= passes.LARGE else None
+        return self.module.floor_divide(x, y) if whole is None else whole
 
     def round(self, x: Any, *, decimals: int = 0) -> Any:
         if x.dtype.kind in "iub":
@@ -246,20 +250,16 @@ class ArrayNamespace:
         return x.real.astype(dtype) if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb" else x.astype(dtype)
 
     def copy(self, x: Any) -> Any:
-        return x.copy()
+        return passes.copy(x) if type(x) is np.ndarray else x.copy()
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
         rows, columns = x.shape[-2:]
         if self.module is np and x.size <= 4096:
             lower = _triangle_mask(rows, columns, k - 1 if upper else k)
             return np.where(lower, *((0, x) if upper else (x, 0))).astype(x.dtype, copy=False)
-        if self.module is not np or x.size < 400 * rows:
+        if self.module is not np:
             return (self.module.triu if upper else self.module.tril)(x, k)
-        out = x.copy()  # half the time of a mask where rows are long
-        for row in range(rows):
-            edge = min(max(row + k + (not upper), 0), columns)
-            out[..., row, slice(edge) if upper else slice(edge, None)] = 0
-        return out
+        return passes.triangle(x, upper, k)
 
     def put_diagonal(self, g: Any, *, shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> Any:
         """Write `g` on a diagonal of zeros of `shape`: the transpose of `diagonal`."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 LARGE = 1 << 12
+STRIP = 32  # rows
 BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 _ONES: dict[Any, np.ndarray] = {}
 
@@ -62,6 +63,32 @@ def integer_power(x: np.ndarray, exponent: int) -> np.ndarray:
         x = x * x
 
 
+def copy(x: np.ndarray) -> np.ndarray:
+    """Copy an array; one that repeats each number a few times, number by number of the repetition."""
+    if x.size >= LARGE and x.ndim and not x.strides[-1] and 1 < x.shape[-1] <= 16 and x[..., 0].flags.c_contiguous:
+        out = np.empty(x.shape, x.dtype)
+        for k in range(x.shape[-1]):
+            out[..., k] = x[..., 0]
+        return out
+    return x.copy()
+
+
+def triangle(x: np.ndarray, upper: bool, k: int) -> np.ndarray:
+    """Keep a triangle of matrices: whole stretches of strips of rows, and a mask where the diagonal crosses a strip."""
+    rows, columns = x.shape[-2:]
+    out = np.zeros(x.shape, x.dtype)
+    for top in range(0, rows, STRIP):
+        end = min(top + STRIP, rows)
+        first, last = top + k + (not upper), end - 1 + k + (not upper)  # where the first and the last row are cut
+        first, last = min(max(first, 0), columns), min(max(last, 0), columns)
+        whole = (..., slice(top, end), slice(last, None) if upper else slice(first))
+        out[whole] = x[whole]
+        cut = (..., slice(top, end), slice(first, last))
+        lower = np.tri(end - top, last - first, k + top - first - upper, bool)
+        np.copyto(out[cut], x[cut], where=~lower if upper else lower)
+    return out
+
+
 def ones(count: int, dtype: Any) -> np.ndarray:
     """Return ones that are kept for the next call."""
     found = _ONES.get((count, dtype))
@@ -88,6 +115,11 @@ def add_reduce(x: Any, axis: Any, keepdims: bool) -> Any:
             flat = x.reshape(-1)
             total = np.add.reduce(flat[:whole].reshape(-1, inner) @ ones(inner, x.dtype)) + np.add.reduce(flat[whole:])
             return total if not keepdims else np.asarray(total).reshape((1,) * rank)
+        if len(axes) == 1 and 1 < inner <= 8:  # NumPy adds the numbers of short rows one by one
+            out = x[..., 0] + x[..., 1]
+            for k in range(2, inner):
+                out += x[..., k]
+            return out[..., None] if keepdims else out
         if inner < 64 or inner > 1 << 16:
             return None
         out = x.reshape(-1, inner) @ ones(inner, x.dtype)

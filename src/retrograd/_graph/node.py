@@ -41,7 +41,7 @@ TORCH_NAMES = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepd
 class NodeExtra:
     """What few nodes have: hooks, users' metadata, a traceback."""
 
-    __slots__ = ("hooks", "metadata", "pre_hooks", "retained", "tensor_hooks", "traceback")
+    __slots__ = ("hooks", "made_nan", "metadata", "pre_hooks", "retained", "tensor_hooks", "traceback")
 
     def __init__(self) -> None:
         self.hooks: dict[int, Any] | None = None
@@ -50,6 +50,7 @@ class NodeExtra:
         self.retained: dict[int, Any] | None = None  # slot -> weak reference to the tensor
         self.metadata: dict[Any, Any] | None = None
         self.traceback: Any = None
+        self.made_nan = False  # anomaly detection saw NaN in the output, and none in the inputs
 
 
 class Slot:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .._core.numpy_namespace import is_half
+import math
+from functools import lru_cache
+
+from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import front, general, linear, vocabulary
+
+
+numpy = numpy_namespace.module
+
+
+numpy = numpy_namespace.module
 
 
 def grid(xp, indices, axis):
@@ -19,6 +28,9 @@ def flat_places(xp, indices, axis, shape):
     """Number the elements of dense memory of `shape` that `indices` along `axis` name, as a vector."""
     if indices.ndim <= 1:
         return indices.reshape(-1)
+    if indices.size <= FEW and xp is numpy_namespace:
+        step, rest = _few_places(indices.shape, axis, tuple(shape))
+        return (indices + rest if step is None else indices * step + rest).reshape(-1)
     step, places = 1, None
     for k in range(indices.ndim - 1, -1, -1):
         part = indices if k == axis else xp.module.arange(indices.shape[k]).reshape(-1, *(1,) * (indices.ndim - 1 - k))
@@ -26,6 +38,30 @@ def flat_places(xp, indices, axis, shape):
         places = part if places is None else places + part
         step *= shape[k]
     return places.reshape(-1)
+
+
+FEW = 512
+
+
+@lru_cache(64)
+def _few_places(named, axis, shape):
+    """Return by how many elements one step along `axis` moves (None if by one), and what the other axes add."""
+    step = math.prod(shape[axis + 1 :])
+    others = [numpy.arange(n) * math.prod(shape[k + 1 :]) * (k != axis) for k, n in enumerate(named)]
+    rest = sum(numpy.ix_(*others))
+    return None if step == 1 else numpy.array(step), numpy.ascontiguousarray(rest)
+
+
+FEW = 512
+
+
+@lru_cache(64)
+def _few_places(named, axis, shape):
+    """Return by how many elements one step along `axis` moves (None if by one), and what the other axes add."""
+    step = math.prod(shape[axis + 1 :])
+    others = [numpy.arange(n) * math.prod(shape[k + 1 :]) * (k != axis) for k, n in enumerate(named)]
+    rest = sum(numpy.ix_(*others))
+    return None if step == 1 else numpy.array(step), numpy.ascontiguousarray(rest)
 
 
 def _read_part(src, indices):
@@ -42,7 +78,7 @@ def take_along(xp, x, indices, *, axis):
     if x.ndim == 0:
         return x.reshape(-1).take(indices)
     if x.flags.c_contiguous:
-        return x.reshape(-1).take(flat_places(xp, indices, axis, x.shape)).reshape(indices.shape)
+        return x.take(flat_places(xp, indices, axis, x.shape)).reshape(indices.shape)
     return x[grid(xp, indices, axis)]
 
 

@@ -33,6 +33,10 @@ def _accumulated(xp, name, x, axis):
     """Run a function of two numbers along an axis."""
     module = xp.module
     if module is np:
+        if name in ("maximum", "minimum") and x.size >= LONG and axis == x.ndim - 1 and x.flags.c_contiguous:
+            out = x.copy()
+            _scan(getattr(np, name), out.reshape(-1, x.shape[-1]))
+            return out
         return getattr(np, name).accumulate(x, axis=axis)
     out = x.copy()  # CuPy cannot: each step joins stretches twice as long
     along, reach = module.moveaxis(out, axis, 0), 1
@@ -40,6 +44,25 @@ def _accumulated(xp, name, x, axis):
         along[reach:] = getattr(module, name)(along[reach:], along[:-reach])
         reach *= 2
     return out
+
+
+def _scan(ufunc, rows):
+    """Run a function along rows in place: within groups of eight at once, then on from each group's end to the next."""
+    count, length = rows.shape
+    if length < 16:
+        for i in range(1, length):
+            ufunc(rows[:, i - 1], rows[:, i], out=rows[:, i])
+        return
+    whole = length - length % 8
+    groups = rows[:, :whole].reshape(count, -1, 8)
+    for i in range(1, 8):
+        ufunc(groups[..., i - 1], groups[..., i], out=groups[..., i])
+    ends = groups[..., 7].copy()
+    _scan(ufunc, ends)
+    for i in range(8):
+        ufunc(ends[:, :-1], groups[:, 1:, i], out=groups[:, 1:, i])
+    for i in range(whole, length):
+        ufunc(rows[:, i - 1], rows[:, i], out=rows[:, i])
 
 
 # ---- sums ----

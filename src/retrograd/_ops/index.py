@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
+from .._core.passes import LARGE
 from .._core.primitive import elementwise, front, general, linear, vocabulary
 
 
@@ -41,6 +42,8 @@ def put_zeros_batch(call, args, batched, size, *, shape, index):
 
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----
 WHOLE = slice(None)
+FEW = 512  # up to here NumPy's own way is quick enough
+FEW = 512  # up to here NumPy's own way is quick enough
 LONG_ROW = 128  # from here on adding row by row is quicker than element by element
 
 
@@ -48,6 +51,12 @@ def add_at(xp, out, where, values):
     """Add values at an index expression of dense memory, repeated places included."""
     if len(where) == 1 and out.ndim == 1:
         xp.module.add.at(out, where[0], values)
+        return
+    if values.size <= FEW:
+        xp.module.add.at(out, where, values)
+        return
+    if values.size <= FEW:
+        xp.module.add.at(out, where, values)
         return
     arrays = [part for part in where if hasattr(part, "dtype")]
     if len(arrays) != 1 or out.ndim == 1 or not out.size or not values.size:
@@ -65,6 +74,9 @@ def add_at(xp, out, where, values):
     values = values.reshape(outer, count, inner)
     if outer == 1 and inner >= LONG_ROW and not hasattr(out, "get"):  # on a GPU a loop would be slow
         rows = out.reshape(size, inner)
+        if count * inner >= LARGE and _are_different(xp, index.ravel(), size):
+            rows[index.ravel()] += values[0]
+            return
         for place, row in zip(index.ravel().tolist(), values[0], strict=True):
             target = rows[place]
             xp.module.add(target, row, target)
@@ -73,6 +85,11 @@ def add_at(xp, out, where, values):
     wrapped = xp.module.where(index < 0, index + size, index).reshape(count, 1)
     places = (xp.module.arange(outer).reshape(outer, 1, 1) * size + wrapped) * inner + xp.module.arange(inner)
     xp.module.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+
+
+def _are_different(xp, index, size):
+    """Tell whether no index occurs twice; negative ones might."""
+    return bool(index.min() >= 0 and xp.module.bincount(index, minlength=size).max() == 1)
 
 
 def _places(layout):

@@ -138,7 +138,7 @@ scatter_reduce.batch(_scatter_batch)
 # ---- positions in the flattened array ----
 @linear
 def take(xp, x, indices):
-    return x.reshape(-1).take(indices)
+    return x.take(indices) if x.ndim else x.reshape(-1).take(indices)
 
 
 @take.vjp("x")

@@ -259,8 +259,8 @@ def stack_batch(call, args, batched, size, *, axis):
 @linear
 def diagonal(xp, x, *, offset, axis1, axis2):
     out = x.diagonal(offset, axis1, axis2)
-    if getattr(out.flags, "writeable", True) is False and x.flags.writeable:
-        out.flags.writeable = True  # NumPy's caution; torch's diagonal is a writable view
+    if xp is numpy_namespace and x.flags.writeable:
+        out.setflags(True)  # NumPy's caution; torch's diagonal is a writable view
     return out
 
 

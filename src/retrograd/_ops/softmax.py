@@ -7,9 +7,9 @@ import numpy as np
 from .._core.numpy_namespace import in_float32
 from .._core.primitive import front, general
 from .cumulative import along_one_axis
-from .reduce import FEW, is_small, sum_of_few
+from .reduce import is_small, sum_of_few
 
-NEAR = 8  # numbers no further apart lose nothing by one shift for all of them
+NEAR = 8  # the exponentials of numbers up to this far from 0 can be summed as they are
 
 
 def _summed(xp, x, axis):
@@ -29,18 +29,17 @@ def _shifted(xp, x, axis):
     if x.ndim == 1:
         return x - x[x.argmax()]
     if xp.module is np:
-        if x.size <= FEW and (top := x.item(x.argmax())) - x.item(x.argmin()) < NEAR:
-            return x - top  # one maximum does for all rows
         return x - np.maximum.reduce(x, axis, None, None, True)
     return x - x.max(axis, keepdims=True)
 
 
-def _totals(module, x, axis):
-    """Sum along an axis, which stays."""
-    if is_small(x, (axis,)):
-        totals = sum_of_few(x, axis)
-        return totals[:, None] if axis else totals  # a row of them fits columns, or the only vector
-    return module.add.reduce(x, axis=axis, keepdims=True)
+def _powers_of_few(x, axis):
+    """Return exp(x) of few numbers near 0, which need no shift, and the sums along an axis; None for others."""
+    if not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
+        return None
+    powers = np.exp(x)
+    totals = sum_of_few(powers, axis)
+    return powers, totals[:, None] if axis else totals  # a row of them fits columns, or the only vector
 
 
 # ---- softmax ----
@@ -49,10 +48,14 @@ def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
     if not x.size or not x.ndim:
         return x - x + 1 if x.size else x.copy()
+    if (few := _powers_of_few(x, axis)) is not None:
+        weights, totals = few
+        weights /= totals
+        return weights
     module = xp.module
     weights = _shifted(xp, x, axis)
     module.exp(weights, weights)
-    weights /= _totals(module, weights, axis)
+    weights /= module.add.reduce(weights, axis=axis, keepdims=True)
     return weights
 
 
@@ -111,8 +114,10 @@ def log_softmax(xp, x, *, axis):
     """x - logsumexp(x) along one axis."""
     if not x.size or not x.ndim:
         return x - x if x.size else x.copy()
+    if (few := _powers_of_few(x, axis)) is not None:
+        return x - np.log(few[1])
     shifted = _shifted(xp, x, axis)
-    shifted -= xp.module.log(_totals(xp.module, xp.module.exp(shifted), axis))
+    shifted -= xp.module.log(xp.module.add.reduce(xp.module.exp(shifted), axis=axis, keepdims=True))
     return shifted
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import general
-from .reduce import _restore, mean_dx, move_axes
+from .reduce import _restore, is_small, mean_dx, move_axes, sum_of_few
 
 SEVERAL_DOTS = 4096  # elements from which a sum of squares is cut into several dot products
 
@@ -45,9 +47,28 @@ def _sum_of_squares(xp, x, axis, keepdims):
     return xp.sum(xp.module.multiply(x, x, out=x), axis=axis, keepdims=keepdims)
 
 
+@lru_cache(maxsize=256)
+def _divisor(count, dtype):
+    return np.array([count], dtype)  # NumPy takes longer to read a Python number
+
+
+def _variances_of_few(x, axis, correction):
+    """Return the variances of the rows or columns of a small matrix, and their means; None for others."""
+    if x.ndim != 2 or not is_small(x, axis) or not x.size:
+        return None
+    (a,) = axis
+    dtype, count = x.dtype, x.shape[a]
+    mean = sum_of_few(x, a) / _divisor(count, dtype)
+    away = x - (mean[:, None] if a else mean)
+    away *= away
+    return sum_of_few(away, a) / _divisor(max(count - correction, 0), dtype), mean
+
+
 @general
 def var(xp, x, *, axis, correction, keepdims):
     """The mean square distance from the mean, with `correction` degrees of freedom taken off."""
+    if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
+        return few[0]
     total = _sum_of_squares(xp, _centred(xp, x, axis), axis, keepdims)
     return total / _freedom(x.shape, axis, correction)  # no freedom: nan or inf
 
@@ -78,6 +99,8 @@ var.batch(move_axes)
 @general
 def std(xp, x, *, axis, correction, keepdims):
     """The square root of the variance."""
+    if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
+        return np.sqrt(few[0])
     return xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
@@ -105,12 +128,14 @@ def _with_mean(name):
     """Declare var_mean or std_mean."""
 
     def run(xp, x, *, axis, correction, keepdims):
+        if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
+            return (np.sqrt(few[0]), few[1]) if name == "std" else few
         half = is_half(x.dtype)
         wide = x.astype(np.float32) if half else x
         mean = xp.mean(wide, axis=axis, keepdims=True)
         spread = _sum_of_squares(xp, wide - mean, axis, keepdims) / _freedom(x.shape, axis, correction)
         both = xp.module.sqrt(spread) if name == "std" else spread, mean if keepdims else mean.squeeze(axis)
-        return tuple(part.astype(x.dtype) for part in both) if half else both
+        return tuple(part.astype(x.dtype, order="C", copy=half) for part in both)
 
     primitive = general(run, name=f"{name}_mean", outputs=2)
 
@@ -136,5 +161,4 @@ def _with_mean(name):
 
 
 var_mean, std_mean = _with_mean("var"), _with_mean("std")
-for _one in (var, std, var_mean, std_mean):
-    _one.dense = True
+var.dense = std.dense = True

@@ -16,7 +16,7 @@ from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
-from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .graph import GradientEdge, edge_from
@@ -37,6 +37,7 @@ __all__ = [
     "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_anomaly_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",

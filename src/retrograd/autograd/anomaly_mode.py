@@ -6,9 +6,8 @@ import traceback
 import warnings
 from typing import Any
 
-import numpy as np
-
-from .._core.arrays import raw_leaf
+from .._core.arrays import has_nan
+from .._graph.node import Node, Slot
 from .._modes import change_mode, current_mode
 
 
@@ -57,11 +56,56 @@ def run_watched(node: Any, g: Any, graph: bool) -> Any:
         raise
     if current_mode().anomaly_check_nan:
         for i, grad in enumerate(grads):
-            array = None if grad is None else raw_leaf(grad._array if hasattr(grad, "_array") else grad)
-            if array is not None and array.dtype.kind in "fc" and np.isnan(array).any():
+            if grad is not None and has_nan(_array_of(grad)):
                 _warn(node)
-                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+                raise RuntimeError(
+                    f"Function '{node.name()}' returned nan values in its {i}th output.{_origin(node, g)}"
+                )
     return grads
+
+
+def _array_of(gradient: Any) -> Any:
+    return gradient._array if hasattr(gradient, "_array") else gradient
+
+
+def _origin(node: Any, g: Any) -> str:
+    """Say which operation made the first NaN: one of forward, on which the node depends, or this one's backward."""
+    first = _first_nan_in_forward(node)
+    if first is not None:
+        return (
+            f" Hint: the first NaN came up in forward already: the output of {_operation(first)} has NaN where its inputs "
+            f"have none. It was called here:\n{first.place()}"
+        )
+    given = g if isinstance(g, tuple) else (g,)
+    if any(part is not None and has_nan(_array_of(part)) for part in given):
+        return " Hint: the gradient that backward began with has NaN already."
+    if node.place() is None:
+        return ""
+    return (
+        f" Hint: forward has no NaN, and the gradient that arrived has none: the backward of {_operation(node)} made the first "
+        f"one. The operation was called here:\n{node.place()}"
+    )
+
+
+def _operation(node: Any) -> str:
+    return node.primitive.torch if node.primitive is not None else node.name()
+
+
+def _first_nan_in_forward(node: Any) -> Any:
+    """Return the oldest node behind this one, or this one, whose output had NaN and whose inputs had none."""
+    found: list[Any] = []
+    seen = {node}
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one.extra is not None and one.extra.made_nan:
+            found.append(one)
+        for edge in one._edges:
+            target = edge.node if type(edge) is Slot else edge
+            if isinstance(target, Node) and target not in seen:
+                seen.add(target)
+                stack.append(target)
+    return min(found, key=lambda one: one.seq, default=None)
 
 
 def _warn(node: Any) -> None:

@@ -416,8 +416,8 @@ def _or_zeros(value: Any, like: Any) -> Any:
 def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
     """Compare a batch of two with its members. Forward mode knows the input's number only."""
     from ..func import vmap
-    from ..tensor._sampling import randn_like
     from ..tensor._joining import stack
+    from ..tensor._sampling import randn_like
 
     samples = [randn_like(like.detach()) for _ in range(2)]
     expected = [stack(list(parts), 0) for parts in zip(*[one(v) for v in samples], strict=True)]

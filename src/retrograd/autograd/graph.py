@@ -14,11 +14,13 @@ from .._modes import change_mode, current_mode, set_mode
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._views import NOWHERE, Nowhere, wrote
+from ._mutation import allow_mutation_on_saved_tensors
 
 __all__ = [
     "GradientEdge",
     "Node",
     "RemovableHandle",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

@@ -15,7 +15,7 @@ from .._core.primitive import vocabulary
 from .._device import device as device_type
 from .._device import get_default_device, preserve_format, strided
 from .._device import memory_format as memory_format_type
-from .._modes import NO_GRAD, PLAIN, current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
@@ -28,22 +28,21 @@ from ._out import write as write_out
 from ._record import mark_inference
 from ._views import own_memory, write_array
 
+NDARRAY = np.ndarray
+
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Make the tensor that a creation function returns."""
-    if device is None and get_default_device().type != "cpu":
-        device = get_default_device()
-    if device is not None:
-        device = device_type(device) if not isinstance(device, device_type) else device
-        if device.type != "cpu":
-            from ._devices import place_array
-
-            array = place_array(array, device)
-    if type(array) is np.ndarray and not array.ndim:
+    if device is not None or (device := get_default_device()).type != "cpu":
+        array = _placed(array, device)
+    if type(array) is NDARRAY and not array.ndim:
         array = array[()]  # a NumPy scalar until its memory matters: five times quicker
-    tensor = wrap(array)
-    mode = current_mode()
+    tensor = _base.new_tensor()
+    tensor._array = array
+    tensor._edge = tensor._storage = tensor._extra = None
+    mode = read_mode()
     if mode is not PLAIN and mode is not NO_GRAD:
+        mode = current_mode()
         if mode.inference:
             mark_inference(tensor)
         if mode.transforms:
@@ -55,10 +54,24 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     return tensor
 
 
+def _placed(array: Any, device: Any) -> Any:
+    """Bring a new array to a device."""
+    device = device_type(device) if not isinstance(device, device_type) else device
+    if device.type == "cpu":
+        return array
+    from ._devices import place_array
+
+    return place_array(array, device)
+
+
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
+    if type(data) is float and dtype is None and -1e38 < data < 1e38:
+        single = _dtypes.get_default_dtype().numpy
+        if single.itemsize > 2:
+            return finish(single.type(data), device, requires_grad)
     dtype = None if dtype is None else as_dtype(dtype, "tensor")
     if isinstance(data, _base.Tensor):
         warnings.warn(
@@ -232,6 +245,10 @@ def full(
         refuse_options(layout, pin_memory)
     if type(fill_value) is float and dtype is None:
         dtype = _dtypes.get_default_dtype()
+        if type(size) is tuple and dtype.numpy.itemsize > 2 and -1e38 < fill_value < 1e38:
+            array = np.empty(sizes_of("full", (size,)), dtype.numpy)
+            array.fill(fill_value)
+            return finish(array, device, requires_grad)
     if isinstance(fill_value, _base.Tensor) and not fill_value._array.ndim:
         dtype = _base.dtype_of(fill_value) if dtype is None else dtype
         fill_value = fill_value.item()
@@ -310,7 +327,14 @@ def full_like(
     memory_format: Any = None,
 ) -> Any:
     """Make a tensor like another, filled with one value."""
-    refuse_options(layout, pin_memory)
+    if layout is not None or pin_memory:
+        refuse_options(layout, pin_memory)
+    if dtype is memory_format is None and isinstance(input, _base.Tensor) and type(fill_value) is float:
+        array = input._array
+        if type(array) is NDARRAY and array.dtype.kind == "f" and array.itemsize > 2 and array.flags.c_contiguous:
+            made = np.empty(array.shape, array.dtype)
+            made.fill(element_of(fill_value, array.dtype))
+            return finish(made, device, requires_grad)
     result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
     return _filled(result, fill_value)
 

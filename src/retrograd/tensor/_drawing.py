@@ -9,7 +9,7 @@ import numpy as np
 from .. import _errors, _random
 from .._core.arrays import Batched, Dual, LevelArray
 from .._core.levels import innermost_batch_level
-from .._modes import current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import drawing as ops
 from .._ops import shape as s
 from ..overrides import overridable, takes_out
@@ -17,18 +17,24 @@ from . import _base
 from ._base import edge_of
 from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
 from ._gathering import refuse_kernel
-from ._generators import chosen
+from ._generators import chosen, default_generator
 from ._layout import refuse_repeats
 from ._no_derivative import without_derivative
 from ._out import call_into
 from ._record import record
 from ._sampling import REFUSED, drawn, randn
 from ._views import check_inplace, finish_write, refuse_inference, store, wrote
+from ._writers import memory_to_write
 
 
 # ---- in place ----
 def _fill(tensor: Any, draw: Any, name: str) -> Any:
     """Fill a tensor in place with `draw(shape, is_contiguous)`."""
+    array = memory_to_write(tensor)
+    if array is not None:
+        array[...] = draw(array.shape, True)
+        wrote(tensor)
+        return tensor
     mode = current_mode()
     check_inplace(tensor)
     array = _base.materialise(tensor)
@@ -60,6 +66,12 @@ def _fill(tensor: Any, draw: Any, name: str) -> Any:
 
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **kw: Any) -> Any:
     """Fill with uniform numbers in [from, to)."""
+    if generator is None and not kw and from_ == 0.0 and to == 1.0:
+        array = memory_to_write(self)
+        if array is not None:
+            array[...] = _random.uniform(default_generator, array.shape, array.dtype)
+            wrote(self)
+            return self
     low, gen = kw.get("from", from_), chosen("uniform_", generator)
     return _fill(self, lambda shape, _: _random.uniform(gen, shape, self._array.dtype, low, to), "UniformBackward0")
 
@@ -180,8 +192,10 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
         if current_mode().tracks and input._edge is not None:
             result._edge = without_derivative("aten::bernoulli", (edge_of(input),))
         return result
-    dtype = input._array.dtype
-    values = _sampled(input._array, gen, lambda a: _random.bernoulli(gen, a, a.shape, dtype))
+    array, dtype = input._array, input._array.dtype
+    if type(array) is np.ndarray and ((mode := read_mode()) is PLAIN or mode is NO_GRAD):
+        return _followed(_random.bernoulli(gen, array, array.shape, dtype), input, "BernoulliBackward0")
+    values = _sampled(array, gen, lambda a: _random.bernoulli(gen, a, a.shape, dtype))
     return _followed(values, input, "BernoulliBackward0")
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
+from .._core.passes import LARGE
+from .._core.passes import LARGE
 from .._core.primitive import vocabulary
 from .._ops import along
 from .._ops import index as ops
@@ -93,14 +95,23 @@ def _nothing_gathered(input: Any, index: Any) -> Any:
     return empty.reshape(tuple(index._array.shape))
 
 
+def few_inside(array: Any, low: int, high: int) -> bool:
+    """Tell whether few indices are all in [low, high); Python's numbers are quicker than NumPy's reductions."""
+    numbers = array.ravel().tolist()
+    return not numbers or (low <= min(numbers) and max(numbers) < high)
+
+
+def few_inside(array: Any, low: int, high: int) -> bool:
+    """Tell whether few indices are all in [low, high); Python's numbers are quicker than NumPy's reductions."""
+    numbers = array.ravel().tolist()
+    return not numbers or (low <= min(numbers) and max(numbers) < high)
+
+
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     if isinstance(array, LevelArray) or not array.size:
         return
-    if array.ndim == 1 and array.shape[0] < 16:
-        for one in array.tolist():
-            if one < 0 or one >= size:
-                raise error(f"{before}index {one} is out of bounds for dimension {axis} with size {size}")
+    if array.size < 16 and few_inside(array, 0, size):
         return
     if int(array.min()) < 0 or int(array.max()) >= size:
         wrong = int(array[(array < 0) | (array >= size)].flat[0])
@@ -126,7 +137,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     if not own.ndim:
         return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
     array = at if at.ndim else vocabulary.reshape(at, shape=(1,))
-    layout = _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,)
+    layout = layout_at(axis)
     shown = {"dim": dim, "indices": (index,)}
     result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", shown)
     if own.ndim > 1:
@@ -157,6 +168,40 @@ def _are_vectors(own: Any, at: Any, given: Any) -> bool:
         and given.dtype is own.dtype
         and at.shape == given.shape
     )
+
+
+def _are_all_slices(own: Any, at: Any, given: Any, axis: int) -> bool:
+    """Tell quickly that there is nothing to refuse: as many indices as there are slices, and values in the same shape."""
+    return bool(
+        at.ndim == 1
+        and at.dtype is INT64
+        and given.dtype is own.dtype
+        and given.shape == own.shape
+        and own.ndim
+        and at.shape[0] == own.shape[axis]
+    )
+
+
+def layout_at(axis: int) -> tuple[Any, ...]:
+    """Return the index expression with an array at one axis."""
+    return _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,)
+
+
+def _are_all_slices(own: Any, at: Any, given: Any, axis: int) -> bool:
+    """Tell quickly that there is nothing to refuse: as many indices as there are slices, and values in the same shape."""
+    return bool(
+        at.ndim == 1
+        and at.dtype is INT64
+        and given.dtype is own.dtype
+        and given.shape == own.shape
+        and own.ndim
+        and at.shape[0] == own.shape[axis]
+    )
+
+
+def layout_at(axis: int) -> tuple[Any, ...]:
+    """Return the index expression with an array at one axis."""
+    return _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,)
 
 
 def _check_slices(name: str, input: Any, axis: int, index: Any, source: Any) -> None:
@@ -195,21 +240,22 @@ def _vector(index: Any) -> Any:
 @needs_dtype_of_result
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Return a copy with slices of `source` added along a dimension."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    if not _are_vectors(input._array, index._array, source._array):
+    own, at = input._array, index._array
+    axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
+    if not _are_all_slices(own, at, source._array, axis) and not _are_vectors(own, at, source._array):
         _check_slices("index_add", input, axis, index, source)
-    check_bounds(index._array, input._array.shape[axis] if input._array.ndim else 1, axis)
-    if input._array.ndim <= 1 and alpha == 1:  # the same as a scatter, and quicker
+    check_bounds(at, own.shape[axis] if own.ndim else 1, axis)
+    if own.ndim <= 1 and alpha == 1:  # the same as a scatter, and quicker
         if index._array.shape != source._array.shape:
             index = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
         return record(along.scatter_add, (input, index, source), {"axis": 0}, "IndexAddBackward0")
-    if not input._array.ndim:
+    if not own.ndim:
         return index_add(input, 0, index, source * alpha)
-    if input._array.dtype.kind in "biu":
-        alpha = element_of(alpha, input._array.dtype)
-    elif isinstance(alpha, complex) and input._array.dtype.kind != "c":
-        element_of(alpha, input._array.dtype)
-    params = {"layout": _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,), "alpha": alpha}
+    if own.dtype.kind in "biu":
+        alpha = element_of(alpha, own.dtype)
+    elif isinstance(alpha, complex) and own.dtype.kind != "c":
+        element_of(alpha, own.dtype)
+    params = {"layout": layout_at(axis), "alpha": alpha}
     return record(ops.index_add, (input, source, _vector(index)), params, "IndexAddBackward0")
 
 
@@ -251,12 +297,16 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 @needs_dtype_of_result
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """Return a copy with slices of `source` written along a dimension."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    _check_copy(input, axis, index, source)
-    if not input._array.ndim:
+    own, at = input._array, index._array
+    axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
+    if _are_all_slices(own, at, source._array, axis):
+        check_bounds(at, own.shape[axis], axis, IndexError, "index_copy_(): ")
+    else:
+        _check_copy(input, axis, index, source)
+    if not own.ndim:
         at = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
         return record(along.scatter_assign, (input, at, source), {"axis": 0}, "IndexCopyBackward0")
-    params = {"layout": (slice(None),) * axis + (ARRAY,), "accumulate": False}
+    params = {"layout": layout_at(axis), "accumulate": False}
     return record(ops.index_put, (input, source, _vector(index)), params, "IndexCopyBackward0")
 
 
@@ -297,7 +347,7 @@ def _check_copy(input: Any, axis: int, index: Any, source: Any) -> None:
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """Return a copy with slices along a dimension filled with a value."""
     axis = _errors.wrap_dim(dim, input._array.ndim)
-    if index._array.dtype != np.int64:
+    if index._array.dtype is not INT64 and index._array.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index._array.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -318,7 +368,12 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         filled = element_of(value, dtype)
     at, size = _vector(index), input._array.shape[axis] if input._array.ndim else 1
-    if not isinstance(at, LevelArray) and at.size:
+    if type(at) is type(input._array) is np.ndarray and at.size < 16 and few_inside(at, -size, size):
+        if input._array.ndim and input._array.size < LARGE:
+            chosen = np.zeros(input._array.shape, bool)
+            chosen[(slice(None),) * axis + (at,)] = True
+            return record(ops.masked_fill, (input, chosen, filled), {}, name)
+    elif not isinstance(at, LevelArray) and at.size:
         wrong = at[(at < -size) | (at >= size)]
         if wrong.size:
             raise IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {axis} with size {size}")

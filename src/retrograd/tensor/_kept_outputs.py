@@ -70,12 +70,13 @@ def record_keeping_outputs(
     if (primitive.name, name) not in graph._classes:
         _prepare(primitive, name, shown)
     results = record(primitive, args, params, name)
-    node = next((r._edge.node for r in results if type(r._edge) is Slot), None)
-    if node is not None:
-        if "out" in node.array_names:
-            _keep(node, results)
-        if constant is not None:
-            results[constant]._edge = None
+    for one in results:
+        if type(edge := one._edge) is Slot:
+            if "out" in edge.node.array_names:
+                _keep(edge.node, results)
+            if constant is not None:
+                results[constant]._edge = None
+            break
     return results
 
 
@@ -86,5 +87,5 @@ def _keep(node: Any, results: Sequence[Any]) -> None:
         guard.packed["out"] = tuple(pack(wrap(r._array, NOWHERE), mode) for r in results)
         node.out = True  # the hooks hold the values now
     else:
-        node.out = tuple(r._array for r in results)
+        node.out = tuple([r._array for r in results])
         guard.versions["out"] = [(storage_of(r), 0) for r in results]

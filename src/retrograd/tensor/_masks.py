@@ -11,11 +11,13 @@ from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY, raw_namespace
 from .._core.primitive import vocabulary
 from .._ops import index as ops
+from .._ops.along import take_along
+from .._ops.along import take_along
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import wrap
 from ._casting import _readable
-from ._gathering import SAME_SCALAR_TYPE, gather, same_dtype_out
+from ._gathering import INT64, SAME_SCALAR_TYPE, few_inside, gather, same_dtype_out
 from ._numbers import element_of
 from ._out import call_into
 from ._out_dtypes import CPP_NAMES, needs_dtype_of_result
@@ -166,26 +168,36 @@ def _nonzero(input: Any, as_tuple: bool = False) -> Any:
 @needs_dtype_of_result
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """Take elements along a dimension, broadcasting the others."""
+    own, at = input._array, indices._array
+    if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
+        axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim
+        if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):  # nothing to expand
+            return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
+    own, at = input._array, indices._array
+    if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
+        axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim
+        if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):  # nothing to expand
+            return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
     if indices._array.dtype != np.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {_base.dtype_of(indices)._scalar_name}"
         )
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1))
-    own, wanted = list(input._array.shape), list(indices._array.shape)
-    if len(own) != len(wanted):
+    shape, wanted = list(own.shape), list(at.shape)
+    if len(shape) != len(wanted):
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{len(own)} dimensions for input, and {len(wanted)} dimensions for indices"
+            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
         )
-    axis = _errors.wrap_dim(dim, len(own))
-    for k, (a, b) in enumerate(zip(own, wanted, strict=True)):
+    axis = _errors.wrap_dim(dim, len(shape))
+    for k, (a, b) in enumerate(zip(shape, wanted, strict=True)):
         if k != axis and a != b:
             if 1 not in (a, b):
-                raise _errors.broadcast_error(tuple(own), tuple(wanted))
-            own[k] = wanted[k] = b if a == 1 else a
-    input, indices = expand(input, *own), expand(indices, *wanted)
-    at, size = indices._array, own[axis] if own else 1
+                raise _errors.broadcast_error(tuple(shape), tuple(wanted))
+            shape[k] = wanted[k] = b if a == 1 else a
+    input, indices = expand(input, *shape), expand(indices, *wanted)
+    at, size = indices._array, shape[axis] if shape else 1
     if size and (isinstance(at, LevelArray) or (at.size and (int(at.min()) < 0 or int(at.max()) >= size))):
         indices = wrap(vocabulary.remainder(at, size))  # torch counts around, in both directions
     return gather(input, dim, indices)

@@ -12,7 +12,7 @@ from .._core.arrays import LevelArray
 from .._ops import reducing as ops
 from ..overrides import overridable, takes_out
 from ._base import wrap
-from ._gathering import same_dtype_out
+from ._gathering import INT64, few_inside, same_dtype_out
 from ._indexing import _scalar
 from ._joining import stack
 from ._masks import NOT_LONG
@@ -20,7 +20,7 @@ from ._record import record
 
 
 def _check_positions(array: Any, count: int) -> None:
-    if isinstance(array, LevelArray) or not array.size:
+    if isinstance(array, LevelArray) or not array.size or (array.size < 16 and few_inside(array, -count, count)):
         return
     wrong = array[(array < -count) | (array >= count)]
     if wrong.size:
@@ -31,7 +31,7 @@ def _check_positions(array: Any, count: int) -> None:
 @same_dtype_out("{}(): self and out expected to have the same dtype, but got self.dtype = {} and out.dtype = {}")
 def take(input: Any, index: Any) -> Any:
     """Take elements of the flattened tensor."""
-    if index._array.dtype != np.int64:
+    if index._array.dtype is not INT64 and index._array.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_scalar(index)}")
     if not input._array.size and index._array.size:
         raise IndexError("take(): tried to take from an empty tensor")

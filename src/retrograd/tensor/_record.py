@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _dtypes, _errors
 from .._core import primitive as core
-from .._core.arrays import NO_LEVELS, LevelArray, levels_of
+from .._core.arrays import NO_LEVELS, LevelArray, has_nan, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive
@@ -158,7 +158,10 @@ def build_node(
             args = (*args[: primitive.inputs.index("indices")], *given)
     save_arrays(node, cls, args, values, out, edges, mode)
     if mode.anomaly:
-        node.need_extra().traceback = traceback.extract_stack(user_frame(get_frame(1)))
+        extra = node.need_extra()
+        extra.traceback = traceback.extract_stack(user_frame(get_frame(1)))
+        outputs = out if isinstance(out, tuple) else (out,)
+        extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, arrays))
     return node
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from .. import _dtypes, _random
 from .._core.arrays import Batched
 from .._core.levels import innermost_batch_level
-from .._modes import current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..overrides import overridable
 from . import _base
-from ._creation import as_dtype, finish, into, like, numpy_dtype, refuse_options, sizes_of
+from ._creation import as_dtype, finish, into, like, refuse_options, sizes_of
 from ._generators import chosen, default_generator
 
+INT64 = np.dtype(np.int64)
 REFUSED = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
     "randomness flags on vmap or perform the randomness operation out of vmap"
@@ -51,8 +52,8 @@ def _sampler(name: str, draw: Any) -> Any:
         if layout is not None or pin_memory:
             refuse_options(layout, pin_memory)
         gen = default_generator if generator is None else chosen(name, generator)
-        wanted = numpy_dtype(dtype, name)
-        if not current_mode().transforms:
+        wanted = (_dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, name)).numpy
+        if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
             return finish(draw(gen, sizes, wanted), device, requires_grad)
         return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), device, requires_grad)
 
@@ -61,8 +62,8 @@ def _sampler(name: str, draw: Any) -> Any:
     return create
 
 
-rand = _sampler("rand", lambda gen, shape, dtype: _random.uniform(gen, shape, dtype))
-randn = _sampler("randn", lambda gen, shape, dtype: _random.normal(gen, shape, dtype))
+rand = _sampler("rand", _random.uniform)
+randn = _sampler("randn", _random.normal)
 
 
 def randint(
@@ -79,11 +80,21 @@ def randint(
     requires_grad: bool = False,
 ) -> Any:
     """Make a tensor of random integers in [low, high)."""
+    if (
+        len(args) == 3
+        and type(args[0]) is type(args[1]) is int
+        and type(args[2]) is tuple
+        and low is high is size is generator is out is dtype is layout is None
+        and not pin_memory
+        and ((mode := read_mode()) is PLAIN or mode is NO_GRAD)
+    ):
+        sizes = sizes_of("randint", (args[2],))
+        return finish(_random.randint(default_generator, sizes, args[0], args[1], INT64), device, requires_grad)
     given = list(args)
     size = given.pop() if size is None and given else size
     high = given.pop() if high is None and given else high
     low = given.pop() if low is None and given else 0 if low is None else low
-    low, high = (n.item() if isinstance(n, _base.Tensor) else n for n in (low, high))
+    low, high = [n.item() if isinstance(n, _base.Tensor) else n for n in (low, high)]
     wrong = given or not all(hasattr(n, "__index__") for n in (low, high)) or not isinstance(size, (list, tuple))
     if wrong:
         kinds = ", ".join(type(a).__name__ for a in args)
@@ -135,6 +146,14 @@ def _like(name: str, draw: Any) -> Any:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Any:
+        array = input._array
+        if (
+            generator is dtype is memory_format is None
+            and ((mode := read_mode()) is PLAIN or mode is NO_GRAD)
+            and type(array) is np.ndarray
+            and array.flags.c_contiguous
+        ):
+            return finish(draw(default_generator, array.shape, array.dtype), device, requires_grad)
         return _drawn_like(input, name, draw, generator, dtype, device, requires_grad, memory_format)
 
     create.__name__ = create.__qualname__ = name

@@ -12,7 +12,7 @@ from .._ops import along
 from ..overrides import takes_out
 from . import _base
 from ._base import edge_of, wrap
-from ._gathering import _are_vectors, check_bounds, refuse_index_dtype, refuse_kernel, refuse_other_than_tensors
+from ._gathering import INT64, _are_vectors, check_bounds, refuse_index_dtype, refuse_kernel, refuse_other_than_tensors
 from ._no_derivative import without_derivative
 from ._numbers import element_of
 from ._out_dtypes import needs_dtype_of_result
@@ -21,10 +21,15 @@ from ._record import record
 
 def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]:
     """Check the arguments of a scatter; returns the axis, the index and the source as a tensor."""
-    axis = _errors.wrap_dim(dim, input._array.ndim)
-    at = index._array
-    if isinstance(src, _base.Tensor) and _are_vectors(input._array, at, src._array):
-        check_bounds(at, input._array.shape[0], 0)
+    own, at = input._array, index._array
+    axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
+    if type(src) is float and type(at) is type(own) is np.ndarray and at.dtype is INT64 and at.shape == own.shape:
+        values = np.empty(at.shape, own.dtype)
+        values.fill(element_of(src, own.dtype))
+        check_bounds(at, own.shape[axis], axis)
+        return axis, index, wrap(values)
+    if isinstance(src, _base.Tensor) and (_are_vectors(own, at, src._array) or _are_alike(own, at, src._array)):
+        check_bounds(at, own.shape[axis], axis)
         return axis, index, src
     if at.size:
         refuse_index_dtype("scatter", index)
@@ -38,6 +43,20 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
         src = wrap(np.full(tuple(at.shape), element_of(src, input._array.dtype)))
     check_bounds(at, input._array.shape[axis] if input._array.ndim else 1, axis)
     return axis, index, src
+
+
+def _are_alike(own: Any, at: Any, given: Any) -> bool:
+    """Tell quickly that there is nothing to refuse: one shape, and values of the dtype."""
+    return bool(
+        own.ndim and at.dtype is INT64 and given.dtype is own.dtype and at.shape == own.shape and given.shape == own.shape
+    )
+
+
+def _are_alike(own: Any, at: Any, given: Any) -> bool:
+    """Tell quickly that there is nothing to refuse: one shape, and values of the dtype."""
+    return bool(
+        own.ndim and at.dtype is INT64 and given.dtype is own.dtype and at.shape == own.shape and given.shape == own.shape
+    )
 
 
 def _check_shapes(input: Any, axis: int, index: Any, src: Any) -> None:

@@ -6,14 +6,16 @@ from typing import Any
 
 from .. import _errors
 from .._core.arrays import LevelArray
+from .._ops.index import getitem
 from ..overrides import overridable
 from . import _base
-from ._shaping import basic_view
+from ._views import view_op
 
 
 def _part(input: Any, d: int, start: int, stop: int) -> Any:
     shown = {"dim": d, "start": start, "end": stop, "step": 1}
-    return basic_view(input, (slice(None),) * d + (slice(start, stop),), "SliceBackward0", shown)
+    index = (*(slice(None),) * d, slice(start, stop)) if d else (slice(start, stop),)
+    return view_op(input, getitem, {"index": index}, "SliceBackward0", shown)
 
 
 def _sections(input: Any, d: int, sections: int) -> Any:
@@ -50,15 +52,15 @@ def tensor_split(
     tensor_indices_or_sections: Any = None,
 ) -> Any:
     """Split into sections of about the same size, or at indices."""
-    given = next(
-        (one for one in (indices_or_sections, indices, sections, tensor_indices_or_sections) if one is not None), None
-    )
+    given = indices_or_sections
+    if given is None:
+        given = next((one for one in (indices, sections, tensor_indices_or_sections) if one is not None), None)
     ndim = input._array.ndim
     if not ndim:
         raise RuntimeError(f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {ndim} dims")
     if isinstance(given, _base.Tensor):
         given = _numbers(given)
-    d = _errors.wrap_dim(dim, ndim)
+    d = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
     return _sections(input, d, given) if isinstance(given, int) else _at(input, d, given)
 
 
@@ -80,7 +82,9 @@ def _numbers(given: Any) -> Any:
 
 def _split_along(name: str, at_least: int, given_dim: int) -> Any:
     def function(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
-        given = next(one for one in (indices_or_sections, indices, sections) if one is not None)
+        given = indices_or_sections
+        if given is None:
+            given = indices if indices is not None else sections
         if not isinstance(given, (int, tuple, list)):
             raise TypeError(
                 f"{name}() received an invalid combination of arguments - got (Tensor, {type(given).__name__}), but "
@@ -99,7 +103,7 @@ def _split_along(name: str, at_least: int, given_dim: int) -> Any:
                 f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {size} is not "
                 f"divisible by the split_size {given}!"
             )
-        return tensor_split(input, given, d)
+        return _sections(input, d, given) if isinstance(given, int) else _at(input, d, given)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Split along dimension {given_dim}, into equal sections or at indices."

@@ -139,6 +139,8 @@ def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
 @overridable
 def reshape(input: Any, *given: Any, shape: Any = None) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
+    if given == (-1,):
+        return reshaped(input, (input._array.size,))
     return reshaped(input, fitted(given if shape is None else (shape,), input._array.size))
 
 
@@ -290,7 +292,11 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 def expand(input: Any, *shape: Any, size: Any = None) -> Any:
     """Repeat along dimensions of size one without copying."""
-    given = sizes_from(shape if size is None else (size,))
+    return expanded(input, sizes_from(shape if size is None else (size,)))
+
+
+def expanded(input: Any, given: tuple[int, ...]) -> Any:
+    """Repeat along dimensions of size one, to sizes in which -1 is what there is."""
     own = input._array.shape
     lead = len(given) - len(own)
     if given[lead:] == own and 0 <= lead < 2 and (not lead or given[0] >= 0):
@@ -323,7 +329,7 @@ def _type_text(tensor: Any) -> str:
 
 def expand_as(input: Any, other: Any) -> Any:
     """Expand to another tensor's shape."""
-    return expand(input, other._array.shape)
+    return expanded(input, tuple(other._array.shape))
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -334,7 +340,7 @@ def view_as(input: Any, other: Any) -> Any:
 @overridable
 def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape."""
-    return expand(input, size)
+    return expanded(input, sizes_from((size,)))
 
 
 @overridable
@@ -362,11 +368,11 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 @overridable
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """View one dimension as several."""
-    d = _errors.wrap_dim(dim, input._array.ndim)
-    wanted = tuple([index(n) for n in sizes])
+    shape = input._array.shape
+    d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+    wanted = sizes_from((sizes,)) if type(sizes) is tuple else tuple([index(n) for n in sizes])
     if not wanted:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    shape = tuple(input._array.shape)
     try:
         inner = infer_size(wanted, shape[d])
     except RuntimeError as error:
@@ -376,7 +382,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
             f"unflatten: Provided sizes {_errors.sizes(wanted)} don't multiply up to the size of dim {d} ({shape[d]}) in "
             "the input tensor"
         ) from None
-    return view(input, (*shape[:d], *inner, *shape[d + 1 :]))
+    return view(input, *shape[:d], *inner, *shape[d + 1 :])
 
 
 @overridable
@@ -434,7 +440,8 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """View the diagonal of two dimensions."""
     ndim = input._array.ndim
-    a, b = _errors.wrap_dim(dim1, ndim), _errors.wrap_dim(dim2, ndim)
+    a = dim1 if 0 <= dim1 < ndim else _errors.wrap_dim(dim1, ndim)
+    b = dim2 if 0 <= dim2 < ndim else _errors.wrap_dim(dim2, ndim)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     params = {"offset": offset, "axis1": a, "axis2": b}
@@ -484,6 +491,8 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:
     ndim = input._array.ndim
     if kind == "T" and ndim == 2:
         return view_op(input, s.permute_dims, {"axes": (1, 0)}, "PermuteBackward0", {"dims": (1, 0)})
+    if ndim == 2 and kind == "mT":
+        return view_op(input, s.permute_dims, {"axes": (1, 0)}, "TransposeBackward0", {"dim0": -2, "dim1": -1})
     if not ndim and kind != "T":
         result = input
     elif kind in ("T", "H"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -27,9 +26,14 @@ def _spread(name: str, tensor: Any, dim: Any, unbiased: Any, keepdim: bool, corr
     if array.dtype.kind in "iub":
         subject = name if name.endswith("_mean") else "std and var"
         raise RuntimeError(f"{subject} only support floating point and complex dtypes")
-    dim, correction = _read(dim, unbiased, correction)
+    if unbiased is not None or correction is not None or isinstance(dim, bool):
+        dim, correction = _read(dim, unbiased, correction)
+    else:
+        correction = 1
     axes = _axes(dim, array.ndim)
-    count = math.prod([array.shape[a] for a in axes])
+    count = 1
+    for a in axes:
+        count *= array.shape[a]
     if correction >= count and (array.size or not count):
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
@@ -37,10 +41,18 @@ def _spread(name: str, tensor: Any, dim: Any, unbiased: Any, keepdim: bool, corr
             stacklevel=4,
         )
     params = {"axis": axes, "correction": correction, "keepdims": keepdim}
-    if name.endswith("_mean"):
-        node, shown = ("VarMeanBackward0", ()) if name == "var_mean" else ("StdMeanBackward0", ("result0",))
-        return record_keeping_outputs(getattr(spread, name), (tensor,), params, node, shown)
-    return record(getattr(spread, name), (tensor,), params, "VarBackward0" if name == "var" else "StdBackward0")
+    primitive, node, shown = _KINDS[name]
+    if shown is not None:
+        return record_keeping_outputs(primitive, (tensor,), params, node, shown)
+    return record(primitive, (tensor,), params, node)
+
+
+_KINDS: dict[str, tuple[Any, str, Any]] = {
+    "var": (spread.var, "VarBackward0", None),
+    "std": (spread.std, "StdBackward0", None),
+    "var_mean": (spread.var_mean, "VarMeanBackward0", ()),
+    "std_mean": (spread.std_mean, "StdMeanBackward0", ("result0",)),
+}
 
 
 @takes_out

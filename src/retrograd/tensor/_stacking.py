@@ -8,11 +8,13 @@ import numpy as np
 
 from .. import _errors, _size
 from .._ops import rearrange as r
+from .._ops import shape as s
 from ..overrides import overridable, takes_out
 from . import _base
 from ._joining import cat, in_common_dtype, stack, tensors_of
 from ._record import record
-from ._shaping import expand, reshape, sizes_from, unsqueeze
+from ._shaping import expand, expanded, reshape, reshaped, sizes_from, unsqueeze
+from ._views import view_op
 
 
 def _atleast(input: Any, ndim: int) -> Any:
@@ -23,7 +25,7 @@ def _atleast(input: Any, ndim: int) -> Any:
         return reshape(input, (1,) * ndim)
     if ndim == 3:
         return unsqueeze(unsqueeze(input, 0), -1) if have == 1 else unsqueeze(input, -1)
-    return unsqueeze(input, 0)
+    return view_op(input, s.expand_dims, {"axis": 0}, "UnsqueezeBackward0", {"dim": 0})
 
 
 def _for_one_or_several(name: str, ndim: int) -> Any:
@@ -78,7 +80,7 @@ def column_stack(tensors: Any) -> Any:
     """Join along columns: vectors are columns."""
     columns = []
     for one in _not_empty("column_stack", tensors):
-        columns.append(reshape(one, (one._array.size, 1)) if one._array.ndim < 2 else one)
+        columns.append(reshaped(one, (one._array.size, 1)) if one._array.ndim < 2 else one)
     return cat(columns, 1)
 
 
@@ -115,9 +117,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swapped = indexing == "xy" and len(tensors) > 1
     ordered = (tensors[1], tensors[0], *tensors[2:]) if swapped else tensors
-    n = len(ordered)
-    shape = [t._array.size for t in ordered]
-    grids = [expand(reshape(t, [-1 if k == j else 1 for j in range(n)]), *shape) for k, t in enumerate(ordered)]
+    shape = tuple([t._array.size for t in ordered])
+    grids = []
+    for k, one in enumerate(ordered):
+        row = reshaped(one, (1,) * k + (shape[k],) + (1,) * (len(shape) - k - 1))
+        grids.append(expanded(row, shape))
     return (grids[1], grids[0], *grids[2:]) if swapped else tuple(grids)
 
 
@@ -129,7 +133,7 @@ def cartesian_prod(*tensors: Any) -> Any:
             raise RuntimeError(f"Expect a 1D vector, but got shape {_errors.sizes(one._array.shape)}")
     if len(tensors) == 1:
         return tensors[0]
-    return stack([reshape(grid, -1) for grid in meshgrid(*tensors, indexing="ij")], 1)
+    return stack([reshaped(grid, (grid._array.size,)) for grid in meshgrid(*tensors, indexing="ij")], 1)
 
 
 @overridable
