@@ -11,7 +11,7 @@ import numpy as np
 from .passes import LARGE, integer_power
 
 BLOCK = 1 << 15  # elements; a handful of blocks of float32 fit into the second cache
-F32 = np.dtype(np.float32)
+F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 # erf(x) = x P(x^2) / Q(x^2) up to 3.9, where it is 1 in float32: fitted by least squares, weighted until the relative error
 # (2e-8 before rounding) was even. Highest power first.
@@ -28,12 +28,12 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66)
 _STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
 
-def in_blocks(function: Callable[..., None], *arrays: np.ndarray) -> np.ndarray:
+def in_blocks(function: Callable[..., None], *arrays: np.ndarray, block: int = BLOCK, dtype: Any = np.float32) -> np.ndarray:
     """Call `function(*blocks, out)` for the blocks of arrays of one shape."""
-    out = np.empty(arrays[0].shape, F32)
+    out = np.empty(arrays[0].shape, dtype)
     flat, result = [np.ascontiguousarray(a).reshape(-1) for a in arrays], out.reshape(-1)
-    for at in range(0, result.size, BLOCK):
-        function(*[a[at : at + BLOCK] for a in flat], result[at : at + BLOCK])
+    for at in range(0, result.size, block):
+        function(*[a[at : at + block] for a in flat], result[at : at + block])
     return out
 
 
@@ -197,7 +197,7 @@ def _sigmoid_block(x: np.ndarray, out: np.ndarray) -> None:
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """Compute 1 / (1 + exp(-x)) of a float32 array."""
-    return in_blocks(_sigmoid_block, x)
+    return in_blocks(_sigmoid_block, x, block=4 * BLOCK)  # little work on a block of a single array
 
 
 def _lerp_block(x: np.ndarray, y: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
@@ -215,6 +215,61 @@ def _lerp_block(x: np.ndarray, y: np.ndarray, weight: np.ndarray, out: np.ndarra
 def lerp(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Interpolate between float32 arrays of one shape, from the nearer end."""
     return in_blocks(_lerp_block, x, y, weight)
+
+
+def _to_half_block(x: np.ndarray, out: np.ndarray) -> None:
+    # Round to ten bits of fraction, ties to even, and give the exponent its smaller bias, all in integers.
+    bits = x.view(np.int32)
+    rounded = bits >> 13
+    rounded &= 1
+    rounded += bits
+    rounded += 0xFFF - (112 << 23)
+    sign = rounded >> 16
+    sign &= -0x8000
+    rounded >>= 13
+    rounded &= 0x7FFF
+    rounded |= sign
+    out.view(np.int16)[...] = rounded
+    size = bits & 0x7FFFFFFF
+    size -= 113 << 23
+    other = size.view(np.uint32) >= 0x477FF000 - (113 << 23)  # zero, below 2^-14, beyond 65520, or no number
+    if other.any():
+        at = np.flatnonzero(other)
+        out[at] = x[at].astype(F16)
+
+
+def to_half(x: np.ndarray) -> np.ndarray:
+    """Convert float32 to float16 to the bit as NumPy does, in half the time."""
+    return in_blocks(_to_half_block, x, dtype=F16)
+
+
+def _from_half_block(x: np.ndarray, out: np.ndarray) -> None:
+    halves = x.view(np.int16)
+    sign = halves.astype(np.int32)
+    bits = np.bitwise_and(sign, 0x7FFF, out=out.view(np.int32))
+    largest = bits.max()
+    bits <<= 13
+    out *= np.float32(2.0**112)  # the greater bias; right for numbers below 2^-14, too
+    sign &= -0x80000000
+    bits |= sign
+    if largest >= 0x7C00:  # infinity or NaN
+        at = np.flatnonzero((halves & 0x7C00) == 0x7C00)
+        out[at] = x[at].astype(F32)
+
+
+def from_half(x: np.ndarray) -> np.ndarray:
+    """Convert float16 to float32 to the bit as NumPy does, in less than half the time."""
+    return in_blocks(_from_half_block, x)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Convert an array to another dtype."""
+    if type(x) is np.ndarray and x.size >= LARGE and x.flags.c_contiguous:
+        if x.dtype is F32 and dtype == F16:
+            return to_half(x)
+        if x.dtype is F16 and dtype == F32:
+            return from_half(x)
+    return x.astype(dtype)
 
 
 def is_large(x: Any) -> bool:

@@ -247,7 +247,9 @@ class ArrayNamespace:
 
     def astype(self, x: Any, *, dtype: Any) -> Any:
         dtype = getattr(dtype, "numpy", dtype)  # a rule may pass the dtype of a Tensor
-        return x.real.astype(dtype) if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb" else x.astype(dtype)
+        if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+            return x.real.astype(dtype)
+        return kernels.cast(x, dtype) if x.size >= passes.LARGE else x.astype(dtype)
 
     def copy(self, x: Any) -> Any:
         return passes.copy(x) if type(x) is np.ndarray else x.copy()

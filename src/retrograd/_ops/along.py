@@ -8,10 +8,6 @@ from functools import lru_cache
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import front, general, linear, vocabulary
 
-
-numpy = numpy_namespace.module
-
-
 numpy = numpy_namespace.module
 
 
@@ -38,18 +34,6 @@ def flat_places(xp, indices, axis, shape):
         places = part if places is None else places + part
         step *= shape[k]
     return places.reshape(-1)
-
-
-FEW = 512
-
-
-@lru_cache(64)
-def _few_places(named, axis, shape):
-    """Return by how many elements one step along `axis` moves (None if by one), and what the other axes add."""
-    step = math.prod(shape[axis + 1 :])
-    others = [numpy.arange(n) * math.prod(shape[k + 1 :]) * (k != axis) for k, n in enumerate(named)]
-    rest = sum(numpy.ix_(*others))
-    return None if step == 1 else numpy.array(step), numpy.ascontiguousarray(rest)
 
 
 FEW = 512

@@ -240,7 +240,7 @@ def recurrence_batch(call, args, batched, size, *, axis, reverse):
 # ---- products ----
 @general
 def cumprod(xp, x, *, axis):
-    return xp.module.cumprod(x, axis=axis, dtype=x.dtype) if x.ndim else x.copy()
+    return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
 
 
 cumprod.widens = cumprod.dense = True

@@ -56,7 +56,7 @@ frac = elementwise("frac", implementation=wide(_frac), dx=lambda xp, g: g)
 def _sinc(xp, x):
     turned = math.pi * x
     out = xp.sin(turned) / turned
-    return out if turned.all() else xp.where(turned == 0, 1, out).astype(x.dtype, copy=False)
+    return out if xp.module.count_nonzero(turned) == turned.size else xp.where(turned == 0, 1, out).astype(x.dtype, copy=False)
 
 
 def _sinc_dx(xp, g, x):
@@ -133,7 +133,7 @@ nan_to_num = elementwise(
 def _logit(xp, x, *, eps):
     if eps is not None:
         x = xp.minimum(xp.maximum(x, eps), 1 - eps)
-    return xp.log(x / (1 - x))
+    return xp.module.log(x / (1 - x))
 
 
 def _logit_dx(xp, g, x, eps):

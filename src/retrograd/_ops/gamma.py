@@ -80,10 +80,10 @@ def _trigamma(xp, x):
 
 
 def _polygamma(xp, x, *, n):
-    if n == 0:
-        return _digamma(xp, x)
     if n == 1:
         return _trigamma(xp, x)
+    if n == 0:
+        return _digamma(xp, x)
     factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
     return factor * _hurwitz_zeta(xp, n + 1, x)
 

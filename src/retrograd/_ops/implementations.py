@@ -57,7 +57,13 @@ def wide(implementation):
             return implementation(xp, x.astype(numpy.float32), *rest, **params).astype(dtype)
         return implementation(xp, x, *rest, **params)
 
-    called = typed(widened)
+    typed_too = typed(widened)
+
+    def called(xp, x, *rest, **params):
+        if not rest and type(x) is numpy.ndarray and x.dtype.itemsize > 2:  # most of the time
+            return implementation(xp, x, **params)
+        return typed_too(xp, x, *rest, **params)
+
     called.plain = implementation  # for those who know that they have arrays of full precision
     return called
 

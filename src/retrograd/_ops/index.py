@@ -43,7 +43,6 @@ def put_zeros_batch(call, args, batched, size, *, shape, index):
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----
 WHOLE = slice(None)
 FEW = 512  # up to here NumPy's own way is quick enough
-FEW = 512  # up to here NumPy's own way is quick enough
 LONG_ROW = 128  # from here on adding row by row is quicker than element by element
 
 
@@ -51,9 +50,6 @@ def add_at(xp, out, where, values):
     """Add values at an index expression of dense memory, repeated places included."""
     if len(where) == 1 and out.ndim == 1:
         xp.module.add.at(out, where[0], values)
-        return
-    if values.size <= FEW:
-        xp.module.add.at(out, where, values)
         return
     if values.size <= FEW:
         xp.module.add.at(out, where, values)

@@ -161,7 +161,7 @@ def addr(xp, bias, x, y, *, beta, alpha):
     if dtype.kind == "b":
         product = x[..., :, None] & y[..., None, :] if alpha else xp.zeros_like(x[..., :, None] & y[..., None, :])
         return product | bias if beta else product
-    return _weighted_sum(bias, (x * alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
+    return _weighted_sum(bias, _scaled(x, alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
 
 
 @addr.vjp("bias")
@@ -229,8 +229,10 @@ LARGE = 4096  # elements, from which gathering is slower than going over parts
 def cross(xp, x, y, *, axis):
     """The vector product along one axis, counted from the end, of length 3."""
     if x.size + y.size < LARGE and xp is numpy_namespace:
-        x1, x2, y1, y2 = (a.take(at, axis) for a in (x, y) for at in NEXT)
-        return x1 * y2 - x2 * y1
+        one, two = NEXT
+        out = x.take(one, axis) * y.take(two, axis)
+        out -= x.take(two, axis) * y.take(one, axis)
+        return out
     (x0, x1, x2), (y0, y1, y2) = xp.module.moveaxis(x, axis, 0), xp.module.moveaxis(y, axis, 0)
     out = xp.module.empty(xp.module.broadcast_shapes(x.shape, y.shape), x.dtype)
     first, second, third = xp.module.moveaxis(out, axis, 0)

@@ -108,7 +108,7 @@ def picked(xp, x, at, axis, keepdims=True):
 
 
 def dense(values, at):
-    """Give chosen elements and their indices dense memory."""
+    """Give two results, such as chosen elements and their indices, dense memory."""
     if values.flags.c_contiguous and at.flags.c_contiguous:
         return values, at
     return values.copy("C"), at.copy("C")

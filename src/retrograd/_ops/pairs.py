@@ -92,7 +92,7 @@ nextafter = elementwise(
 )
 ldexp = elementwise(
     "ldexp",
-    implementation=wide(lambda xp, x, y: x * xp.exp2(y)),
+    implementation=wide(lambda xp, x, y: x * xp.module.exp2(y)),
     dx=lambda xp, g, y: g * xp.exp2(y),
     dy=lambda xp, g, out: g * (out * math.log(2)),
 )
@@ -102,7 +102,7 @@ ldexp = elementwise(
 def _times(logarithm):
     def implementation(xp, x, y):
         out = x * getattr(xp.module, logarithm)(y)
-        if x.all():
+        if xp.module.count_nonzero(x) == x.size:
             return out
         return xp.where(xp.logical_and(xp.equal(x, 0), xp.logical_not(xp.isnan(y))), xp.zeros_like(out), out)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import kernels, passes
 from .._core.numpy_namespace import in_float32
 from .._core.primitive import front, general
 from .cumulative import along_one_axis
 from .reduce import is_small, sum_of_few
 
 NEAR = 8  # the exponentials of numbers up to this far from 0 can be summed as they are
+
+
+MANY = 1 << 16  # elements from which an array no longer stays in the cache
 
 
 def _summed(xp, x, axis):
@@ -42,6 +46,24 @@ def _powers_of_few(x, axis):
     return powers, totals[:, None] if axis else totals  # a row of them fits columns, or the only vector
 
 
+def _strips(x, axis):
+    """Return the slices of rows of a large array that stay in the processor's cache together; none if it is not one."""
+    if type(x) is not np.ndarray or x.size < MANY or axis != x.ndim - 1 or x.ndim != 2 or not x.flags.c_contiguous:
+        return ()
+    count = max(1, 4 * kernels.BLOCK // x.shape[1])
+    return [slice(at, at + count) for at in range(0, x.shape[0], count)]
+
+
+def _are_moderate(x, top):
+    """Tell whether the exponentials of rows with these maxima need no shift: none becomes subnormal, sums stay small."""
+    return top.max() <= 8 and top.min() >= -8 and x.min() >= -80
+
+
+def _row_sums(x):
+    """Sum the rows of a matrix by BLAS."""
+    return (x @ passes.ones(x.shape[1], x.dtype))[:, None]
+
+
 # ---- softmax ----
 @general
 def softmax(xp, x, *, axis):
@@ -53,6 +75,13 @@ def softmax(xp, x, *, axis):
         weights /= totals
         return weights
     module = xp.module
+    if strips := _strips(x, axis):
+        weights = np.empty_like(x)
+        for rows in strips:
+            part, top = weights[rows], np.maximum.reduce(x[rows], 1, None, None, True)
+            np.exp(x[rows] if _are_moderate(x[rows], top) else np.subtract(x[rows], top, out=part), out=part)
+            part /= _row_sums(part)
+        return weights
     weights = _shifted(xp, x, axis)
     module.exp(weights, weights)
     weights /= module.add.reduce(weights, axis=axis, keepdims=True)
@@ -72,6 +101,12 @@ softmax.batch(along_one_axis)
 def _softmax_back(g, p, xp, axis):
     if not g.ndim:
         return (g - g * p) * p
+    if p.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(p, axis)):
+        out = np.empty_like(p)
+        for rows in strips:
+            part = np.subtract(g[rows], np.vecdot(p[rows], g[rows])[:, None], out=out[rows])
+            part *= p[rows]
+        return out
     if xp.module is np and p.dtype == g.dtype:
         total = np.vecdot(p, g, axis=axis)[(*(slice(None),) * axis, None)]
     else:
@@ -116,6 +151,13 @@ def log_softmax(xp, x, *, axis):
         return x - x if x.size else x.copy()
     if (few := _powers_of_few(x, axis)) is not None:
         return x - np.log(few[1])
+    if strips := _strips(x, axis):
+        out = np.empty_like(x)
+        for rows in strips:
+            part, top = out[rows], np.maximum.reduce(x[rows], 1, None, None, True)
+            shifted = x[rows] if _are_moderate(x[rows], top) else np.subtract(x[rows], top, out=part)
+            np.subtract(shifted, np.log(_row_sums(np.exp(shifted))), out=part)
+        return out
     shifted = _shifted(xp, x, axis)
     shifted -= xp.module.log(xp.module.add.reduce(xp.module.exp(shifted), axis=axis, keepdims=True))
     return shifted
@@ -138,6 +180,13 @@ log_softmax.batch(along_one_axis)
 def _log_softmax_back(g, q, xp, axis):
     if not g.ndim:
         return g - xp.module.exp(q) * g
+    if q.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(q, axis)):
+        out = np.empty_like(q)
+        for rows in strips:
+            part = np.exp(q[rows], out=out[rows])
+            part *= _row_sums(g[rows])
+            np.subtract(g[rows], part, out=part)
+        return out
     scaled = xp.module.exp(q)
     scaled *= xp.sum(g, axis=(axis,), keepdims=True)
     return xp.module.subtract(g, scaled, out=scaled)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import general
+from .order import dense
 from .reduce import _restore, is_small, mean_dx, move_axes, sum_of_few
 
 SEVERAL_DOTS = 4096  # elements from which a sum of squares is cut into several dot products
@@ -135,7 +136,7 @@ def _with_mean(name):
         mean = xp.mean(wide, axis=axis, keepdims=True)
         spread = _sum_of_squares(xp, wide - mean, axis, keepdims) / _freedom(x.shape, axis, correction)
         both = xp.module.sqrt(spread) if name == "std" else spread, mean if keepdims else mean.squeeze(axis)
-        return tuple(part.astype(x.dtype, order="C", copy=half) for part in both)
+        return tuple(part.astype(x.dtype) for part in both) if half else dense(*both)
 
     primitive = general(run, name=f"{name}_mean", outputs=2)
 

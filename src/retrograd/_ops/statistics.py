@@ -93,15 +93,17 @@ def histc(xp, x, *, bins, low, high, lead):
     def one(values):  # half precision is rounded at every step, as torch's
         kind = values.dtype.type
         left, right = kind(low), kind(high)
-        if left == right and values.size:
-            left, right = values.min(), values.max()
+        within = left == right and values.size
+        if within:
+            left, right = values[values.argmin()], values[values.argmax()]
         if left == right:
             left, right = left - kind(1), right + kind(1)
         if not (math.isfinite(left) and math.isfinite(right)):
             raise RuntimeError(f"torch.histc: range of [{_number(left)}, {_number(right)}] is not finite")
         if left > right:
             raise RuntimeError("torch.histc: max must be larger than min")
-        values = values[(values >= left) & (values <= right)]
+        if not within:
+            values = values[(values >= left) & (values <= right)]
         places = ((values - left) * kind(bins) / (right - left)).astype(module.int64)
         return (module.bincount(module.minimum(places, bins - 1), minlength=bins).astype(values.dtype),)
 

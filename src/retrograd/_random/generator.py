@@ -57,7 +57,8 @@ class Mt19937:
         # What is left of the current state, drawn ahead for small requests; the engine itself is at its end then.
         self._ahead: list[int] = []
         self._next = 0
-        self._ahead_words: Any = None  # the same as an array, and what small requests make of all of it when first asked
+        # The same as an array, and what small requests make of all of it when first asked.
+        self._ahead_words: Any = None
         self._ahead_floats: Any = None
         self._ahead_doubles: Any = None
 

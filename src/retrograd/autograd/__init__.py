@@ -16,6 +16,7 @@ from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
+from ._explain import explain
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -29,6 +30,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "explain",
     "forward_ad",
     "functional",
     "grad",

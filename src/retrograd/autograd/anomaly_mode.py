@@ -88,7 +88,7 @@ def _origin(node: Any, g: Any) -> str:
 
 
 def _operation(node: Any) -> str:
-    return node.primitive.torch if node.primitive is not None else node.name()
+    return str(node.primitive.torch if node.primitive is not None else node.name())
 
 
 def _first_nan_in_forward(node: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 import warnings
 from typing import Any
 
+from .._graph.cuts import note_block
 from .._modes import change_mode, current_mode, set_grad
 
 
@@ -96,6 +97,8 @@ class no_grad(_NoArguments):  # noqa: N801 - torch's name
 
     def __enter__(self) -> None:
         self._before = set_grad(False).grad
+        if self._before:
+            note_block("no_grad()")
 
     def __exit__(self, *exc: object) -> None:
         set_grad(self._before)
@@ -118,6 +121,8 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
         self.mode = bool(mode)
         self.prev = current_mode().grad
         self._previous = change_mode(grad=self.mode)
+        if self.prev and not self.mode:
+            note_block("set_grad_enabled(False)")
 
     def _changes(self) -> dict[str, Any]:
         return {"grad": self.mode}
@@ -156,6 +161,8 @@ class inference_mode(_ModeContext):  # noqa: N801
     def __enter__(self) -> Any:
         self._previous = current_mode()
         change_mode(**self._changes())
+        if self.mode:
+            note_block("inference_mode()")
 
     def __exit__(self, *exc: object) -> None:
         change_mode(grad=self._previous.grad, inference=self._previous.inference)

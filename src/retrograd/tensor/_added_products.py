@@ -102,7 +102,11 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if vector._array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector._array.ndim}-D")
-    arrays, dtype = promoted([one._array for one in (input, vec1, vec2)])
+    bias, x, y = input._array, vec1._array, vec2._array
+    alike = bias.dtype is x.dtype is y.dtype and bias.shape == (*x.shape, *y.shape)
+    if alike and x.dtype.kind == "f" and type(beta) is not bool and type(alpha) is not bool:
+        return record(la.addr, (input, vec1, vec2), weights(beta, alpha, x), "AddrBackward0")
+    arrays, dtype = promoted([bias, x, y])
     for name, number in (("beta", beta), ("alpha", alpha)):
         if isinstance(number, bool) and dtype.kind != "b":
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")

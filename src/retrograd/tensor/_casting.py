@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import NO_LEVELS, LevelArray, raw_leaf
+from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
 from .._device import preserve_format
-from .._modes import current_mode
+from .._graph.node import InputFacts, Meta, node_class
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from . import _base
+from ._base import edge_of, wrap
 from ._layout import laid_out_like
 from ._record import record
+from ._record_flat import EXACT
 from ._views import detached
 
 CPU = device_type("cpu")
@@ -34,14 +38,31 @@ def device_of(tensor: Any) -> Any:
 
 def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     """Convert to a dtype; the same tensor if it has it already."""
-    array = tensor._array
-    if array.dtype == dtype.numpy and not copy:
+    array, wanted = tensor._array, dtype.numpy
+    if (array.dtype is wanted or array.dtype == wanted) and not copy:
         return tensor
+    if type(array) is np.ndarray and type(tensor) in EXACT and array.dtype.kind == "f" and array.flags.c_contiguous:
+        mode = read_mode()
+        if mode is PLAIN or mode is NO_GRAD:
+            return _converted(tensor, array, wanted, mode is PLAIN)
     if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents
     result = record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
     if type(array) is np.ndarray and not array.flags.c_contiguous:
         result._array = laid_out_like(result._array, array)
+    return result
+
+
+def _converted(tensor: Any, array: Any, dtype: np.dtype[Any], tracking: bool) -> Any:
+    """Convert dense memory of floats: what `record` does for this one operation."""
+    result = wrap(array.astype(dtype))
+    if tracking and tensor._edge is not None and dtype.kind not in "biu":  # integers have no gradients
+        node = result._edge = node_class(s.astype, "ToCopyBackward0")()
+        node._edges = (edge_of(tensor),)
+        node.meta = Meta((InputFacts(array.shape, array.dtype, NO_LEVELS),), NO_LEVELS, dtype.kind == "c")
+        node.extra = node.guard = node._storage = None
+        node.record_place()
+        node.seq = creation_numbers()
     return result
 
 

@@ -13,6 +13,7 @@ from .._core.arrays import LevelArray, raw_leaf
 from .._core.primitive import vocabulary
 from .._modes import current_mode
 from .._ops import statistics as s
+from .._ops.order import has_nan
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of, wrap
@@ -21,8 +22,10 @@ from ._no_derivative import without_derivative
 from ._operands import not_a_tensor, plain_scalar
 from ._out_dtypes import CPP_NAMES
 from ._record import promoted, record
+from ._record_flat import EXACT
 from ._return_types import make
 
+INT64 = np.dtype(np.int64)
 return_histogram = make("histogram", "hist", "bin_edges")
 return_histogramdd = make("histogramdd", "hist", "bin_edges")
 
@@ -214,6 +217,17 @@ def _histogramdd(input: Any, bins: list[Any], range: Any, weight: Any, density: 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """Count how often each number from 0 on occurs, or add up its weights."""
     array = input._array
+    if (
+        weights is None
+        and type(array) is np.ndarray
+        and array.dtype is INT64
+        and array.ndim == 1
+        and array.size
+        and minlength >= 0
+        and array[array.argmin()] >= 0
+        and not current_mode().inference
+    ):
+        return wrap(np.bincount(array, None, minlength))
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if array.dtype.kind not in "iu":
@@ -242,6 +256,16 @@ def _index_dtype(name: str, targets: Any, results: Any) -> None:
 
 
 def _search(boundaries: Any, values: Any, right: bool, out_int32: bool) -> Any:
+    if type(boundaries) in EXACT and type(values) in EXACT and not out_int32:
+        edges, numbers = boundaries._array, values._array
+        if (
+            type(edges) is type(numbers) is np.ndarray
+            and edges.ndim == 1
+            and edges.size
+            and (dtype := edges.dtype) is numbers.dtype
+            and (dtype.kind in "iu" or (dtype.char in "fd" and not has_nan(edges)))
+        ):
+            return wrap(np.asarray(edges.searchsorted(numbers, "right" if right else "left")))
     given = [one._array if isinstance(one, _base.Tensor) else one for one in (boundaries, plain_scalar(values))]
     arrays, dtype = promoted(given)
     if dtype.kind in "bc" and np.size(given[1]):

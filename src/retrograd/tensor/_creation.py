@@ -284,7 +284,10 @@ def _like_maker(name: str, fill: Any) -> Any:
             out = vocabulary.astype(vocabulary.zeros_like(array), dtype=wanted)
             out = out + fill if fill else out
             return finish(own_memory(out), None, requires_grad)
-        out = like(array, wanted, memory_format)
+        if fill != 0 and memory_format is None and type(array) is NDARRAY and array.flags.c_contiguous:
+            out = np.empty(array.shape, wanted)
+        else:
+            out = like(array, wanted, memory_format)
         if fill:
             out.fill(fill)
         return finish(
@@ -311,7 +314,7 @@ def like(array: Any, dtype: np.dtype[Any], memory_format: Any = None) -> Any:
 
 zeros_like = _like_maker("zeros_like", 0)
 ones_like = _like_maker("ones_like", 1)
-empty_like = _like_maker("empty_like", 0)
+empty_like = _like_maker("empty_like", None)
 
 
 @overridable

@@ -33,7 +33,8 @@ def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) ->
         input = input.to(dtype)
     elif input._array.dtype.kind in "iub":
         input = input.to(_dtypes.int64)
-    axis = _errors.wrap_dim(dim, input._array.ndim)
+    ndim = input._array.ndim
+    axis = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
     return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
 
 

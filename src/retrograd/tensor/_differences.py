@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
+from .._ops.index import getitem
 from ..overrides import overridable, takes_out
 from . import _base
 from ._creation import zeros, zeros_like
@@ -14,18 +15,20 @@ from ._operands import not_a_tensor
 from ._pointwise import logical_xor
 from ._reductions import sum as total
 from ._scalars import over, times
-from ._shaping import basic_view, reshape, select
+from ._shaping import reshape, select
+from ._views import view_op
 
 NUMBERS = (bool, int, float, complex)
 
 
 def part(tensor: Any, dim: int, start: int, end: int | None) -> Any:
     """View a stretch of one dimension; negative numbers count from its end, as in Python."""
-    size = tensor._array.shape[dim]
-    first, last, _ = slice(start, end).indices(size)
-    last = max(first, last)
+    first, last, _ = slice(start, end).indices(tensor._array.shape[dim])
+    if last < first:
+        last = first
+    index = (*(slice(None),) * dim, slice(first, last)) if dim else (slice(first, last),)
     shown = {"dim": dim, "start": first, "end": last, "step": 1}
-    return basic_view(tensor, (slice(None),) * dim + (slice(first, last),), "SliceBackward0", shown)
+    return view_op(tensor, getitem, {"index": index}, "SliceBackward0", shown)
 
 
 # ---- diff ----
@@ -37,18 +40,24 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    d = _errors.wrap_dim(dim, ndim)
-    for given in (prepend, append):
-        if given is not None:
-            _check_joined(input, given, d)
+    d = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
+    tensor = input
+    if prepend is not None or append is not None:
+        tensor = _with_ends(input, prepend, append, d)
     if not n:
         return zeros_like(input).copy_(input)
-    parts = [one for one in (prepend, input, append) if one is not None]
-    tensor = cat(parts, d) if len(parts) > 1 else input
     for _ in range(min(n, tensor._array.shape[d])):
         later, earlier = part(tensor, d, 1, None), part(tensor, d, 0, -1)
         tensor = logical_xor(later, earlier) if tensor._array.dtype.kind == "b" else later - earlier
     return tensor
+
+
+def _with_ends(input: Any, prepend: Any, append: Any, dim: int) -> Any:
+    """Join what is given before and after a tensor to it."""
+    for given in (prepend, append):
+        if given is not None:
+            _check_joined(input, given, dim)
+    return cat([one for one in (prepend, input, append) if one is not None], dim)
 
 
 def _check_joined(input: Any, given: Any, dim: int) -> None:

@@ -11,7 +11,6 @@ from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
 from .._core.passes import LARGE
-from .._core.passes import LARGE
 from .._core.primitive import vocabulary
 from .._ops import along
 from .._ops import index as ops
@@ -101,12 +100,6 @@ def few_inside(array: Any, low: int, high: int) -> bool:
     return not numbers or (low <= min(numbers) and max(numbers) < high)
 
 
-def few_inside(array: Any, low: int, high: int) -> bool:
-    """Tell whether few indices are all in [low, high); Python's numbers are quicker than NumPy's reductions."""
-    numbers = array.ravel().tolist()
-    return not numbers or (low <= min(numbers) and max(numbers) < high)
-
-
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     if isinstance(array, LevelArray) or not array.size:
@@ -168,23 +161,6 @@ def _are_vectors(own: Any, at: Any, given: Any) -> bool:
         and given.dtype is own.dtype
         and at.shape == given.shape
     )
-
-
-def _are_all_slices(own: Any, at: Any, given: Any, axis: int) -> bool:
-    """Tell quickly that there is nothing to refuse: as many indices as there are slices, and values in the same shape."""
-    return bool(
-        at.ndim == 1
-        and at.dtype is INT64
-        and given.dtype is own.dtype
-        and given.shape == own.shape
-        and own.ndim
-        and at.shape[0] == own.shape[axis]
-    )
-
-
-def layout_at(axis: int) -> tuple[Any, ...]:
-    """Return the index expression with an array at one axis."""
-    return _LAYOUTS[axis] if axis < len(_LAYOUTS) else (slice(None),) * axis + (ARRAY,)
 
 
 def _are_all_slices(own: Any, at: Any, given: Any, axis: int) -> bool:

@@ -564,6 +564,21 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 @overridable
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Return a copy with values written at index tensors."""
+    if len(indices) == 1 and type(indices[0]) in EXACT and type(values) in EXACT:
+        own, at, given_values = input._array, indices[0]._array, values._array
+        if (
+            type(own) is type(at) is NDARRAY
+            and at.dtype is INT64
+            and own.dtype is given_values.dtype
+            and 0 < at.size < 16
+            and own.ndim
+            and given_values.shape == (*at.shape, *own.shape[1:])
+        ):
+            numbers, size = at.ravel().tolist(), own.shape[0]
+            if min(numbers) >= -size and max(numbers) < size:  # nothing to refuse
+                params = {"layout": (ARRAY,), "accumulate": accumulate}
+                shown = {"accumulate": accumulate, "indices": tuple(indices)}
+                return record(ops.index_put, (input, values, at), params, "IndexPutBackward0", shown)
     arrays, layout, given = _index_tuple(input, indices)
     _check_source_dtype(input, values)
     return index_put_record(input, arrays, layout, values, accumulate, given)

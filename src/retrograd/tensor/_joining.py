@@ -14,6 +14,7 @@ from ..overrides import takes_out
 from . import _base
 from ._formats import is_laid_out_in, laid_out_in
 from ._record import promoted, record
+from ._record_flat import EXACT
 
 
 def tensors_of(name: str, tensors: Any) -> list[Any]:
@@ -21,6 +22,11 @@ def tensors_of(name: str, tensors: Any) -> list[Any]:
     if isinstance(tensors, _base.Tensor):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     found = list(tensors)
+    for one in found:
+        if type(one) not in EXACT:
+            break
+    else:
+        return found
     for k, one in enumerate(found):
         if not isinstance(one, _base.Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(one).__name__}")

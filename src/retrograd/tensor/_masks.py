@@ -12,7 +12,6 @@ from .._core.numpy_namespace import ARRAY, raw_namespace
 from .._core.primitive import vocabulary
 from .._ops import index as ops
 from .._ops.along import take_along
-from .._ops.along import take_along
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import wrap
@@ -171,12 +170,8 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     own, at = input._array, indices._array
     if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
         axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim
-        if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):  # nothing to expand
-            return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
-    own, at = input._array, indices._array
-    if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
-        axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim
-        if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):  # nothing to expand
+        if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):
+            input = input if input._edge is None else expand(input, *own.shape)  # a node of torch's
             return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
     if indices._array.dtype != np.int64:
         raise RuntimeError(

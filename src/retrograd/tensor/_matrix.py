@@ -21,7 +21,7 @@ from ._operands import not_a_tensor
 from ._pointwise import _mul
 from ._record import record
 from ._refusals import refuse
-from ._shaping import contiguous, expand, reshape, squeeze, swap, t, unsqueeze
+from ._shaping import contiguous, expand, expanded, reshaped, squeeze, swap, t, unsqueeze
 from ._views import view_op
 
 NDARRAY = np.ndarray
@@ -134,7 +134,7 @@ def _bmm(first: Any, second: Any) -> Any:
             f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
             f"[{b[0]}, {b[1]}]."
         )
-    if x.dtype != y.dtype:
+    if x.dtype is not y.dtype and x.dtype != y.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(first)} but found {scalar_name(second)}")
     if x.dtype.kind == "b" and x.size and y.size:
         refuse("bmm", x.dtype)
@@ -206,7 +206,7 @@ def outer(input: Any, vec2: Any) -> Any:
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
-    return _mul(reshape(input, input._array.shape[0], 1), vec2)
+    return _mul(reshaped(input, (input._array.shape[0], 1)), vec2)
 
 
 ger = outer
@@ -281,7 +281,7 @@ def _folded(a: Any, b: Any) -> Any:
     small = b if not turned else t(a) if a._array.ndim == 2 else a
     *lead, inner = large._array.shape
     rows = math.prod(lead)
-    flat = reshape(large, rows, inner)
+    flat = reshaped(large, (rows, inner))
     if small._array.ndim == 1:
         return _unsafe_view(_mv(flat, small), tuple(lead))
     shape = (*lead, small._array.shape[1])
@@ -298,18 +298,20 @@ def _batched(a: Any, b: Any) -> Any:
             return product(squeeze(a, 0), b)
         if shape_b[0] == 1 and b.requires_grad:
             return product(a, squeeze(b, 0))
-    try:
-        lead = tuple(np.broadcast_shapes(shape_a[:-2], shape_b[:-2]))
-    except ValueError:
-        raise _errors.broadcast_error(shape_a[:-2], shape_b[:-2]) from None
+    lead = shape_a[:-2]
+    if lead != shape_b[:-2]:
+        try:
+            lead = tuple(np.broadcast_shapes(lead, shape_b[:-2]))
+        except ValueError:
+            raise _errors.broadcast_error(lead, shape_b[:-2]) from None
     count = math.prod(lead)
     rows, inner = (shape_a[-2] if len(shape_a) > 1 else 1), shape_a[-1]
     depth_b, columns = (shape_b[0], 1) if vector else shape_b[-2:]
-    left = reshape(expand(a, *lead, rows, inner), count, rows, inner)
+    left = reshaped(expanded(a, (*lead, rows, inner)), (count, rows, inner))
     if vector:
-        right = unsqueeze(reshape(expand(b, *lead, depth_b), count, depth_b), 2)
+        right = unsqueeze(reshaped(expanded(b, (*lead, depth_b)), (count, depth_b)), 2)
     else:
-        right = reshape(expand(b, *lead, depth_b, columns), count, depth_b, columns)
+        right = reshaped(expanded(b, (*lead, depth_b, columns)), (count, depth_b, columns))
     result = _bmm(left, right)
     shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
     return _unsafe_view(squeeze(result, -1) if vector else result, shape)

@@ -11,7 +11,7 @@ from ..overrides import overridable, takes_out
 from . import _base
 from ._cumulative import cumprod
 from ._joining import cat
-from ._matrix import matmul
+from ._matrix import product
 from ._matrix_checks import need_float, need_square, need_tensor, scalar_name
 from ._ranges import eye
 from ._record import record
@@ -34,11 +34,11 @@ def linalg_matrix_power(A: Any, n: int) -> Any:  # noqa: N803 - torch's name
     left, result = abs(n), None
     while True:
         if left % 2:
-            result = base if result is None else matmul(result, base)
+            result = base if result is None else product(result, base)
         left //= 2
         if not left:
             return result
-        base = matmul(base, base)
+        base = product(base, base)
 
 
 @takes_out

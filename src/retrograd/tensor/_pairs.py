@@ -7,15 +7,17 @@ from typing import Any
 from .. import _dtypes
 from .._core.arrays import levels_of
 from .._core.levels import DUAL
+from .._core.passes import LARGE
 from .._modes import current_mode
 from .._ops import pairs as o
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of, wrap
+from ._casting import to_dtype
 from ._no_derivative import without_derivative
 from ._operands import not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
-from ._pointwise import check_parts, mul, pow, sub
+from ._pointwise import _POW_SCALAR, check_parts, mul, pow, sub
 from ._record import NDARRAY, Elementwise, binary
 from ._record_flat import EXACT
 from ._refusals import refuse
@@ -108,6 +110,8 @@ def heaviside(input: Any, values: Any) -> Any:
 @overridable
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Raise to a power in double precision."""
+    if out is None and type(input) in EXACT and type(exponent) is float and input._array.dtype.kind == "f":
+        return _POW_SCALAR.slow((to_dtype(input, _dtypes.float64),), {"exponent": exponent})
     operands = [plain_scalar(v) for v in (input, exponent)]
     if not any(isinstance(v, _base.Tensor) for v in operands):
         refuse_operands("float_power", input, exponent, "other")
@@ -186,6 +190,10 @@ def equal(input: Any, other: Any) -> bool:
         if type(x) is type(y) is NDARRAY and x.dtype is y.dtype and x.dtype.kind in "fiub":
             if x.shape != y.shape:
                 return False
-            return x.tolist() == y.tolist() if x.size < 16 else bool((x == y).all())
+            if x.size < 16:
+                return bool(x.tolist() == y.tolist())
+            if x.size >= LARGE and (few := len(x) >> 10) and not (x[:few] == y[:few]).all():
+                return False  # most arrays that differ do so at once
+            return bool((x == y).all())
     refuse_operands("equal", input, other, "none")
     return tuple(input.shape) == tuple(other.shape) and bool(input.eq(other).all().item())

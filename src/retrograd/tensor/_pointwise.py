@@ -225,6 +225,11 @@ subtract = sub
 
 
 def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -> Any:
+    if type(input) in EXACT and type(other) in EXACT and type(alpha) in (int, float):
+        if alpha == 1 and type(alpha) is int:
+            return operation(input, other)
+        if input._array.dtype.kind == "f":
+            return (_ADD_SCALED if name == "add" else _SUB_SCALED).slow((input, other), {"alpha": alpha})
     if alpha != 1 and is_operand(input) and is_operand(other):
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
         if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):

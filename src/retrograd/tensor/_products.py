@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .. import _errors
@@ -16,7 +17,7 @@ from ._pointwise import _mul
 from ._record import record
 from ._reductions import sum as summed
 from ._refusals import refuse
-from ._shaping import reshape, squeeze, unsqueeze
+from ._shaping import reshaped, squeeze, unsqueeze
 from ._warnings import warn_once
 
 
@@ -76,11 +77,17 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 def kron(input: Any, other: Any) -> Any:
     """Multiply every element of one tensor with the whole of another: the Kronecker product."""
     x, y = tuple(input._array.shape), tuple(other._array.shape)
-    left, right = [2 * k for k in range(-len(x), 0)], [2 * k + 1 for k in range(-len(y), 0)]
-    wide = contracted(input, other, (tuple(left), tuple(right), tuple(sorted(left + right))))
+    wide = contracted(input, other, _labels_of_kron(len(x), len(y)))
     rank = max(len(x), len(y))
     x, y = (1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y
-    return reshape(wide, [m * n for m, n in zip(x, y, strict=True)])
+    return reshaped(wide, tuple([m * n for m, n in zip(x, y, strict=True)]))
+
+
+@lru_cache(64)
+def _labels_of_kron(x: int, y: int) -> Any:
+    """Label the axes of two tensors, and their product's: each of the first before its partner of the second."""
+    left, right = [2 * k for k in range(-x, 0)], [2 * k + 1 for k in range(-y, 0)]
+    return tuple(left), tuple(right), tuple(sorted(left + right))
 
 
 @takes_out
@@ -106,16 +113,18 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     x, y = input._array, other._array
     if x.ndim != y.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    at = _errors.wrap_dim(dim, x.ndim)
+    at = dim if 0 <= dim < x.ndim else _errors.wrap_dim(dim, x.ndim)
     if not x.ndim or x.shape[at] != 3 or y.shape[at] != 3:
         sizes = [1 if not one.ndim else one.shape[at] for one in (x, y)]
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
-    if x.dtype != y.dtype:
+    if x.dtype is not y.dtype and x.dtype != y.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}")
-    for a, b in zip(x.shape, y.shape, strict=True):
-        if a != b and 1 not in (a, b):
-            raise _errors.broadcast_error(tuple(x.shape), tuple(y.shape))
-    refuse("cross", x.dtype)
+    if x.shape != y.shape:
+        for a, b in zip(x.shape, y.shape, strict=True):
+            if a != b and 1 not in (a, b):
+                raise _errors.broadcast_error(tuple(x.shape), tuple(y.shape))
+    if x.dtype.kind == "b":
+        refuse("cross", x.dtype)
     return record(la.cross, (input, other), {"axis": at - x.ndim}, "LinalgCrossBackward0", {"dim": dim})
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
+from numpy import count_nonzero as count_of_true
+
 from .. import _dtypes, _errors
 from .._ops import order
 from .._ops import reduce as r
@@ -13,7 +15,7 @@ from ..overrides import overridable, takes_out
 from . import _base, _pointwise
 from ._operands import not_a_tensor
 from ._out_dtypes import computes_in_dtype_of_out, needs_dtype_of_input, needs_dtype_of_result, needs_truth
-from ._record import record
+from ._record import NDARRAY, record
 from ._refusals import refuse
 from ._return_types import make, named
 
@@ -110,8 +112,9 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if kind in "iub":
         return sum(input, dim, keepdim, dtype=dtype)
-    tensor = _widened(input, dtype)
-    refuse("nansum", tensor._array.dtype)
+    tensor = input if dtype is None else input.to(dtype)
+    if tensor._array.dtype.kind not in "fV":
+        refuse("nansum", tensor._array.dtype)
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
     return record(r.nansum, (tensor,), params, None, {"dim": None if dim is None else _given(dim)})
 
@@ -125,6 +128,10 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
             f"{_base.dtype_of(input)._scalar_name}"
         )
     _float_or_given(input, dtype, "nanmean")
+    array = input._array
+    if type(array) is NDARRAY and dim is None and not keepdim and dtype is None and array.dtype.char in "fd":
+        there = array.dtype.type(count_of_true(array == array))
+        return _pointwise._div(nansum(input), _base.wrap(there))
     count = sum(_pointwise.logical_not(_pointwise.isnan(input.detach())), dim, keepdim)
     total = nansum(input, dim, keepdim, dtype=dtype)
     return _pointwise.div(total, count.to(_base.dtype_of(total)))

@@ -48,14 +48,11 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
 def _are_alike(own: Any, at: Any, given: Any) -> bool:
     """Tell quickly that there is nothing to refuse: one shape, and values of the dtype."""
     return bool(
-        own.ndim and at.dtype is INT64 and given.dtype is own.dtype and at.shape == own.shape and given.shape == own.shape
-    )
-
-
-def _are_alike(own: Any, at: Any, given: Any) -> bool:
-    """Tell quickly that there is nothing to refuse: one shape, and values of the dtype."""
-    return bool(
-        own.ndim and at.dtype is INT64 and given.dtype is own.dtype and at.shape == own.shape and given.shape == own.shape
+        own.ndim
+        and at.dtype is INT64
+        and given.dtype is own.dtype
+        and at.shape == own.shape
+        and given.shape == own.shape
     )
 
 

@@ -139,7 +139,7 @@ def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
 @overridable
 def reshape(input: Any, *given: Any, shape: Any = None) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
-    if given == (-1,):
+    if len(given) == 1 and type(given[0]) is int and given[0] == -1:
         return reshaped(input, (input._array.size,))
     return reshaped(input, fitted(given if shape is None else (shape,), input._array.size))
 
@@ -301,6 +301,8 @@ def expanded(input: Any, given: tuple[int, ...]) -> Any:
     lead = len(given) - len(own)
     if given[lead:] == own and 0 <= lead < 2 and (not lead or given[0] >= 0):
         return view_op(input, s.broadcast_to, {"shape": given}, "ExpandBackward0")
+    if lead == 1 and given[1:] == (-1,) and given[0] >= 0 and len(own) == 1:
+        return view_op(input, s.broadcast_to, {"shape": (given[0], *own)}, "ExpandBackward0")
     wanted = list(given)
     if lead < 0:
         raise RuntimeError(

@@ -69,14 +69,16 @@ def _raw_views(input: Any, array: Any, indices: list[tuple[Any, ...]], node: Any
     version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
     views = storage.views = [] if storage.views is None else storage.views
     edge = None if node is not None or base._edge is None else NOWHERE
-    new_tensor, getitem = _base.new_tensor, i.getitem
+    new_tensor, new_object, getitem = _base.new_tensor, object.__new__, i.getitem
     results: list[Any] = []
     for index in indices:
         result = new_tensor()
         result._array = array[(*index, ...)]
         result._edge = edge if node is None else Slot(node, len(results))
         result._storage = storage
-        result._extra = View(base, (*before, (getitem, {"index": index})), made_in, version)
+        result._extra = view = new_object(View)  # its __init__, a Python call, is the lines that follow
+        view.base, view.made_in, view.version = base, made_in, version
+        view.steps = (*before, (getitem, {"index": index}))
         views.append(ref(result))
         results.append(result)
     if len(views) > storage.most_views:

@@ -13,6 +13,7 @@ from .._core.arrays import Dual, LevelArray, raw_leaf
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
 from .._device import strided
+from .._graph.cuts import note_cut
 from .._graph.node import Slot
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
@@ -332,10 +333,14 @@ class Tensor(TensorBase):
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
+        if self._edge is not None:
+            note_cut("detach()", self)
         return detached(self)
 
     @property
     def data(self) -> Any:
+        if self._edge is not None:
+            note_cut(".data", self)
         return wrap(_base.materialise(self), None, None)
 
     @data.setter

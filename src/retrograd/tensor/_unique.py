@@ -17,6 +17,7 @@ from . import _base
 from ._base import edge_of, wrap
 from ._out_dtypes import needs_dtype_of_result
 from ._record import promoted
+from ._record_flat import EXACT
 from ._refusals import REFUSED, kernel, refuse
 
 FEW_PAIRS = 4096  # up to which comparing all is quicker than sorting
@@ -74,22 +75,24 @@ def _along(tensor: Any, dim: int, sort: bool, name: str) -> tuple[Any, Any, Any]
     return np.moveaxis(slices, 0, axis), inverse, np.bincount(inverse)
 
 
-def _of_elements(tensor: Any, sort: bool, name: str, places: bool) -> tuple[Any, Any, Any]:
-    """Return the unique elements, the index of each element among them if `places`, and counts."""
+def _of_elements(tensor: Any, sort: bool, name: str, places: bool, counted: bool) -> tuple[Any, Any, Any]:
+    """Return the unique elements, the index of each element among them if `places`, and counts if `counted`."""
     array = _raw(tensor, name)
-    refuse("unique", array.dtype)
+    if array.dtype.kind == "c":
+        refuse("unique", array.dtype)
     xp = raw_namespace(array).module
     flat = array.reshape(-1)
     order = None
     if sort and not places and not is_half(flat.dtype):
-        flat = xp.sort(flat)
+        flat = flat.copy()
+        flat.sort()
     elif sort:
         order = (flat.astype(np.float32) if is_half(flat.dtype) else flat).argsort(kind="stable")
         flat = flat[order]
     starts = xp.ones(flat.shape, bool)
     starts[1:] = flat[1:] != flat[:-1]
-    begins = xp.flatnonzero(starts)
-    counts = xp.diff(begins, append=flat.size)
+    (begins,) = starts.nonzero()
+    counts = xp.diff(begins, append=flat.size) if counted else None
     inverse = None
     if places:
         numbers = xp.cumsum(starts) - 1
@@ -146,8 +149,14 @@ def unique(
 ) -> Any:
     """Return the different elements, or slices along a dimension; they are always in order."""
     name = "_unique2" if dim is None else "unique_dim"
-    found = _of_elements(input, True, name, return_inverse) if dim is None else _along(input, dim, True, name)
+    found = _found(input, dim, True, name, return_inverse, return_counts)
     return _results(name, input, found, return_inverse, return_counts)
+
+
+def _found(tensor: Any, dim: int | None, sort: bool, name: str, places: bool, counted: bool) -> tuple[Any, Any, Any]:
+    if dim is None:
+        return _of_elements(tensor, sort, name, places, counted)
+    return _along(tensor, dim, sort, name)
 
 
 @overridable
@@ -156,7 +165,7 @@ def unique_consecutive(
 ) -> Any:
     """Return the elements without repetitions of the one before, or slices along a dimension."""
     name = "unique_consecutive"
-    found = _of_elements(input, False, name, return_inverse) if dim is None else _along(input, dim, False, name)
+    found = _found(input, dim, False, name, return_inverse, return_counts)
     return _results(name, input, found, return_inverse, return_counts)
 
 
@@ -164,6 +173,12 @@ def unique_consecutive(
 @needs_dtype_of_result
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Tell of each element whether it is among the test elements; NaN is not."""
+    if type(elements) in EXACT and type(test_elements) in EXACT:
+        ours, theirs = elements._array, test_elements._array
+        alike = type(ours) is type(theirs) is np.ndarray and ours.dtype is theirs.dtype
+        if alike and ours.dtype.kind in "iuf" and ours.size * theirs.size <= FEW_PAIRS:
+            found = wrap(np.logical_or.reduce(ours[..., None] == theirs.reshape(-1), -1))
+            return found.logical_not() if invert else found
     tensors = [one for one in (elements, test_elements) if isinstance(one, _base.Tensor)]
     if not tensors:
         raise TypeError(
