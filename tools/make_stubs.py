@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import retrograd
-from retrograd import _dtypes
+from retrograd import _dtypes, _settings
 from retrograd.tensor._names import LATER, NOW, Names
 from retrograd.tensor._table import CASTS
 
@@ -244,6 +244,7 @@ def package() -> str:
             if hasattr(retrograd, name):
                 value = getattr(retrograd, name)
                 lines.append(line(name, value) if callable(value) else f"{name}: Any\n")
+    lines += [line(name, getattr(retrograd, name)) for name in _settings.PUBLIC]
     lines.append("def as_torch() -> Any: ...\n")
     return "".join(lines)
 

@@ -6,7 +6,7 @@ import importlib
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import _dtypes, _ops, autograd
+from . import _dtypes, _ops, _settings, autograd
 from ._device import (
     channels_last,
     contiguous_format,
@@ -21,6 +21,7 @@ from ._device import (
 )
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._size import Size
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -36,6 +37,7 @@ from .tensor._printing import set_printoptions
 __version__ = "0.1.0"
 
 globals().update(functions())
+globals().update({name: getattr(_settings, name) for name in _settings.PUBLIC})
 globals().update({each.name: each for each in _dtypes.ALL_DTYPES})
 globals().update(_dtypes.ALIASES)
 newaxis = None
@@ -83,6 +85,8 @@ __all__ = [
     "iinfo",
     "inf",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "layout",
@@ -93,6 +97,7 @@ __all__ = [
     "pi",
     "preserve_format",
     "promote_types",
+    "set_anomaly_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_grad_enabled",

@@ -21,7 +21,7 @@ for _path in (PACKAGE / "_ops").glob("*.py"):
 
 # A file imports, at its top, from its own layer and from those before it.
 LAYERS = [
-    {"_errors", "_modes", "_places", "_dtypes", "_device", "_size", "_random"},
+    {"_errors", "_modes", "_places", "_dtypes", "_device", "_size", "_random", "_settings"},
     {"_core"},
     {"_ops"},
     {"_graph"},

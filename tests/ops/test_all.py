@@ -134,7 +134,7 @@ SKIPPED_FILES = {
     "_drawing",
     "_asking",
 }
-SKIPPED_FILES |= {"_saving", "_loading", "_windows"}
+SKIPPED_FILES |= {"_saving", "_loading", "_windows", "_elements"}
 # sizes and indices, which no rule sees, are compared in tests/tensor/test_shapes.py and test_scattering.py
 SHAPES = {
     "argwhere",

@@ -28,7 +28,9 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66)
 _STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
 
-def in_blocks(function: Callable[..., None], *arrays: np.ndarray, block: int = BLOCK, dtype: Any = np.float32) -> np.ndarray:
+def in_blocks(
+    function: Callable[..., None], *arrays: np.ndarray, block: int = BLOCK, dtype: Any = np.float32
+) -> np.ndarray:
     """Call `function(*blocks, out)` for the blocks of arrays of one shape."""
     out = np.empty(arrays[0].shape, dtype)
     flat, result = [np.ascontiguousarray(a).reshape(-1) for a in arrays], out.reshape(-1)
@@ -90,6 +92,33 @@ def ndtr(x: np.ndarray) -> np.ndarray:
     out = in_blocks(lambda a, out: _erfc_block(a, out, -math.sqrt(0.5)), x)
     out *= 0.5
     return out
+
+
+def _erfcx_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
+    wide = x.astype(np.float64)
+    t = np.abs(wide)
+    t *= 0.3
+    t += 1
+    np.divide(1, t, out=t)
+    value = _polynomial(_ERFC, t)
+    value *= t
+    below = x < 0
+    if below.any():  # erfcx(-x) = 2 exp(x^2) - erfcx(x)
+        wide *= wide
+        np.minimum(wide, 700, out=wide)  # beyond float32 long since
+        np.exp(wide, out=wide)
+        wide *= 2
+        wide -= value
+        np.copyto(value, wide, where=below)
+    out[...] = value
+    far = x > 10
+    if far.any():
+        out[far] = exactly(x[far])
+
+
+def erfcx(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Compute exp(x^2) erfc(x) of a float32 array; `exactly` computes the few beyond 10."""
+    return in_blocks(lambda a, out: _erfcx_block(a, out, exactly), x)
 
 
 def _erfinv_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -215,6 +244,30 @@ def _lerp_block(x: np.ndarray, y: np.ndarray, weight: np.ndarray, out: np.ndarra
 def lerp(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Interpolate between float32 arrays of one shape, from the nearer end."""
     return in_blocks(_lerp_block, x, y, weight)
+
+
+def _copysign_block(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    bits = np.bitwise_and(x.view(np.int32), 0x7FFFFFFF, out=out.view(np.int32))
+    bits |= y.view(np.int32) & -0x80000000
+
+
+def copysign(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Give float32 numbers the signs of others, by their bits."""
+    return in_blocks(_copysign_block, x, y)
+
+
+def _entr_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
+    if x.min() > 0:
+        np.log(x, out=out)
+        out *= x
+        np.negative(out, out=out)
+    else:  # or NaN
+        out[...] = exactly(x)
+
+
+def entr(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Compute -x log(x) of float32 numbers; `exactly` takes the blocks in which some are not positive."""
+    return in_blocks(lambda a, out: _entr_block(a, out, exactly), x)
 
 
 def _to_half_block(x: np.ndarray, out: np.ndarray) -> None:

@@ -33,7 +33,9 @@ def where(condition: Any, x: Any, y: Any) -> Any:
         array = (x if x_array else y).view(bits)
         chosen = condition if x_array else ~condition
         if not number:
-            return np.multiply(array, chosen).view(dtype)  # zero bits are 0.0; a product of floats would turn inf into NaN
+            return np.multiply(array, chosen).view(
+                dtype
+            )  # zero bits are 0.0; a product of floats would turn inf into NaN
         out = np.multiply(array ^ number, chosen)
         out ^= number
         return out.view(dtype)
@@ -47,7 +49,9 @@ def clip(x: Any, low: Any, high: Any) -> Any:
     """Bound an array by numbers, either of which may be None; NaN stays."""
     if type(x) is np.ndarray and x.size >= LARGE and x.dtype in BITS:
         return np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
-    out = x if low is None else np.maximum(low, x)  # of equal numbers NumPy takes the second: x keeps the sign of its zero
+    out = (
+        x if low is None else np.maximum(low, x)
+    )  # of equal numbers NumPy takes the second: x keeps the sign of its zero
     return out if high is None else np.minimum(high, out)
 
 
@@ -61,16 +65,6 @@ def integer_power(x: np.ndarray, exponent: int) -> np.ndarray:
         if not exponent:
             return result  # type: ignore[return-value]
         x = x * x
-
-
-def copy(x: np.ndarray) -> np.ndarray:
-    """Copy an array; one that repeats each number a few times, number by number of the repetition."""
-    if x.size >= LARGE and x.ndim and not x.strides[-1] and 1 < x.shape[-1] <= 16 and x[..., 0].flags.c_contiguous:
-        out = np.empty(x.shape, x.dtype)
-        for k in range(x.shape[-1]):
-            out[..., k] = x[..., 0]
-        return out
-    return x.copy()
 
 
 def triangle(x: np.ndarray, upper: bool, k: int) -> np.ndarray:

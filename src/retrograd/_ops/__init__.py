@@ -6,4 +6,17 @@ from . import along, cumulative, elementwise, index, levels, linalg, norms, orde
 for _name in ("mean", "prod", "logsumexp", "softmax", "log_softmax", "norm", "var", "std"):
     primitives[_name].widens = True
 
-__all__ = ["along", "cumulative", "elementwise", "index", "levels", "linalg", "norms", "order", "reduce", "shape", "softmax", "spread"]
+__all__ = [
+    "along",
+    "cumulative",
+    "elementwise",
+    "index",
+    "levels",
+    "linalg",
+    "norms",
+    "order",
+    "reduce",
+    "shape",
+    "softmax",
+    "spread",
+]

@@ -25,8 +25,7 @@ def flat_places(xp, indices, axis, shape):
     if indices.ndim <= 1:
         return indices.reshape(-1)
     if indices.size <= FEW and xp is numpy_namespace:
-        step, rest = _few_places(indices.shape, axis, tuple(shape))
-        return (indices + rest if step is None else indices * step + rest).reshape(-1)
+        return _few_flat_places(indices, axis, tuple(shape)).reshape(-1)
     step, places = 1, None
     for k in range(indices.ndim - 1, -1, -1):
         part = indices if k == axis else xp.module.arange(indices.shape[k]).reshape(-1, *(1,) * (indices.ndim - 1 - k))
@@ -48,6 +47,11 @@ def _few_places(named, axis, shape):
     return None if step == 1 else numpy.array(step), numpy.ascontiguousarray(rest)
 
 
+def _few_flat_places(indices, axis, shape):
+    step, rest = _few_places(indices.shape, axis, shape)
+    return indices + rest if step is None else indices * step + rest
+
+
 def _read_part(src, indices):
     """Return what a scatter reads of its source: the corner of the indices' shape, as a vector."""
     if src.shape != indices.shape:
@@ -62,6 +66,8 @@ def take_along(xp, x, indices, *, axis):
     if x.ndim == 0:
         return x.reshape(-1).take(indices)
     if x.flags.c_contiguous:
+        if indices.size <= FEW and xp is numpy_namespace:
+            return x.take(_few_flat_places(indices, axis, x.shape))
         return x.take(flat_places(xp, indices, axis, x.shape)).reshape(indices.shape)
     return x[grid(xp, indices, axis)]
 
@@ -140,6 +146,8 @@ def scatter_assign(xp, x, indices, src, *, axis):
     out = x.copy() if x.ndim else xp.module.array(x)
     if x.ndim == 1 and indices.shape == src.shape:
         out[indices] = src
+    elif x.ndim and src.shape == indices.shape and src.size <= FEW and xp is numpy_namespace:
+        out.put(_few_flat_places(indices, axis, x.shape), src)
     else:
         out.reshape(-1)[flat_places(xp, indices, axis, out.shape)] = _read_part(src, indices)
     return out

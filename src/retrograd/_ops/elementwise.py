@@ -7,7 +7,7 @@ import math
 
 from .._core import kernels
 from .._core.primitive import elementwise
-from .implementations import is_complex, typed, wide
+from .implementations import is_complex, numpy, typed, wide
 
 # ---- arithmetic ----
 add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
@@ -38,7 +38,9 @@ subtract_from = elementwise(
     "subtract_from",
     torch="rsub",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: (y - (x if alpha == 1 else x * alpha)).astype(_dtype_of(x, y), copy=False),
+    implementation=lambda xp, x, y, *, alpha: (y - (x if alpha == 1 else x * alpha)).astype(
+        _dtype_of(x, y), copy=False
+    ),
     dx=lambda xp, g, alpha: -g * alpha,
     dy=lambda xp, g: g,
 )
@@ -80,7 +82,12 @@ remainder = elementwise(
     dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y),
 )
 floor_divide = elementwise("floor_divide", inputs=("x", "y"))
-fmod = elementwise("fmod", implementation=wide(lambda xp, x, y: xp.remainder_towards_zero(x, y)), dx=lambda xp, g: g, dy=lambda xp, g, x, y: -g * xp.trunc(x / y))
+fmod = elementwise(
+    "fmod",
+    implementation=wide(lambda xp, x, y: xp.remainder_towards_zero(x, y)),
+    dx=lambda xp, g: g,
+    dy=lambda xp, g, x, y: -g * xp.trunc(x / y),
+)
 
 
 def _power_dx(xp, g, x, y):
@@ -195,7 +202,15 @@ def _sgn_dx(xp, g, x):
 
 
 sgn = elementwise("sgn", dx=_sgn_dx, self_adjoint=True)
-sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g), implementation=lambda xp, x: xp.sgn(x))
+def _sign(xp, x):
+    if xp.module is numpy and x.dtype.char in "fd" and x.size < 4096:
+        out = numpy.sign(x)
+        if numpy.count_nonzero(out == out) == out.size:  # NumPy's sign of NaN is NaN, torch's is 0
+            return out
+    return xp.sgn(x)
+
+
+sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g), implementation=_sign)
 floor = elementwise("floor", dx=lambda xp, g: xp.zeros_like(g))
 ceil = elementwise("ceil", dx=lambda xp, g: xp.zeros_like(g))
 trunc = elementwise("trunc", dx=lambda xp, g: xp.zeros_like(g))

@@ -17,6 +17,18 @@ def _quick_if_large(name, kernel):
     return wide(lambda xp, x: kernel(x) if kernels.is_large(x) else scipy_function(xp, name)(x))
 
 
+def _quick_with_rest(name, kernel):
+    """Return our own function for large float32 arrays, which leaves what it does not know to scipy's, and scipy's."""
+
+    def compute(xp, x):
+        exactly = scipy_function(xp, name)
+        return kernel(x, exactly) if kernels.is_large(x) else exactly(x)
+
+    return compute
+
+
+_quick_erfinv = _quick_with_rest("erfinv", kernels.erfinv)
+
 erfc = elementwise(
     "erfc",
     implementation=_quick_if_large("erfc", kernels.erfc),
@@ -25,7 +37,7 @@ erfc = elementwise(
 erfcx = elementwise(
     "erfcx",
     torch="special_erfcx",
-    implementation=from_scipy("erfcx"),
+    implementation=wide(_quick_with_rest("erfcx", kernels.erfcx)),
     dx=lambda xp, g, x, out: (2 * x * out - 2 / ROOT_PI) * g,
 )
 
@@ -36,10 +48,7 @@ def _erfinv_dx(xp, g, x):
 
 
 def _erfinv(xp, x):
-    exactly = scipy_function(xp, "erfinv")
-    if kernels.is_large(x):
-        return kernels.erfinv(x, exactly)
-    out = exactly(x)
+    out = _quick_erfinv(xp, x)
     return out if out.all() else xp.where(x == 0, x, out)  # zero keeps its sign
 
 
@@ -62,9 +71,10 @@ log_ndtr = elementwise(
     implementation=from_scipy("log_ndtr"),
     dx=lambda xp, g, x: math.sqrt(2 / math.pi) * g / xp.erfcx(-math.sqrt(0.5) * x),
 )
+
 entr = elementwise(
     "entr",
     torch="special_entr",
-    implementation=from_scipy("entr"),
+    implementation=wide(_quick_with_rest("entr", kernels.entr)),
     dx=lambda xp, g, x: g * (-xp.log(x) - 1),
 )

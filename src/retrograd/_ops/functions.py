@@ -56,7 +56,11 @@ frac = elementwise("frac", implementation=wide(_frac), dx=lambda xp, g: g)
 def _sinc(xp, x):
     turned = math.pi * x
     out = xp.sin(turned) / turned
-    return out if xp.module.count_nonzero(turned) == turned.size else xp.where(turned == 0, 1, out).astype(x.dtype, copy=False)
+    return (
+        out
+        if xp.module.count_nonzero(turned) == turned.size
+        else xp.where(turned == 0, 1, out).astype(x.dtype, copy=False)
+    )
 
 
 def _sinc_dx(xp, g, x):
@@ -137,11 +141,11 @@ def _logit(xp, x, *, eps):
 
 
 def _logit_dx(xp, g, x, eps):
-    low, high = (0, 1) if eps is None else (eps, 1 - eps)
-    inside = xp.logical_and(xp.greater_equal(x, low), xp.less_equal(x, high))
     slope = x * (1 - x)
-    outside = xp.zeros_like(g) if eps is not None else xp.zeros_like(g) * math.nan
-    return xp.where(inside, g / xp.where(inside, slope, xp.ones_like(slope)), outside)
+    if eps is None:
+        return xp.where(xp.less(slope, 0), math.nan, g / slope)  # outside of [0, 1]
+    inside = xp.logical_and(xp.greater_equal(x, eps), xp.less_equal(x, 1 - eps))
+    return xp.where(inside, g / xp.where(inside, slope, xp.ones_like(slope)), xp.zeros_like(g))
 
 
 logit = elementwise("logit", statics=("eps",), implementation=wide(_logit), dx=_logit_dx)

@@ -13,10 +13,7 @@ _gammaln = from_scipy("gammaln")
 
 
 def _lgamma(xp, x):
-    if kernels.is_large(x):
-        out = kernels.lgamma(x, scipy_function(xp, "gammaln"))
-    else:
-        out = _gammaln(xp, x)
+    out = kernels.lgamma(x, scipy_function(xp, "gammaln")) if kernels.is_large(x) else _gammaln(xp, x)
     if out.size and out.ndim and out.reshape(-1)[out.argmin()] > -math.inf:
         return out
     return xp.where(out == -math.inf, math.inf, out).astype(out.dtype, copy=False)  # at -inf; torch follows C

@@ -192,7 +192,7 @@ def index_add_zeros_batch(call, args, batched, size, *, shape, layout):
 @general
 def index_put(xp, x, value, *indices, layout, accumulate):
     out = x.copy()  # dense
-    where = fill_layout(layout, indices)
+    where = indices if len(layout) == 1 else fill_layout(layout, indices)
     if accumulate:
         add_at(xp, out, where, value)
     else:
@@ -246,8 +246,11 @@ def index_add(xp, x, src, *indices, layout, alpha):
             out = x.copy()
             xp.module.add.at(out, indices[0], src)
             return out
-        out = xp.module.array(x, order="C")
-        add_at(xp, out, fill_layout(layout, indices), src)
+        out = x.copy()  # dense
+        if len(layout) == 1 and src.size <= FEW:
+            xp.module.add.at(out, indices[0], src)
+        else:
+            add_at(xp, out, fill_layout(layout, indices), src)
         return out
     added = xp.index_add_zeros(src, *indices, shape=x.shape, layout=layout)
     return (x + (added if alpha == 1 else added * alpha)).astype(x.dtype, copy=False)

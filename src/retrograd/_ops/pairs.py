@@ -15,9 +15,15 @@ def _ufunc(name):
     return wide(lambda xp, x, y: getattr(xp.module, name)(x, y))
 
 
+def _copysign(xp, x, y):
+    if kernels.is_large(x) and kernels.is_large(y) and x.shape == y.shape:
+        return kernels.copysign(x, y)
+    return xp.module.copysign(x, y)
+
+
 copysign = elementwise(
     "copysign",
-    implementation=_ufunc("copysign"),
+    implementation=wide(_copysign),
     dx=lambda xp, g, x, out: g * xp.where(xp.equal(x, 0), xp.zeros_like(out), out / x),  # 0 at 0, as torch
     dy=lambda xp, g: xp.zeros_like(g),
 )
@@ -35,6 +41,8 @@ fmin = elementwise(
     dx=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), g, 0),
     dy=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), 0, g),
 )
+
+
 def _hypot(xp, x, y):
     if kernels.is_large(x) and kernels.is_large(y) and x.shape == y.shape:
         return kernels.hypot(x, y)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import elementwise, front, linear, vocabulary
 
@@ -49,6 +53,8 @@ def broadcast_to(xp, x, *, shape):
         return xp.broadcast_to(x, shape)
     lead = len(shape) - x.ndim
     if x.shape == shape[lead:] and 1 not in shape[:lead]:
+        if x.flags.c_contiguous and x.dtype.kind != "V" and 0 not in shape:
+            return np.ndarray(shape, x.dtype, x, 0, (0,) * lead + x.strides)  # as `restrided` does
         return xp.restrided(x, shape, (0,) * lead + x.strides)
     strides = [0] * len(shape)
     for k in range(len(shape) - 1, -1, -1) if x.ndim else ():  # torch's strides: 0 only where the size changes
@@ -221,8 +227,23 @@ copy_in_order.batch(lambda call, args, batched, size: vocabulary.copy(args[0]))
 alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...])
 
 
+FEW = 1024  # elements up to which what is outside of a triangle is overwritten
+
+
+@lru_cache(maxsize=64)
+def _outside(rows, columns, upper, k):
+    """Mark the elements outside of the upper or lower triangle."""
+    lower = np.tri(rows, columns, k - 1 if upper else k, bool)
+    return lower if upper else ~lower
+
+
 @linear
 def triangle(xp, x, *, upper, k):
+    if xp is numpy_namespace and x.size <= FEW and x.flags.c_contiguous:
+        out = x.copy()
+        outside = _outside(*x.shape[-2:], upper, k)
+        out[outside if x.ndim == 2 else (..., outside)] = 0
+        return out
     return xp.triangle(x, upper=upper, k=k)
 
 

@@ -7,7 +7,7 @@ one of the result at `offset` plus its index times `stride`. All counts are of e
 
 from __future__ import annotations
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import linear, vocabulary
 
 
@@ -57,6 +57,8 @@ def memory_row(xp, root, dtype):
 
 @linear
 def as_strided(xp, x, *, size, stride, offset, in_stride, in_offset):
+    if x.base is None and xp is numpy_namespace and x.flags.c_contiguous:
+        return read_row(xp, x, size, stride, offset)
     root = whole_memory(x)
     if type(root) is not type(x):
         root, offset = x, offset - in_offset
@@ -178,7 +180,8 @@ def unfold(xp, x, *, axis, size, step):
         return xp.restrided(x, (size,), (x.itemsize,))
     count = (x.shape[axis] - size) // step + 1
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
-    strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1 :], x.strides[axis])
+    own = x.strides
+    strides = (*own[:axis], own[axis] * step, *own[axis + 1 :], own[axis])
     return xp.restrided(x, shape, strides)
 
 

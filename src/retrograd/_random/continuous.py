@@ -83,8 +83,8 @@ def bernoulli(gen: Generator, p: float | Array, shape: Sequence[int], np_dtype: 
         if p.dtype is dtype is SINGLE and 0 < p.size <= FEW and p.shape == shape and p.ndim == 1:
             chances = p.tolist()
             if min(chances) >= 0 and max(chances) <= 1:
-                units = gen.few_floats(p.size).tolist()
-                return np.array([unit < chance for unit, chance in zip(units, chances, strict=True)], SINGLE)
+                few: Array = np.less(gen.few_floats(p.size), p).astype(SINGLE)
+                return few
         return _bernoulli_each(gen, p, shape, dtype)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

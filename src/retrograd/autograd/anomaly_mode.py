@@ -47,6 +47,16 @@ def is_anomaly_enabled() -> bool:
     return current_mode().anomaly
 
 
+def is_anomaly_check_nan_enabled() -> bool:
+    """Tell whether anomaly detection looks for NaN."""
+    return current_mode().anomaly_check_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off."""
+    change_mode(anomaly=bool(enabled), anomaly_check_nan=bool(check_nan))
+
+
 def run_watched(node: Any, g: Any, graph: bool) -> Any:
     """Run a node's backward; say which operation it belongs to if it fails or gives NaN."""
     try:

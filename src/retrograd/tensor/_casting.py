@@ -9,8 +9,10 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import NO_LEVELS, LevelArray, raw_leaf
+from .._core.kernels import cast
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
+from .._core.passes import LARGE
 from .._device import device as device_type
 from .._device import preserve_format
 from .._graph.node import InputFacts, Meta, node_class
@@ -55,7 +57,7 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
 
 def _converted(tensor: Any, array: Any, dtype: np.dtype[Any], tracking: bool) -> Any:
     """Convert dense memory of floats: what `record` does for this one operation."""
-    result = wrap(array.astype(dtype))
+    result = wrap(cast(array, dtype) if array.size >= LARGE else array.astype(dtype))
     if tracking and tensor._edge is not None and dtype.kind not in "biu":  # integers have no gradients
         node = result._edge = node_class(s.astype, "ToCopyBackward0")()
         node._edges = (edge_of(tensor),)

@@ -26,6 +26,8 @@ from ._sampling import REFUSED, drawn, randn
 from ._views import check_inplace, finish_write, refuse_inference, store, wrote
 from ._writers import memory_to_write
 
+F32 = np.dtype(np.float32)
+
 
 # ---- in place ----
 def _fill(tensor: Any, draw: Any, name: str) -> Any:
@@ -69,7 +71,12 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
     if generator is None and not kw and from_ == 0.0 and to == 1.0:
         array = memory_to_write(self)
         if array is not None:
-            array[...] = _random.uniform(default_generator, array.shape, array.dtype)
+            few = array.dtype is F32 and array.ndim == 1 and array.shape[0] < 16
+            array[...] = (
+                default_generator.few_floats(array.shape[0])
+                if few
+                else _random.uniform(default_generator, array.shape, array.dtype)
+            )
             wrote(self)
             return self
     low, gen = kw.get("from", from_), chosen("uniform_", generator)

@@ -64,8 +64,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
         refuse_other_than_tensors("gather", input=(1, input), index=(3, index))
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
-    if own.ndim == 1 == at.ndim and at.dtype is INT64:
-        check_bounds(at, own.shape[0], 0)
+    if at.dtype is INT64 and own.ndim and (own.ndim == 1 == at.ndim or at.shape == own.shape):
+        check_bounds(at, own.shape[axis], axis)
     elif at.size:
         refuse_index_dtype("gather", index)
         if at.ndim != own.ndim and max(at.ndim, 1) != max(own.ndim, 1):

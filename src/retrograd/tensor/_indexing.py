@@ -10,21 +10,21 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
-from .._modes import current_mode
+from .._modes import PLAIN, current_mode, read_mode
 from .._ops import index as ops
-from .._ops.shape import expand_dims
+from .._ops.shape import expand_dims, overwrite
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
-from ._inplace import copy_into, fill_with, memory_to_write, value_beside
+from ._inplace import copy_into, fill_with, memory_to_write, value_beside, write_node
 from ._layout import ordered, output_order, refuse_overlap, repeats
 from ._record import laid_out, record
 from ._record_flat import EXACT
 from ._shaping import alias, expand, unsqueeze
-from ._views import finish_write, view_op
+from ._views import adopt, check_inplace, finish_write, view_op
 
 NDARRAY = np.ndarray
-INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
+INT64, BOOL, F32, F64 = np.dtype(np.int64), np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
 
 
 class _Parts:
@@ -244,7 +244,11 @@ def getitem(self: Any, index: Any) -> Any:
                 view = _basic_views(self, index, used)
                 return alias(self) if view is self else view
         elif kind in EXACT:
-            parts = _slices_and_arrays(self, (index,))
+            at = index._array
+            if type(at) is NDARRAY and at.dtype is INT64 and at.ndim and array.ndim and array.size:
+                parts = _Parts(self, [at], [ARRAY], [index])
+            else:
+                parts = _slices_and_arrays(self, (index,))
             if parts is not None:
                 return _unchecked_read(parts, self, index)
         elif index is None:
@@ -381,15 +385,21 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
     if _write_at_once(self, index, value):
         return
-    used = _basic_dims(index if type(index) is tuple else (index,))
+    places = index if type(index) is tuple else (index,)
+    used = _basic_dims(places)
     if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
-        parts = _Parts(_basic_views(self, index if type(index) is tuple else (index,), used), [], [], [])
+        target = _basic_views(self, places, used)
+        if _write_number(self, target, value):
+            return
+        parts = _Parts(target, [], [], [])
     else:
         parts = _take_apart(self, index, reading=False)
     target = parts.view
     if target is not self and target._storage.views:
         target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
-    if not isinstance(value, _base.Tensor):
+    if type(value) is float and target._array.dtype.kind == "f":
+        value = wrap(target._array.dtype.type(value))
+    elif not isinstance(value, _base.Tensor):
         if isinstance(value, (list, np.ndarray)):
             from ._creation import tensor as make
 
@@ -425,6 +435,30 @@ def _write_at_once(tensor: Any, index: Any, value: Any) -> bool:
     except (IndexError, ValueError, TypeError):
         return False  # the long way explains
     finish_write(tensor, None)
+    return True
+
+
+def _write_number(tensor: Any, target: Any, value: Any) -> bool:
+    """Write a number into a view of a dense tensor that is in the graph; tell whether that was possible."""
+    array = tensor._array
+    if read_mode() is not PLAIN or target is tensor or type(tensor) not in EXACT or not array.flags.carray:
+        return False
+    if array.dtype is not F32 and array.dtype is not F64:
+        return False
+    if type(value) is float:
+        value = wrap(array.dtype.type(value))
+    elif type(value) not in EXACT or type(value._array) is not array.dtype.type:  # a value without memory
+        return False
+    storage = target._storage
+    if storage.inference:
+        return False
+    storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
+    check_inplace(target, (value,))
+    node = None
+    if target._edge is not None or value._edge is not None:
+        node = write_node(overwrite, (target, value), "FillBackward3" if target._array.ndim else "CopyBackwards")
+    target._array[...] = value._array
+    finish_write(target, node)
     return True
 
 
@@ -468,8 +502,6 @@ def put_in_place(
     tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, given: list[Any]
 ) -> Any:
     """Write `value` at index arrays into `tensor`."""
-    from ._views import adopt, check_inplace
-
     check_inplace(tensor, (value,))
     if repeats(tensor._array):
         warnings.warn(
@@ -552,8 +584,6 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
     try:
         arrays, layout, given = _index_tuple(self, indices)
     except IndexError as error:
-        from ._views import check_inplace
-
         check_inplace(self, (values,))  # torch looks at the indices last
         if "out of bounds" in str(error):
             refuse_overlap(self._array, values._array, same=True)

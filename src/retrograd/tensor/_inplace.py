@@ -18,7 +18,6 @@ from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
-from ._numbers import element_of
 from ._operands import plain_scalar
 from ._record import make_meta, record
 from ._record_flat import EXACT
@@ -38,7 +37,7 @@ from ._views import (
 from ._writers import WRITERS, memory_to_write, value_beside
 
 NDARRAY = np.ndarray
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
 may_share_memory, putmask = np.may_share_memory, np.putmask
 ARGUMENTS = frozenset({float, int, bool, str, type(None)})  # besides tensors: what cannot share memory
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
@@ -144,7 +143,7 @@ def copy_into(target: Any, src: Any) -> Any:
     if not isinstance(src, _base.Tensor):
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
-    if not may_overlap(target._array, src._array):
+    if isinstance(src._array, np.generic) or not may_overlap(target._array, src._array):
         refuse_repeats(target._array)
     elif not is_same_memory(target._array, src._array):  # torch copies nothing then, and refuses nothing
         refuse_repeats(target._array)
@@ -159,7 +158,7 @@ def copy_into(target: Any, src: Any) -> Any:
             _refuse_shape(shape, tuple(src._array.shape))
     mode = current_mode()
     value = src._array
-    if value.dtype != target._array.dtype:
+    if value.dtype is not target._array.dtype and value.dtype != target._array.dtype:
         value = s.astype(value, dtype=target._array.dtype)
     tracked = mode.tracks and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
     node = None
@@ -242,10 +241,10 @@ def _constant(tensor: Any, value: Any, name: str) -> Any:
 def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     """Write a value where a mask is true."""
     array = memory_to_write(self)
-    if array is not None and array.dtype.kind == "f" and type(value) in (float, int):
+    if array is not None and type(value) is float and (array.dtype is F32 or array.dtype is F64):
         chosen = None if type(mask) not in EXACT else mask._array
-        if type(chosen) is NDARRAY and chosen.dtype.kind == "b" and chosen.shape == array.shape:
-            putmask(array, chosen, element_of(value, array.dtype))
+        if type(chosen) is NDARRAY and chosen.dtype is BOOL and chosen.shape == array.shape and -1e38 < value < 1e38:
+            putmask(array, chosen, np.array(value, array.dtype))
             finish_write(self, None)
             return self
     from ._masks import masked_fill_record

@@ -150,6 +150,10 @@ LATER: dict[str, Names] = {
     "_qr": Names(both="qr geqrf orgqr ormqr"),
     "_svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
     "_lu": Names(both="lu lu_solve", functions="lu_unpack"),
+    "_elements": Names(
+        functions="detach get_device range vander",
+        methods="get_device fill_diagonal_ apply_ map_ map2_ share_memory_ pin_memory is_set_to dim_order",
+    ),
 }
 
 # Methods that write in place and are functions of the package as well.

@@ -202,7 +202,7 @@ def _counts(steps: int, dtype: np.dtype[Any]) -> Any:
 def _few_spaced(start: Any, end: Any, steps: int, base: float | None) -> Any:
     """Return what `_spaced` does, for few numbers between two numbers in the default dtype; None if it is another case."""
     dtype = _dtypes.get_default_dtype().numpy
-    if dtype.itemsize < 4 or not (-1e38 < start < 1e38 and -1e38 < end < 1e38) or current_mode().transforms:
+    if dtype.itemsize < 4 or not (-1e38 < start < 1e38 and -1e38 < end < 1e38):
         return None
     number = dtype.type
     first, last = number(start), number(end)
@@ -211,7 +211,10 @@ def _few_spaced(start: Any, end: Any, steps: int, base: float | None) -> Any:
     near, far = values[:half], values[half:]
     np.add(near, first, near)
     np.add(far, last, far)
-    return finish(values if base is None else np.power(number(base), values))
+    if base is not None:
+        current_mode()  # which silences what NumPy has to say about numbers too large
+        values = np.power(np.array(base, dtype), values)
+    return finish(values)
 
 
 _NUMBERS = frozenset({int, float})

@@ -165,7 +165,8 @@ def _repeated(input: Any, count: int, dim: int | None) -> Any:
     shape = list(input._array.shape)
     wide = unsqueeze(input, d + 1).expand(*shape[: d + 1], count, *shape[d + 1 :])
     copied = record(s.copy, (wide,), {}, "CloneBackward0")
-    copied._array = own_memory(copied._array)
+    if type(copied._array) is not NDARRAY:
+        copied._array = own_memory(copied._array)
     shape[d] *= count
     return copied.view(shape)
 

@@ -85,9 +85,39 @@ def row_params(
     return {"in_stride": in_stride, "size": size, "stride": stride, **row}
 
 
+def _is_inside(array: Any, size: Any, stride: Any, offset: Any) -> bool:
+    """Tell quickly that there is nothing to refuse: some elements of dense memory that the array itself owns."""
+    if (
+        type(array) is not np.ndarray
+        or array.base is not None
+        or not array.flags.c_contiguous
+        or not type(size) is type(stride) is tuple
+        or len(size) != len(stride)
+        or type(offset) is not int
+        or offset < 0
+    ):
+        return False
+    last = offset
+    for n, step in zip(size, stride, strict=True):
+        if not type(n) is type(step) is int or n < 1 or step < 0:
+            return False
+        last += (n - 1) * step
+    return bool(last < array.size)
+
+
 @overridable
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """View the tensor's storage with any sizes and strides."""
+    offset = 0 if storage_offset is None else storage_offset
+    if input._extra is None and _is_inside(input._array, size, stride, offset):
+        dense = tuple([n // input._array.itemsize for n in input._array.strides])
+        params = {"size": size, "stride": stride, "offset": offset, "in_stride": dense, "in_offset": 0}
+        shown = {"size": size, "stride": stride, "storage_offset": storage_offset}
+        result = record(strided.as_strided, (input,), params, "AsStridedBackward0", shown)
+        row = {"in_stride": dense, "size": size, "stride": stride, "start": 0, "offset": offset}
+        row["length"] = input._array.size
+        register_view(input, result, ((strided.restride, row),), current_mode())
+        return result
     place = place_of(input)
     size, stride, offset = checked(input, size, stride, storage_offset, place[1])
     params = {"size": size, "stride": stride, "offset": offset, "in_stride": place[0], "in_offset": place[1]}

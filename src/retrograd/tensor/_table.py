@@ -73,7 +73,9 @@ def _reflected(name: str, function: Any) -> Any:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(self, Tensor):
             given = type(self).__name__
-            raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{given}' object")
+            raise TypeError(
+                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{given}' object"
+            )
         return function(other, self)
 
     return method

@@ -245,7 +245,7 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
         for other in others:
             _ = other._edge  # raises if autograd has lost the view
     for pack, _ in mode.saved_hooks:
-        context = getattr(pack, "__self__", None)  # of allow_mutation_on_saved_tensors, see autograd/_mutation.py
+        context: Any = getattr(pack, "__self__", None)  # of allow_mutation_on_saved_tensors, see autograd/_mutation.py
         if hasattr(context, "before_write"):
             context.before_write(tensor)
 

@@ -121,7 +121,7 @@ def _lerp(array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return False
     weight = number(args[1], array.dtype)
     step = subtract(end, array)
-    if -0.5 < weight < 0.5:
+    if -0.5 < weight.item() < 0.5:
         add(array, multiply(step, weight, step), array)
     else:  # from the nearer end
         subtract(end, multiply(step, 1 - weight, step), array)
