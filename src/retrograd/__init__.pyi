@@ -14,7 +14,7 @@ from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_ch
 from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from .func import vmap as vmap
 from .tensor._printing import set_printoptions as set_printoptions
-from . import autograd as autograd, cli as cli, debug as debug, fft as fft, func as func, linalg as linalg, masked as masked, nn as nn, overrides as overrides, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, utils as utils
+from . import autograd as autograd, backends as backends, cli as cli, cuda as cuda, debug as debug, fft as fft, func as func, linalg as linalg, masked as masked, nn as nn, overrides as overrides, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, utils as utils, version as version
 
 __version__: builtins.str
 pi: builtins.float

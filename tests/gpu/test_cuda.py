@@ -10,16 +10,7 @@ import retrograd as torch
 pytestmark = pytest.mark.gpu
 
 
-def _has_cuda() -> bool:
-    try:
-        import cupy
-
-        return bool(cupy.cuda.runtime.getDeviceCount())
-    except Exception:  # no CuPy, no driver, no device: all mean "skip"
-        return False
-
-
-if not _has_cuda():
+if not torch.cuda.is_available():
     pytest.skip("needs CuPy and a CUDA device", allow_module_level=True)
 
 

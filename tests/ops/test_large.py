@@ -100,6 +100,7 @@ def test_rounded_quotient(name: str, special: bool, number: bool) -> None:
     x = normals(special=special)
     y = normals(special=special)[::-1].copy()
     y[np.abs(y) < 1e-3] = 0.75
+    x[np.isfinite(x) & (np.abs(x) > 1e30)] = 5  # torch gives NaN there, in vectors only
     divisor = (2.0, 2.0) if number else (rg.tensor(y), torch.from_numpy(y))
     got = getattr(rg, name)(rg.tensor(x), divisor[0]).numpy()
     wanted = getattr(torch, name)(torch.from_numpy(x), divisor[1]).numpy()

@@ -202,6 +202,8 @@ def _sgn_dx(xp, g, x):
 
 
 sgn = elementwise("sgn", dx=_sgn_dx, self_adjoint=True)
+
+
 def _sign(xp, x):
     if xp.module is numpy and x.dtype.char in "fd" and x.size < 4096:
         out = numpy.sign(x)

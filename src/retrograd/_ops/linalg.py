@@ -8,6 +8,8 @@ from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import align_ranks, front, general, linear, multilinear, vocabulary
 from .matrices import conjugate, transposed
 
+LARGE = 4096  # elements from which a call costs less than what there is to compute
+
 
 def _scaled(x, factor):
     """Multiply by a number, which is 1 most of the time."""
@@ -18,6 +20,8 @@ def _scaled(x, factor):
 def matmul(xp, x, y):
     if x.ndim < 3 and y.ndim < 3 and x.dtype.itemsize != 2:
         return x.dot(y)  # the same BLAS call, without the machinery of a gufunc
+    if x.size < LARGE > y.size and x.dtype.char in "fd" and x.shape[-1] != 1:
+        return xp.module.matmul(x, y)
     return xp.matmul(x, y)
 
 
@@ -222,7 +226,6 @@ def trace_batch(call, args, batched, size):
 
 
 NEXT = (array([1, 2, 0]), array([2, 0, 1]))
-LARGE = 4096  # elements, from which gathering is slower than going over parts
 
 
 @multilinear(torch="linalg_cross")

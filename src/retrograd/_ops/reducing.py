@@ -28,7 +28,7 @@ def _identity(reduce, dtype):
 def scatter_reduce(xp, x, indices, src, *, axis, reduce, include_self):
     """Reduce `src` at `indices` along `axis` into a copy of `x`, whose own values count if `include_self`."""
     module, half = xp.module, is_half(x.dtype)
-    out = module.array(x, "float32" if half else None, order="C")
+    out = x.astype("float32", order="C") if half else x.copy() if x.ndim else module.array(x)
     flat, places = out.reshape(-1), flat_places(xp, indices, axis, out.shape)
     if not include_self:
         flat[places] = _identity(reduce, out.dtype)

@@ -183,7 +183,7 @@ def _sampled(array: Any, gen: Any, draw: Any, inside: bool = False) -> Any:
 
 def _followed(values: Any, parameter: Any, name: str) -> Any:
     """Make the tensor of drawn values; its node hands zeros to the parameter."""
-    if current_mode().tracks and parameter._edge is not None:
+    if parameter._edge is not None and current_mode().tracks:
         return record(ops.replaced, (parameter, values), {}, name)
     return finish(values)
 

@@ -10,21 +10,22 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
-from .._modes import PLAIN, current_mode, read_mode
+from .._modes import current_mode
 from .._ops import index as ops
-from .._ops.shape import expand_dims, overwrite
+from .._ops.shape import expand_dims
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
-from ._inplace import copy_into, fill_with, memory_to_write, value_beside, write_node
+from ._inplace import copy_into, fill_with
+from ._item_writes import write_at_once, write_number
 from ._layout import ordered, output_order, refuse_overlap, repeats
 from ._record import laid_out, record
 from ._record_flat import EXACT
 from ._shaping import alias, expand, unsqueeze
-from ._views import adopt, check_inplace, finish_write, view_op
+from ._views import adopt, check_inplace, view_op
 
 NDARRAY = np.ndarray
-INT64, BOOL, F32, F64 = np.dtype(np.int64), np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
+INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
 
 
 class _Parts:
@@ -383,13 +384,13 @@ def _check_broadcast(arrays: list[Any]) -> None:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
-    if _write_at_once(self, index, value):
+    if write_at_once(self, index, value):
         return
     places = index if type(index) is tuple else (index,)
     used = _basic_dims(places)
     if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
         target = _basic_views(self, places, used)
-        if _write_number(self, target, value):
+        if write_number(self, target, value):
             return
         parts = _Parts(target, [], [], [])
     else:
@@ -416,73 +417,6 @@ def setitem(self: Any, index: Any, value: Any) -> None:
             value = _stripped(value, always=True)
             value = value if value.shape == target.shape else expand(value, *target.shape)
         copy_into(target, value)
-
-
-def _write_at_once(tensor: Any, index: Any, value: Any) -> bool:
-    """Write a number or a tensor at ints and slices where no graph follows; tell whether that was possible."""
-    array = memory_to_write(tensor)
-    if array is None or array.dtype.kind != "f" or array.itemsize == 2:
-        return False
-    if type(value) is not float and type(value) is not int:
-        value = value_beside(array, value)
-        if value is None or value is array or value.dtype is not array.dtype:
-            return False
-    place = _numpy_index(index if type(index) is tuple else (index,))
-    if place is None:
-        return False
-    try:
-        array[place] = value
-    except (IndexError, ValueError, TypeError):
-        return False  # the long way explains
-    finish_write(tensor, None)
-    return True
-
-
-def _write_number(tensor: Any, target: Any, value: Any) -> bool:
-    """Write a number into a view of a dense tensor that is in the graph; tell whether that was possible."""
-    array = tensor._array
-    if read_mode() is not PLAIN or target is tensor or type(tensor) not in EXACT or not array.flags.carray:
-        return False
-    if array.dtype is not F32 and array.dtype is not F64:
-        return False
-    if type(value) is float:
-        value = wrap(array.dtype.type(value))
-    elif type(value) not in EXACT or type(value._array) is not array.dtype.type:  # a value without memory
-        return False
-    storage = target._storage
-    if storage.inference:
-        return False
-    storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
-    check_inplace(target, (value,))
-    node = None
-    if target._edge is not None or value._edge is not None:
-        node = write_node(overwrite, (target, value), "FillBackward3" if target._array.ndim else "CopyBackwards")
-    target._array[...] = value._array
-    finish_write(target, node)
-    return True
-
-
-def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Turn an index into NumPy's, if that means the same there: ints and slices, or slices and one array, or arrays."""
-    parts: list[Any] = []
-    ints = slices = arrays = 0
-    for part in index:
-        kind = type(part)
-        if kind is slice:
-            if type(part.step) is int and part.step < 1:
-                return None
-            slices += 1
-        elif kind is int:
-            ints += 1
-        elif kind in EXACT:
-            part = part._array
-            if type(part) is not NDARRAY or not part.ndim or (part.dtype is not INT64 and part.dtype is not BOOL):
-                return None
-            arrays += 1
-        else:
-            return None
-        parts.append(part)
-    return None if arrays and (ints or (slices and arrays > 1)) else tuple(parts)
 
 
 def _stripped(value: Any, always: bool = False) -> Any:
@@ -579,7 +513,7 @@ def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...],
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write values at index tensors in place."""
-    if not accumulate and type(indices) is tuple and _write_at_once(self, indices, values):
+    if not accumulate and type(indices) is tuple and write_at_once(self, indices, values):
         return self
     try:
         arrays, layout, given = _index_tuple(self, indices)

@@ -10,7 +10,7 @@ from ..overrides import takes_out
 from ._kept_outputs import record_keeping_outputs
 from ._matrix_checks import need_float, need_kernel, need_matrix, need_same_batch, need_tensor, scalar_name
 from ._record import record
-from ._return_types import make
+from ._return_types import make, named
 
 linalg_qr_result = make("linalg_qr", "Q", "R")
 qr_result = make("qr", "Q", "R")
@@ -32,14 +32,14 @@ def _factors(input: Any, mode: str) -> Any:
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803 - torch's name
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     need_tensor(A, "linalg_qr", "A")
-    return linalg_qr_result(*_factors(A, mode))
+    return named(linalg_qr_result, _factors(A, mode))
 
 
 @takes_out
 def qr(input: Any, some: bool = True) -> Any:
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     need_tensor(input, "qr", "input")
-    return qr_result(*_factors(input, "reduced" if some else "complete"))
+    return named(qr_result, _factors(input, "reduced" if some else "complete"))
 
 
 @takes_out

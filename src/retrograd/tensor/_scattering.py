@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _errors
 from .._modes import current_mode
-from .._ops import along
+from .._ops import along, reducing
 from ..overrides import takes_out
 from . import _base
 from ._base import edge_of, wrap
@@ -86,8 +86,6 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 def _reduced(input: Any, axis: int, index: Any, src: Any, reduce: str) -> Any:
     """Scatter with torch's old reductions, which have no derivative."""
-    from .._ops import reducing
-
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     params = {"axis": axis, "reduce": "sum" if reduce == "add" else "prod", "include_self": True}
@@ -130,8 +128,6 @@ def reduced_along(
     input: Any, axis: int, index: Any, src: Any, reduce: str, include_self: bool, name: str, kernel: str | None
 ) -> Any:
     """Reduce `src` into a copy of `input` at indices along an axis."""
-    from .._ops import reducing
-
     if kernel is not None and input._array.dtype.kind in _UNKNOWN.get(reduce, ""):
         refuse_kernel(kernel, input)
     params = {"axis": axis, "reduce": reduce, "include_self": include_self}

@@ -398,7 +398,10 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
             f"unflatten: Provided sizes {_errors.sizes(wanted)} don't multiply up to the size of dim {d} ({shape[d]}) in "
             "the input tensor"
         ) from None
-    return view(input, *shape[:d], *inner, *shape[d + 1 :])
+    whole = (*shape[:d], *inner, *shape[d + 1 :])
+    if type(array := input._array) is NDARRAY and array.flags.c_contiguous:
+        return view_op(input, s.reshape, {"shape": whole}, "ViewBackward0")
+    return view(input, whole)
 
 
 @overridable

@@ -109,7 +109,8 @@ def _is_inside(array: Any, size: Any, stride: Any, offset: Any) -> bool:
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """View the tensor's storage with any sizes and strides."""
     offset = 0 if storage_offset is None else storage_offset
-    if input._extra is None and _is_inside(input._array, size, stride, offset):
+    extra = input._extra
+    if (extra is None or extra.view is None) and _is_inside(input._array, size, stride, offset):
         dense = tuple([n // input._array.itemsize for n in input._array.strides])
         params = {"size": size, "stride": stride, "offset": offset, "in_stride": dense, "in_offset": 0}
         shown = {"size": size, "stride": stride, "storage_offset": storage_offset}

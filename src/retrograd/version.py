@@ -1,0 +1,11 @@
+"""torch.version: which release this is, and what it was built with."""
+
+from __future__ import annotations
+
+from . import __version__
+
+cuda: str | None = None
+hip: str | None = None
+git_version = "retrograd"
+
+__all__ = ["__version__", "cuda", "git_version", "hip"]
