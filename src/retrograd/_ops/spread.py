@@ -136,7 +136,7 @@ def _with_mean(name):
         mean = xp.mean(wide, axis=axis, keepdims=True)
         spread = _sum_of_squares(xp, wide - mean, axis, keepdims) / _freedom(x.shape, axis, correction)
         both = xp.module.sqrt(spread) if name == "std" else spread, mean if keepdims else mean.squeeze(axis)
-        return tuple(part.astype(x.dtype) for part in both) if half else dense(*both)
+        return tuple(part.astype(x.dtype, "C") for part in both) if half else dense(*both)
 
     primitive = general(run, name=f"{name}_mean", outputs=2)
 

@@ -222,8 +222,14 @@ def _maker(name: str, make: Any) -> Any:
     return create
 
 
+def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    array = np.empty(sizes, dtype)  # NumPy's `ones` takes twice as long
+    array.fill(1)
+    return array
+
+
 zeros = _maker("zeros", np.zeros)
-ones = _maker("ones", np.ones)
+ones = _maker("ones", _ones)
 empty = _maker("empty", np.zeros)  # zeroed: reading uninitialised memory is nobody's wish
 
 
@@ -367,6 +373,8 @@ def new_maker(name: str, make: Any) -> Any:
         if layout is not None or pin_memory:
             refuse_options(layout, pin_memory)
         wanted = self._array.dtype if dtype is None else as_dtype(dtype, name).numpy
+        if type(self._array) is NDARRAY:
+            return finish(make(sizes, wanted), device, requires_grad)
         level = innermost_batch_level()
         if level is not None and isinstance(self._array, LevelArray):
             return finish(Batched(level, make((level.size, *sizes), wanted)), None, requires_grad)
@@ -378,7 +386,7 @@ def new_maker(name: str, make: Any) -> Any:
 
 
 new_zeros = new_maker("new_zeros", np.zeros)
-new_ones = new_maker("new_ones", np.ones)
+new_ones = new_maker("new_ones", _ones)
 new_empty = new_maker("new_empty", np.zeros)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray
+from .._core.arrays import raw_leaf
 from .._core.numpy_namespace import ARRAY
 from .._core.passes import LARGE
 from .._core.primitive import vocabulary
@@ -102,13 +102,23 @@ def few_inside(array: Any, low: int, high: int) -> bool:
 
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
-    if isinstance(array, LevelArray) or not array.size:
+    array = raw_leaf(array)  # of every sample: in a flat batch an index outside would reach the next one
+    if not array.size:
         return
     if array.size < 16 and few_inside(array, 0, size):
         return
     if int(array.min()) < 0 or int(array.max()) >= size:
         wrong = int(array[(array < 0) | (array >= size)].flat[0])
         raise error(f"{before}index {wrong} is out of bounds for dimension {axis} with size {size}")
+
+
+def refuse_outside(array: Any, size: int) -> None:
+    """Raise the error of kernels that do not say which index is outside."""
+    array = raw_leaf(array)
+    if not array.size or (array.size < 16 and few_inside(array, 0, size)):
+        return
+    if int(array.min()) < 0 or int(array.max()) >= size:
+        raise IndexError("index out of range in self")
 
 
 @takes_out
@@ -125,8 +135,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not own.ndim and at.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {at.size} value(s)")
-    if not isinstance(at, LevelArray):
-        _check_select_bounds(at, own, axis)
+    _check_select_bounds(raw_leaf(at), own, axis)
     if not own.ndim:
         return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
     array = at if at.ndim else vocabulary.reshape(at, shape=(1,))
@@ -220,7 +229,10 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if not _are_all_slices(own, at, source._array, axis) and not _are_vectors(own, at, source._array):
         _check_slices("index_add", input, axis, index, source)
-    check_bounds(at, own.shape[axis] if own.ndim else 1, axis)
+    if own.ndim > 1:
+        check_bounds(at, own.shape[axis], axis)
+    else:
+        refuse_outside(at, own.size)
     if own.ndim <= 1 and alpha == 1:  # the same as a scatter, and quicker
         if index._array.shape != source._array.shape:
             index = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
@@ -255,8 +267,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     axis = _errors.wrap_dim(dim, input._array.ndim)
     _check_slices("index_reduce", input, axis, index, source)
     at, size = index._array, input._array.shape[axis] if input._array.ndim else 1
-    if not isinstance(at, LevelArray) and at.size and (int(at.min()) < 0 or int(at.max()) >= size):
-        raise IndexError("index out of range in self")
+    refuse_outside(at, size)
     shape = tuple(source._array.shape)
     at = vocabulary.reshape(at, shape=tuple(-1 if k == axis else 1 for k in range(len(shape))))
     at = vocabulary.broadcast_to(at, shape=shape)
@@ -345,12 +356,15 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         filled = element_of(value, dtype)
     at, size = _vector(index), input._array.shape[axis] if input._array.ndim else 1
     if type(at) is type(input._array) is np.ndarray and at.size < 16 and few_inside(at, -size, size):
-        if input._array.ndim and input._array.size < LARGE:
+        if input._array.ndim and input._array.size < LARGE and input._array.flags.c_contiguous:
             chosen = np.zeros(input._array.shape, bool)
-            chosen[(slice(None),) * axis + (at,)] = True
+            slices = chosen.swapaxes(0, axis) if axis else chosen
+            for place in at.tolist():
+                slices[place] = True
             return record(ops.masked_fill, (input, chosen, filled), {}, name)
-    elif not isinstance(at, LevelArray) and at.size:
-        wrong = at[(at < -size) | (at >= size)]
+    else:
+        every = raw_leaf(at)
+        wrong = every[(every < -size) | (every >= size)]
         if wrong.size:
             raise IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {axis} with size {size}")
     at = vocabulary.where(vocabulary.less(at, 0), at + size, at)

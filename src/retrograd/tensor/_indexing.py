@@ -247,9 +247,8 @@ def getitem(self: Any, index: Any) -> Any:
         elif kind in EXACT:
             at = index._array
             if type(at) is NDARRAY and at.dtype is INT64 and at.ndim and array.ndim and array.size:
-                parts = _Parts(self, [at], [ARRAY], [index])
-            else:
-                parts = _slices_and_arrays(self, (index,))
+                return _read_slices(self, index)
+            parts = _slices_and_arrays(self, (index,))
             if parts is not None:
                 return _unchecked_read(parts, self, index)
         elif index is None:
@@ -302,6 +301,25 @@ def _unchecked_read(parts: _Parts, tensor: Any, index: Any) -> Any:
     except IndexError:
         _check_broadcast(_take_apart(tensor, index).arrays)
         raise
+
+
+_FIRST = (ARRAY,)
+
+
+def _read_slices(tensor: Any, index: Any) -> Any:
+    """Read at one array of int64, which NumPy checks; then the long way says what is wrong."""
+    array, at = tensor._array, index._array
+    try:
+        result = record(ops.index, (tensor, at), {"layout": _FIRST}, "IndexBackward0", {"indices": (index,)})
+    except IndexError:
+        _take_apart(tensor, index)
+        raise
+    if array.ndim > 1 or at.ndim > 1:
+        if array.flags.c_contiguous and at.flags.c_contiguous:
+            result._array = laid_out(result._array)
+        else:
+            result._array = _indexed_layout(result._array, array, [at], [ARRAY])
+    return result
 
 
 def _basic_dims(index: tuple[Any, ...]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import LevelArray
+from .._core.arrays import raw_leaf
 from .._ops import reducing as ops
 from ..overrides import overridable, takes_out
 from ._base import wrap
@@ -20,7 +20,8 @@ from ._record import record
 
 
 def _check_positions(array: Any, count: int) -> None:
-    if isinstance(array, LevelArray) or not array.size or (array.size < 16 and few_inside(array, -count, count)):
+    array = raw_leaf(array)  # of every sample of a batch
+    if not array.size or (array.size < 16 and few_inside(array, -count, count)):
         return
     wrong = array[(array < -count) | (array >= count)]
     if wrong.size:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _errors
 from .._ops import linalg as la
+from .._ops import shape as s
 from ..overrides import overridable, takes_out
 from . import _base
 from ._einsum import contracted
@@ -14,7 +15,7 @@ from ._matrix import C_NAMES, dot, mm
 from ._matrix_checks import scalar_name
 from ._operands import not_a_tensor
 from ._pointwise import _mul
-from ._record import record
+from ._record import NDARRAY, record
 from ._reductions import sum as summed
 from ._refusals import refuse
 from ._shaping import reshaped, squeeze, unsqueeze
@@ -80,7 +81,10 @@ def kron(input: Any, other: Any) -> Any:
     wide = contracted(input, other, _labels_of_kron(len(x), len(y)))
     rank = max(len(x), len(y))
     x, y = (1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y
-    return reshaped(wide, tuple([m * n for m, n in zip(x, y, strict=True)]))
+    shape = tuple([m * n for m, n in zip(x, y, strict=True)])
+    if type(array := wide._array) is not NDARRAY or array.flags.c_contiguous:  # nobody else has seen this memory
+        return record(s.reshape, (wide,), {"shape": shape}, "UnsafeViewBackward0")
+    return reshaped(wide, shape)
 
 
 @lru_cache(64)

@@ -12,11 +12,12 @@ from .._ops import along, reducing
 from ..overrides import takes_out
 from . import _base
 from ._base import edge_of, wrap
-from ._gathering import INT64, _are_vectors, check_bounds, refuse_index_dtype, refuse_kernel, refuse_other_than_tensors
+from ._gathering import INT64, check_bounds, refuse_index_dtype, refuse_kernel, refuse_other_than_tensors
 from ._no_derivative import without_derivative
 from ._numbers import element_of
 from ._out_dtypes import needs_dtype_of_result
 from ._record import record
+from ._record_flat import EXACT
 
 
 def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]:
@@ -28,9 +29,12 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
         values.fill(element_of(src, own.dtype))
         check_bounds(at, own.shape[axis], axis)
         return axis, index, wrap(values)
-    if isinstance(src, _base.Tensor) and (_are_vectors(own, at, src._array) or _are_alike(own, at, src._array)):
-        check_bounds(at, own.shape[axis], axis)
-        return axis, index, src
+    if type(src) in EXACT and at.dtype is INT64 and own.ndim:
+        given = src._array
+        same = at.shape == own.shape or own.ndim == 1 == at.ndim
+        if same and given.shape == at.shape and given.dtype is own.dtype:  # nothing else to refuse
+            check_bounds(at, own.shape[axis], axis)
+            return axis, index, src
     if at.size:
         refuse_index_dtype("scatter", index)
     elif at.dtype.kind not in "iu" or at.ndim != max(input._array.ndim, 1):  # torch does not look at an empty index
@@ -43,17 +47,6 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
         src = wrap(np.full(tuple(at.shape), element_of(src, input._array.dtype)))
     check_bounds(at, input._array.shape[axis] if input._array.ndim else 1, axis)
     return axis, index, src
-
-
-def _are_alike(own: Any, at: Any, given: Any) -> bool:
-    """Tell quickly that there is nothing to refuse: one shape, and values of the dtype."""
-    return bool(
-        own.ndim
-        and at.dtype is INT64
-        and given.dtype is own.dtype
-        and at.shape == own.shape
-        and given.shape == own.shape
-    )
 
 
 def _check_shapes(input: Any, axis: int, index: Any, src: Any) -> None:

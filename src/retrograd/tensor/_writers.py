@@ -33,7 +33,7 @@ def memory_to_write(tensor: Any) -> Any:
     mode = read_mode()
     if type(tensor) in EXACT and (mode is NO_GRAD or (mode is PLAIN and tensor._edge is None)):
         array = tensor._array
-        if type(array) is NDARRAY and array.flags.carray:
+        if type(array) is NDARRAY and array.ndim and array.flags.carray:  # ufuncs turn 0-d arrays into scalars
             storage = tensor._storage
             if storage is None or not storage.inference:
                 return array
