@@ -31,7 +31,7 @@ from .autograd.grad_mode import (
     set_grad_enabled,
 )
 from .func import vmap
-from .tensor import Parameter, Tensor, find, functions
+from .tensor import Parameter, Tensor, find, functions, later_functions
 from .tensor._printing import set_printoptions
 
 __version__ = "0.1.0"
@@ -44,8 +44,8 @@ newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """backends cli compile cuda debug fft func linalg masked nn optim overrides random return_types serialization signal special testing
-utils version""".split()  # noqa: SIM905 - names read better as text
+_LAZY = """backends cli compile cuda debug fft func linalg masked nn optim overrides random return_types serialization
+signal special testing utils version""".split()  # noqa: SIM905 - names read better as text
 
 
 def __getattr__(name: str) -> Any:
@@ -64,6 +64,10 @@ def __getattr__(name: str) -> Any:
             if error.name != f"{__name__}.{name}":
                 raise
     raise AttributeError(f"module 'torch' has no attribute '{name}' (retrograd does not have it)")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *later_functions, *_LAZY, "as_torch"})
 
 
 __all__ = [
@@ -105,5 +109,10 @@ __all__ = [
     "sparse_coo",
     "strided",
     "vmap",
+    *functions(),
+    *later_functions,
+    *_settings.PUBLIC,
+    *(each.name for each in _dtypes.ALL_DTYPES),
+    *_dtypes.ALIASES,
 ]
 _ = _ops  # importing it fills the table of primitives

@@ -130,7 +130,18 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
         if out and (target := kwargs.pop("out", None)) is not None:
             return _tensor_layer()._out.call_into(function, args, kwargs, target)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            raise complaint((*args, *kwargs.values()), error) from None
+
+    def complaint(values: tuple[Any, ...], error: AttributeError) -> Exception:
+        """Turn the error of an argument that is no Tensor into torch's; any other stays as it is."""
+        layer = _tensor_layer()
+        for position, (name, value) in enumerate(zip(_parameters(function)[0], values, strict=False), 1):
+            if value is error.obj and not isinstance(value, layer._base.Tensor):
+                return TypeError(layer._operands.not_a_tensor(function.__name__, position, value, name))
+        return error
 
     def unusual(values: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
         args, kwargs = (values + rest, {}) if rest else _as_given(_parameters(function)[0], defaults, values)
@@ -151,6 +162,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
         return call(*args, **kwargs)
 
     names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
+    names["complaint"] = complaint
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
@@ -193,8 +205,11 @@ def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | 
 
 _QUICK_FORM = """
 def call({signature}):
-    if {plain}:
-        return function({straight})
+    try:
+        if {plain}:
+            return function({straight})
+    except AttributeError as error:  # costs nothing as long as nothing is raised
+        raise complaint(({positional}), error)
     return unusual(({positional}), {rest}, {{{named}}}{others})
 """
 

@@ -145,7 +145,7 @@ class ArrayNamespace:
 
     def _sigmoid(self, x: Any) -> Any:
         # exp may overflow to infinity, which gives 0, as in torch
-        if kernels.is_large(x):
+        if x.size >= passes.LARGE and kernels.is_large(x):
             return kernels.sigmoid(x)
         out = self.module.exp(-x)
         if not out.ndim:

@@ -6,6 +6,7 @@ import cmath
 import math
 
 from .._core import kernels
+from .._core.passes import LARGE
 from .._core.primitive import elementwise
 from .implementations import is_complex, numpy, typed, wide
 
@@ -320,11 +321,11 @@ lerp = elementwise(
 
 def _lerp(xp, x, y, weight):
     # from the nearer end, so that both ends are reached exactly
-    if kernels.is_large(x) and kernels.is_large(weight) and x.shape == y.shape == weight.shape:
+    if weight.size >= LARGE and kernels.is_large(x) and kernels.is_large(weight) and x.shape == y.shape == weight.shape:
         return kernels.lerp(x, y, weight)
     step = y - x
     if not weight.ndim:
-        if kernels.is_large(step) and weight.dtype == step.dtype:
+        if step.size >= LARGE and kernels.is_large(step) and weight.dtype == step.dtype:
             near = abs(weight) < 0.5
             step *= weight if near else 1 - weight
             return xp.module.add(x, step, step) if near else xp.module.subtract(y, step, step)

@@ -47,8 +47,8 @@ def _powers_of_few(x, axis):
 
 
 def _strips(x, axis):
-    """Return the slices of rows of a large array that stay in the processor's cache together; none if it is not one."""
-    if type(x) is not np.ndarray or x.size < MANY or axis != x.ndim - 1 or x.ndim != 2 or not x.flags.c_contiguous:
+    """Return the slices of rows of a large matrix that stay in the processor's cache together; none if it is not one."""
+    if type(x) is not np.ndarray or axis != x.ndim - 1 or x.ndim != 2 or not x.flags.c_contiguous:
         return ()
     count = max(1, 4 * kernels.BLOCK // x.shape[1])
     return [slice(at, at + count) for at in range(0, x.shape[0], count)]
@@ -75,7 +75,7 @@ def softmax(xp, x, *, axis):
         weights /= totals
         return weights
     module = xp.module
-    if strips := _strips(x, axis):
+    if x.size >= MANY and (strips := _strips(x, axis)):
         weights = np.empty_like(x)
         for rows in strips:
             part, top = weights[rows], np.maximum.reduce(x[rows], 1, None, None, True)
@@ -101,7 +101,7 @@ softmax.batch(along_one_axis)
 def _softmax_back(g, p, xp, axis):
     if not g.ndim:
         return (g - g * p) * p
-    if p.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(p, axis)):
+    if p.size >= MANY and p.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(p, axis)):
         out = np.empty_like(p)
         for rows in strips:
             part = np.subtract(g[rows], np.vecdot(p[rows], g[rows])[:, None], out=out[rows])
@@ -151,7 +151,7 @@ def log_softmax(xp, x, *, axis):
         return x - x if x.size else x.copy()
     if (few := _powers_of_few(x, axis)) is not None:
         return x - np.log(few[1])
-    if strips := _strips(x, axis):
+    if x.size >= MANY and (strips := _strips(x, axis)):
         out = np.empty_like(x)
         for rows in strips:
             part, top = out[rows], np.maximum.reduce(x[rows], 1, None, None, True)
@@ -180,7 +180,7 @@ log_softmax.batch(along_one_axis)
 def _log_softmax_back(g, q, xp, axis):
     if not g.ndim:
         return g - xp.module.exp(q) * g
-    if q.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(q, axis)):
+    if q.size >= MANY and q.dtype == g.dtype and g.flags.c_contiguous and (strips := _strips(q, axis)):
         out = np.empty_like(q)
         for rows in strips:
             part = np.exp(q[rows], out=out[rows])

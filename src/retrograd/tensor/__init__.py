@@ -7,7 +7,7 @@ from .._modes import current_mode
 from ._accumulate import AccumulateGrad
 from ._base import VIEW_PRIMITIVES
 from ._record import record as record_call
-from ._table import find, functions, install_methods
+from ._table import find, functions, install_methods, later_functions
 from ._tensor import Parameter, Tensor
 from ._views import NOWHERE
 
@@ -28,4 +28,4 @@ argmax argmin any all matmul flip triangle
 """.split():  # noqa: SIM905 - names read better as text
     _core.primitives[_name].dense = True
 
-__all__ = ["AccumulateGrad", "Parameter", "Tensor", "find", "functions"]
+__all__ = ["AccumulateGrad", "Parameter", "Tensor", "find", "functions", "later_functions"]

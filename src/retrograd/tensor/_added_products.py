@@ -122,7 +122,12 @@ def _in_place(name: str, function: Any) -> Any:
     """Make an in-place variant, whose tensor has the shape of the result already."""
     write = inplace(name, function)
 
-    def method(self: Any, first: Any, second: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    names = function.__wrapped__.__code__.co_varnames[1:3]
+
+    def method(self: Any, *operands: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
+        first, second = (*operands, *(named.pop(n) for n in names[len(operands) :] if n in named))
+        if named:
+            raise TypeError(f"{name}_() got an unexpected keyword argument '{next(iter(named))}'")
         own, x, y = tuple(self._array.shape), tuple(first._array.shape), tuple(second._array.shape)
         if name == "addr":
             if len(own) != 2:

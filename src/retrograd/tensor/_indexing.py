@@ -10,6 +10,7 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.numpy_namespace import ARRAY
+from .._graph.node import PYTHON_SCALARS
 from .._modes import current_mode
 from .._ops import index as ops
 from .._ops.shape import expand_dims
@@ -19,6 +20,7 @@ from ._base import wrap
 from ._inplace import copy_into, fill_with
 from ._item_writes import write_at_once, write_number
 from ._layout import ordered, output_order, refuse_overlap, repeats
+from ._numbers import element_of
 from ._record import laid_out, record
 from ._record_flat import EXACT
 from ._shaping import alias, expand, unsqueeze
@@ -416,8 +418,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     target = parts.view
     if target is not self and target._storage.views:
         target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
-    if type(value) is float and target._array.dtype.kind == "f":
-        value = wrap(target._array.dtype.type(value))
+    if type(value) in PYTHON_SCALARS:
+        value = wrap(element_of(value, target._array.dtype, loosely=True))
     elif not isinstance(value, _base.Tensor):
         if isinstance(value, (list, np.ndarray)):
             from ._creation import tensor as make

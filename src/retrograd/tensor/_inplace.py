@@ -18,6 +18,7 @@ from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._numbers import element_of
 from ._operands import plain_scalar
 from ._record import make_meta, record
 from ._record_flat import EXACT
@@ -127,9 +128,9 @@ def _refuse_shape(own: Any, other: Any) -> None:
     )
 
 
-def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy values from another tensor."""
-    return copy_into(self, src)
+    return copy_into(self, other)
 
 
 def copy_into(target: Any, src: Any) -> Any:
@@ -223,7 +224,12 @@ def zero_(self: Any) -> Any:
 
 def _constant(tensor: Any, value: Any, name: str) -> Any:
     array = memory_to_write(tensor)
-    if array is not None and (type(value) is float or type(value) is int) and array.dtype.kind == "f":
+    if (
+        array is not None
+        and (type(value) is float or type(value) is int)
+        and array.dtype.kind == "f"
+        and -6e4 < value < 6e4
+    ):
         array.fill(value)
         finish_write(tensor, None)
         return tensor
@@ -231,9 +237,7 @@ def _constant(tensor: Any, value: Any, name: str) -> Any:
     node = None
     if current_mode().tracks and tensor._edge is not None:
         node = write_node(s.forget, (tensor,), name)
-    if isinstance(value, complex) and tensor._array.dtype.kind != "c":
-        raise RuntimeError("value cannot be converted to type float without overflow")
-    write_array(tensor, np.asarray(value).astype(tensor._array.dtype)[()])
+    write_array(tensor, element_of(value, tensor._array.dtype))
     finish_write(tensor, node)
     return tensor
 

@@ -22,7 +22,10 @@ def write_at_once(tensor: Any, index: Any, value: Any) -> bool:
     array = memory_to_write(tensor)
     if array is None or array.dtype.kind != "f" or array.itemsize == 2:
         return False
-    if type(value) is not float and type(value) is not int:
+    if type(value) is float or type(value) is int:
+        if not -1e38 < value < 1e38:
+            return False  # the long way looks whether it fits
+    else:
         value = value_beside(array, value)
         if value is None or value is array or value.dtype is not array.dtype:
             return False
@@ -44,7 +47,7 @@ def write_number(tensor: Any, target: Any, value: Any) -> bool:
         return False
     if array.dtype is not F32 and array.dtype is not F64:
         return False
-    if type(value) is float:
+    if type(value) is float and -1e38 < value < 1e38:
         value = wrap(array.dtype.type(value))
     elif type(value) not in EXACT or type(value._array) is not array.dtype.type:  # a value without memory
         return False

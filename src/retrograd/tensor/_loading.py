@@ -55,6 +55,8 @@ def _rebuild_tensor(
 ) -> Any:
     tensor = rebuild(_base.Tensor, memory.array, offset, tuple(size), tuple(stride), requires_grad, {})
     tensor._storage = memory.storage
+    if rest and rest[0] and rest[0].get("conj"):  # a view in torch, which shows the conjugate of what is stored
+        return tensor.conj()
     return tensor
 
 

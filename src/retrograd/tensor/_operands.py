@@ -22,10 +22,15 @@ def plain_scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: of classes written in Python, which torch names without their module
+
+
 def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
     """Write torch's complaint about an argument that is no Tensor."""
-    kind = type(value).__name__
-    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}"
+    kind = type(value)
+    written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
+    shown = f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}"
 
 
 def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:

@@ -232,7 +232,8 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
             return (_ADD_SCALED if name == "add" else _SUB_SCALED).slow((input, other), {"alpha": alpha})
     if alpha != 1 and is_operand(input) and is_operand(other):
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
-        if isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
+        whole = not isinstance(input, float) and not isinstance(other, float)
+        if whole and isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
         scaled = _ADD_SCALED if name == "add" else _SUB_SCALED
         result = scaled.slow((plain_scalar(input), plain_scalar(other)), {"alpha": alpha})
@@ -551,7 +552,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a product."""
     _three_tensors("addcmul", input, tensor1, tensor2)
     value = plain_scalar(value)
-    if input._array.dtype.kind in "iu":
+    if all(t._array.dtype.kind in "iu" for t in (input, tensor1, tensor2)):
         value = int(value)
     return _ADDCMUL.slow((input, tensor1, tensor2), {"value": value})
 

@@ -184,7 +184,7 @@ randn_like = _like(
 @overridable
 def randint_like(
     input: Any,
-    low: Any,
+    low: Any = 0,
     high: Any = None,
     *,
     generator: Any = None,

@@ -24,7 +24,7 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
     """Check the arguments of a scatter; returns the axis, the index and the source as a tensor."""
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
-    if type(src) is float and type(at) is type(own) is np.ndarray and at.dtype is INT64 and at.shape == own.shape:
+    if type(src) is float and type(at) is type(own) is np.ndarray and at.dtype is INT64 and own.shape == at.shape != ():
         values = np.empty(at.shape, own.dtype)
         values.fill(element_of(src, own.dtype))
         check_bounds(at, own.shape[axis], axis)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import Dual, LevelArray
 from .._device import contiguous_format, preserve_format
-from .._dtypes import dtype
+from .._dtypes import dtype as dtype_type
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
@@ -102,11 +102,11 @@ def _is_one_run(array: Any) -> bool:
     return True
 
 
-def view(input: Any, *shape: Any, size: Any = None) -> Any:
+def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Read the same memory with another shape (or dtype)."""
-    if size is not None:
-        shape = (size,)
-    if len(shape) == 1 and isinstance(shape[0], dtype):
+    if size is not None or dtype is not None:
+        shape = (dtype if size is None else size,)
+    if len(shape) == 1 and isinstance(shape[0], dtype_type):
         return view_dtype(input, shape[0])
     array = input._array
     wanted = fitted(shape, array.size)

@@ -37,14 +37,14 @@ def functions() -> dict[str, Any]:
     return found
 
 
-_later_functions = owners("both", "functions")
+later_functions = owners("both", "functions")
 
 
 def find(name: str) -> Any:
     """Return a function of a family that is loaded when asked for, or None if there is no such name."""
     if name in IN_PLACE_FUNCTIONS:
         return getattr(Tensor, name)
-    module = _later_functions.get(name)
+    module = later_functions.get(name)
     return None if module is None else getattr(_family(module), name)
 
 

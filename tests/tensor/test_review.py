@@ -1,0 +1,71 @@
+"""Programs that a reviewer found to differ from torch; each is compared with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import retrograd
+
+PROGRAMS = """
+torch.ones(2, 2).addmm_(mat1=torch.ones(2, 2), mat2=torch.ones(2, 2))
+torch.ones(2).addmv_(mat=torch.ones(2, 2), vec=torch.ones(2))
+torch.ones(2, 2).addr_(vec1=torch.ones(2), vec2=torch.ones(2))
+torch.ones(2, 2).view(dtype=torch.int32)
+torch.ones(2).copy_(other=torch.zeros(2))
+torch.randint_like(torch.ones(2), high=5).shape
+torch.mean([1.0, 2.0])
+torch.mean(np.ones(2))
+torch.exp(np.ones(2))
+torch.round(2.5)
+torch.sort(None)
+torch.cumsum("a", 0)
+torch.linalg.inv(3)
+torch.tensor([4, 3]).add(2.5, alpha=0.5)
+torch.addcmul(torch.tensor([4, 3]), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]), value=0.5)
+torch.ones(3)[0].lerp_(torch.tensor(0.0), 0.3)
+torch.tensor(1.0).add_(1).lerp_(torch.tensor(2.0), 0.3).addcmul_(torch.tensor(2.0), torch.tensor(3.0), value=2.0)
+torch.zeros(2, dtype=torch.uint8).fill_(300)
+torch.zeros(2, dtype=torch.int64).fill_(1j)
+torch.zeros(2, dtype=torch.int32).fill_(2**40)
+torch.zeros(2).fill_(1e300)
+torch.zeros(2, dtype=torch.float16).fill_(7e4)
+set_item(torch.zeros(2, dtype=torch.uint8), 300)
+set_item(torch.zeros(2, dtype=torch.int64), 2.7)
+set_item(torch.zeros(2, dtype=torch.int64), 1j)
+set_item(torch.zeros(2), 1e300)
+set_item(torch.zeros(2, dtype=torch.bool), 2)
+set_item(torch.zeros(2, dtype=torch.complex64), 2)
+""".strip().splitlines()
+
+
+def set_item(tensor, value):
+    tensor[0] = value
+    return tensor
+
+
+def answer(library, program: str) -> str:
+    try:
+        return repr(eval(program, {"torch": library, "np": np, "set_item": set_item}))
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_answer(program: str) -> None:
+    assert answer(retrograd, program) == answer(pytest.importorskip("torch"), program)
+
+
+@pytest.mark.oracle
+def test_a_conjugate_that_torch_saved(tmp_path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.tensor([1 + 2j]).conj(), tmp_path / "conjugate.pt")
+    assert retrograd.load(tmp_path / "conjugate.pt").tolist() == [1 - 2j]
+
+
+def test_names_of_the_package_are_complete() -> None:
+    names: dict = {}
+    exec("from retrograd import *", names)
+    assert {"tensor", "add", "cumsum", "topk", "float32", "no_grad", "get_num_threads"} <= names.keys()
+    assert {"cumsum", "linalg", "topk", "float32"} <= set(dir(retrograd))
