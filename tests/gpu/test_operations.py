@@ -30,7 +30,11 @@ def run(op: Op, sample: Sample, device: str) -> tuple[list[np.ndarray], list[np.
     for array, is_input in zip(arrays_of(op, sample, "float64"), is_float(sample), strict=True):
         tensor = torch.tensor(np.ascontiguousarray(array)).to(device)
         given.append(tensor.requires_grad_() if is_input and op.differentiable else tensor)
-    results = outputs(op.function(torch, sample, given))
+    torch.set_default_device(device)  # some operations of the table make tensors of their own
+    try:
+        results = outputs(op.function(torch, sample, given))
+    finally:
+        torch.set_default_device(None)
     roots = [r for r in results if r.requires_grad]
     grads: list[Any] = []
     if roots:

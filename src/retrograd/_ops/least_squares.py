@@ -11,7 +11,7 @@ from .matrices import adjoint
 
 def _cutoff(xp, s, atol, rtol):
     """Return below which size a singular value counts as zero: the larger of two limits, one relative to the largest."""
-    return xp.module.maximum(atol, rtol * s.max(axis=-1, initial=0))[..., None]
+    return xp.module.maximum(atol, rtol * (s.max(axis=-1) if s.shape[-1] else s.sum(axis=-1)))[..., None]
 
 
 def _inverse_parts(xp, x, hermitian):

@@ -514,7 +514,8 @@ def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tu
     from .._core.numpy_namespace import fill_layout
 
     probe = np.broadcast_to(np.zeros((), bool), tuple(tensor._array.shape))
-    plain = [np.zeros(tuple(a.shape), np.int64) if isinstance(a, LevelArray) else a for a in arrays]
+    # only the shapes of indices matter, but a mask's values, too
+    plain = [a if type(a) is NDARRAY else np.zeros(tuple(a.shape), np.int64) for a in arrays]
     return tuple(probe[fill_layout(layout, tuple(plain))].shape)
 
 

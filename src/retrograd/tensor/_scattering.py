@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
+from .._core.arrays import raw_leaf
+from .._core.numpy_namespace import raw_namespace
 from .._modes import current_mode
 from .._ops import along, reducing
 from ..overrides import takes_out
@@ -44,7 +46,8 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     _check_shapes(input, axis, index, src)
     if not isinstance(src, _base.Tensor):
-        src = wrap(np.full(tuple(at.shape), element_of(src, input._array.dtype)))
+        library = raw_namespace(raw_leaf(input._array)).module
+        src = wrap(library.full(tuple(at.shape), element_of(src, input._array.dtype)))
     check_bounds(at, input._array.shape[axis] if input._array.ndim else 1, axis)
     return axis, index, src
 
