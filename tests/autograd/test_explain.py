@@ -38,9 +38,15 @@ def test_a_gradient_that_is_zero() -> None:
     assert "zero when it arrives" in repr(explain((x * 0).sum(), x))
 
 
-CUTS = {"detach()": lambda h: h.detach(), ".data": lambda h: h.data}
+CUTS = {
+    "detach()": lambda h: h.detach(),
+    ".data": lambda h: h.data,
+    "tensor(...)": lambda h: torch.tensor(h),
+    "cast to torch.int64": lambda h: h.long(),
+}
 
 
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
 @pytest.mark.parametrize("how", CUTS)
 def test_a_cut_is_named_with_its_line(how: str) -> None:
     x = leaf()
@@ -49,7 +55,15 @@ def test_a_cut_is_named_with_its_line(how: str) -> None:
     assert not story.connected
     assert [c.how for c in story.cuts] == [how]
     assert "Values that depend on input left the graph here" in story.reason
-    assert "CUTS = {" in repr(story)
+    assert f'"{how}": lambda h' in repr(story)
+
+
+def test_a_number_that_left_the_graph() -> None:
+    x = leaf()
+    total = (x * 2).sum()
+    story = explain(leaf().sum() * total.item(), x)  # it left here
+    assert [c.how for c in story.cuts] == ["item()"]
+    assert "# it left here" in repr(story)
 
 
 def test_a_cut_whose_graph_is_gone_is_a_candidate() -> None:

@@ -29,12 +29,12 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_an_index_outside_raises(name: str, position: int) -> None:
     x, i, s = torch.zeros(2, 3), torch.tensor([[position], [0]]), torch.tensor([[7.0], [1.0]])
-    with pytest.raises((IndexError, RuntimeError), match="out of (bounds|range)"):
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
         vmap(CALLS[name])(x, i, s)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_unbatched_tensor_with_batched_indices(name: str) -> None:
     x, i, s = torch.zeros(3), torch.tensor([[0], [5]]), torch.tensor([[7.0], [1.0]])
-    with pytest.raises((IndexError, RuntimeError), match="out of (bounds|range)"):
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
         vmap(CALLS[name], in_dims=(None, 0, 0))(x, i, s)

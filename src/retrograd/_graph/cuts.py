@@ -40,14 +40,13 @@ class Cut:
 recent: deque[Cut] = deque(maxlen=KEPT)
 
 
-def note_cut(how: str, tensor: Any) -> None:
-    """Remember that a user's call took a tensor's value out of the graph."""
-    frame = sys._getframe(2)
+def note_cut(how: str, tensor: Any, edge: Any, depth: int = 2) -> None:
+    """Remember that a user's call took a tensor's value out of the graph; `depth`: how many frames up the call stands."""
+    frame = sys._getframe(depth)
     while frame.f_code.co_filename.startswith("<retrograd") and frame.f_back is not None:
         frame = frame.f_back  # the text of a public function
     if frame.f_code.co_filename in library_files:
         return  # the library's own use of the call
-    edge = tensor._edge
     source = edge.node if type(edge) is Slot else edge if isinstance(edge, Node) else tensor
     recent.append(Cut(how, source, frame.f_code, frame.f_lasti))
 

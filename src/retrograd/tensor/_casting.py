@@ -15,6 +15,7 @@ from .._core.numpy_namespace import _NUMPY_TYPES
 from .._core.passes import LARGE
 from .._device import device as device_type
 from .._device import preserve_format
+from .._graph.cuts import note_cut
 from .._graph.node import InputFacts, Meta, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
@@ -43,6 +44,8 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     array, wanted = tensor._array, dtype.numpy
     if (array.dtype is wanted or array.dtype == wanted) and not copy:
         return tensor
+    if wanted.kind in "biu" and (edge := _base._edge_slot.__get__(tensor)) is not None:
+        note_cut(f"cast to {dtype}", tensor, edge, 3)
     if type(array) is np.ndarray and type(tensor) in EXACT and array.dtype.kind == "f" and array.flags.c_contiguous:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
@@ -203,6 +206,8 @@ def _readable(array: Any, refusal: str) -> Any:
 def item(self: Any) -> Any:
     """Return the value of a tensor with one element as a Python number."""
     value = self._array
+    if (edge := _base._edge_slot.__get__(self)) is not None:
+        note_cut("item()", self, edge)
     if type(value) in NUMBERS or (type(value) is np.ndarray and value.size == 1 and value.dtype.kind != "V"):
         return value.item()
     value = _value(self)

@@ -15,6 +15,7 @@ from .._core.primitive import vocabulary
 from .._device import device as device_type
 from .._device import get_default_device, preserve_format, strided
 from .._device import memory_format as memory_format_type
+from .._graph.cuts import note_cut
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..overrides import overridable
 from . import _base
@@ -80,6 +81,8 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
+        if (edge := _base._edge_slot.__get__(data)) is not None:
+            note_cut("tensor(...)", data, edge)
         result = data.detach().clone()
         result = result if dtype is None else result.to(dtype)
         result = result if device is None else result.to(device)

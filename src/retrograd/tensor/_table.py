@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +24,7 @@ CASTS |= {
 }
 
 
+@cache
 def _family(module: str) -> Any:
     return import_module(f"{__package__}.{module}")
 

@@ -333,14 +333,14 @@ class Tensor(TensorBase):
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
-        if self._edge is not None:
-            note_cut("detach()", self)
+        if (edge := _base._edge_slot.__get__(self)) is not None:  # as it is: reading a lost view's raises
+            note_cut("detach()", self, edge)
         return detached(self)
 
     @property
     def data(self) -> Any:
-        if self._edge is not None:
-            note_cut(".data", self)
+        if (edge := _base._edge_slot.__get__(self)) is not None:
+            note_cut(".data", self, edge)
         return wrap(_base.materialise(self), None, None)
 
     @data.setter
