@@ -134,6 +134,20 @@ ADD_AT = "NumPy adds at indices in 0.9 us, however few"
 TWO = "two results: two Python objects, and several calls of NumPy"
 VIEWS = "each view is a Python object that knows its base and is known to it: 1.5 us"
 REASONS = {
+    **dict.fromkeys(["a.detach()", "a.data"], "the place of the call is noted for autograd.explain: 0.3 us"),
+    **dict.fromkeys(["j * a", "j % 2"], "operands of two dtypes: one is converted first, off the quick path"),
+    **dict.fromkeys(
+        [
+            "lib.cov(m[:3])",
+            "lib.cdist(m[:3], n[:3])",
+            "lib.quantile(a, 0.3)",
+            "lib.cross(a[:3], b[:3], dim=0)",
+            "m.cumprod(1)",
+        ],
+        "several NumPy calls, each of 1 us, against one loop in C",
+    ),
+    **dict.fromkeys(["m[1:, :2]", "m[:, k]", "m.flip(0)"], "reading the index in Python"),
+    **dict.fromkeys(["lib.positive(a)", "x.add_(y, alpha=0.0)"], "a Python call or property, against one in C"),
     **dict.fromkeys(
         [
             "a.shape",
@@ -205,6 +219,11 @@ REASONS = {
 CALLS_ALONE = 60e-6
 CALLS = "hardly an element is touched: the time of the calls, see 3 elements"
 SLOWER_WHEN_LARGE = {
+    "NumPy's accumulate goes number by number": "a.cumsum(0)",
+    "the products of backward are OpenBLAS's, torch's are MKL's": """
+        m @ a; (m @ a).relu().sum(); a @ m; lib.linalg.matrix_power(q, 3)
+    """,
+    "the rule takes three passes": "a.abs(); lib.index_put(a, (k,), b)",
     "our .grad has memory of its own; torch's shares that of the seed": """
         m.reshape(-1); m.adjoint(); m.swapaxes(0, 1); m.permute(1, 0); a[None]; a.view(-1, 1); m.ravel(); m.mT; m.T; m.t();
         m.transpose(0, 1); lib.unflatten(a, 0, (-1, 1)); m.flatten(); m.view(-1); lib.atleast_2d(a); a.unsqueeze(0);

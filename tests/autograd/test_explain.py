@@ -58,14 +58,6 @@ def test_a_cut_is_named_with_its_line(how: str) -> None:
     assert f'"{how}": lambda h' in repr(story)
 
 
-def test_a_number_that_left_the_graph() -> None:
-    x = leaf()
-    total = (x * 2).sum()
-    story = explain(leaf().sum() * total.item(), x)  # it left here
-    assert [c.how for c in story.cuts] == ["item()"]
-    assert "# it left here" in repr(story)
-
-
 def test_a_cut_whose_graph_is_gone_is_a_candidate() -> None:
     x = leaf()
     y = (x * 3).detach()  # nobody holds the product

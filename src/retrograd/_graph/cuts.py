@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 from .._core.levels import creation_numbers
@@ -19,39 +19,44 @@ from .node import Node, Slot
 KEPT = 512
 
 
-class Cut:
+class Cut(NamedTuple):
     """One call that took a value out of the graph, or a block in which nothing is recorded (`source` is None then)."""
 
-    __slots__ = ("_code", "_offset", "how", "number", "source")
-
-    def __init__(self, how: str, source: Any, code: CodeType, offset: int) -> None:
-        self.how = how
-        self.source = None if source is None else ref(source)
-        self.number = creation_numbers()
-        self._code = code
-        self._offset = offset
+    how: str
+    source: Any  # a weak reference to the value's node, or to the leaf itself
+    code: CodeType
+    offset: int
+    number: int
 
     @property
     def place(self) -> str:
         """Return the file, the line and the source of the call."""
-        return describe(self._code, self._offset)
+        return describe(self.code, self.offset)
 
 
-recent: deque[Cut] = deque(maxlen=KEPT)
+_recent: deque[tuple[Any, ...]] = deque(maxlen=KEPT)
+
+
+def recent_cuts() -> list[Cut]:
+    """Return the last cuts, the oldest first."""
+    return [Cut(*each) for each in _recent]
 
 
 def note_cut(how: str, tensor: Any, edge: Any, depth: int = 2) -> None:
     """Remember that a user's call took a tensor's value out of the graph; `depth`: how many frames up the call stands."""
     frame = sys._getframe(depth)
-    while frame.f_code.co_filename.startswith("<retrograd") and frame.f_back is not None:
-        frame = frame.f_back  # the text of a public function
-    if frame.f_code.co_filename in library_files:
-        return  # the library's own use of the call
+    code = frame.f_code
+    if code.co_filename in library_files:
+        while code.co_filename.startswith("<retrograd") and frame.f_back is not None:
+            frame = frame.f_back  # the text of a public function
+            code = frame.f_code
+        if code.co_filename in library_files:
+            return  # the library's own use of the call
     source = edge.node if type(edge) is Slot else edge if isinstance(edge, Node) else tensor
-    recent.append(Cut(how, source, frame.f_code, frame.f_lasti))
+    _recent.append((how, ref(source), code, frame.f_lasti, creation_numbers()))
 
 
 def note_block(how: str) -> None:
     """Remember the beginning of a block that records nothing."""
     frame = user_frame(sys._getframe(2))
-    recent.append(Cut(how, None, frame.f_code, frame.f_lasti))
+    _recent.append((how, None, frame.f_code, frame.f_lasti, creation_numbers()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._core.numpy_namespace import ARRAY, is_half
+from .._core.numpy_namespace import ARRAY, is_half, numpy_namespace
 from .._core.primitive import align_ranks, front, general, linear, stack, vocabulary
 from .along import _read_part, _scatter_batch, flat_places
 from .index import add_at, index_batch, index_put_batch
@@ -28,6 +28,10 @@ def _identity(reduce, dtype):
 def scatter_reduce(xp, x, indices, src, *, axis, reduce, include_self):
     """Reduce `src` at `indices` along `axis` into a copy of `x`, whose own values count if `include_self`."""
     module, half = xp.module, is_half(x.dtype)
+    if xp is not numpy_namespace and reduce not in ("sum", "mean"):  # CuPy's `at` knows sums only
+        on_cpu = [array.get() for array in (x, indices, src)]
+        params = {"axis": axis, "reduce": reduce, "include_self": include_self}
+        return module.asarray(scatter_reduce.implementation(numpy_namespace, *on_cpu, **params))
     out = x.astype("float32", order="C") if half else x.copy() if x.ndim else module.array(x)
     flat, places = out.reshape(-1), flat_places(xp, indices, axis, out.shape)
     if not include_self:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import raw_leaf
-from .._graph.cuts import Cut, recent
+from .._graph.cuts import Cut, recent_cuts
 from .._graph.node import Node, Slot
 from .._places import line_of
 from ..tensor import _base
@@ -48,7 +48,7 @@ class Explanation:
 def explain(output: Any, input: Any) -> Explanation:
     """Say how the gradient of `output` reaches `input`: the path with the norms along it, or where it was cut.
 
-    Cuts are detach(), .data, item(), tensor(...), casts to integers, no_grad and inference_mode blocks, as far as they are
+    Cuts are detach(), .data, tensor(...), casts to integers, no_grad and inference_mode blocks, as far as they are
     among the last few hundred.
     """
     for name, value in (("output", output), ("input", input)):
@@ -68,12 +68,13 @@ def explain(output: Any, input: Any) -> Explanation:
 
 def _where_it_was_cut(output: Any, target: Any) -> Explanation:
     """Name the calls that took values depending on the target out of the graph, or those that may have."""
+    recent = recent_cuts()
     calls = [cut for cut in recent if cut.source is not None]
-    certain = [cut for cut in calls if _depends(cut.source(), target)]  # type: ignore[misc]
+    certain = [cut for cut in calls if _depends(cut.source(), target)]
     if certain:
         return Explanation(False, [], certain, f"{_NO_PATH} Values that depend on input left the graph here:")
     since = _number(target)
-    perhaps = [cut for cut in calls if cut.source() is None and cut.number > since]  # type: ignore[misc]
+    perhaps = [cut for cut in calls if cut.source() is None and cut.number > since]
     blocks = [cut for cut in recent if cut.source is None and cut.number > since]
     found = sorted([*perhaps, *blocks], key=lambda cut: cut.number)[-5:]
     if found:

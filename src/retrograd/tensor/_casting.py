@@ -206,8 +206,6 @@ def _readable(array: Any, refusal: str) -> Any:
 def item(self: Any) -> Any:
     """Return the value of a tensor with one element as a Python number."""
     value = self._array
-    if (edge := _base._edge_slot.__get__(self)) is not None:
-        note_cut("item()", self, edge)
     if type(value) in NUMBERS or (type(value) is np.ndarray and value.size == 1 and value.dtype.kind != "V"):
         return value.item()
     value = _value(self)
