@@ -16,6 +16,14 @@ if not torch.cuda.is_available():
 
 pytestmark = pytest.mark.gpu
 SAMPLES = 3
+# what CuPy has not, and says so
+MISSING = {
+    "hash_tensor": "CuPy has no bitwise_xor.reduce",
+    "histogramdd": "CuPy's histogramdd takes no list of edges on the CPU",
+    "stft_complex": "CuPy adds no complex numbers at indices",
+    "as_strided_twice": "the storage of a CuPy view is not looked at",
+}
+RUN = [op for op in OPS if not op.name.startswith("xp_")]  # rules that the table calls on NumPy's arrays
 
 
 def outputs(result: Any) -> list[Any]:
@@ -43,8 +51,11 @@ def run(op: Op, sample: Sample, device: str) -> tuple[list[np.ndarray], list[np.
     return [r.detach().cpu().numpy() for r in results], [None if g is None else g.cpu().numpy() for g in grads]
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")
+@pytest.mark.parametrize("op", RUN, ids=lambda op: op.name)
 def test_as_on_the_cpu(op: Op) -> None:
+    if op.name in MISSING:
+        pytest.skip(MISSING[op.name])
     for sample in op.samples[:SAMPLES]:
         try:
             expected = run(op, sample, "cpu")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _errors
 from .._core.arrays import LevelArray, raw_leaf
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import is_half, raw_namespace
 from .._ops import determinants, triangular
 from .._ops import solving as ops
 from .._ops.matrices import LinAlgError
@@ -43,8 +43,9 @@ NO_SOLUTION = "The solver failed because the input matrix is singular."
 def _info(matrices: Any, result: Any) -> Any:
     """Return where elimination met a zero. It did not where the result is finite, which is quicker to see."""
     lead = tuple(matrices._array.shape[:-2])
-    if np.isfinite(raw_leaf(result._array)).all() and not isinstance(matrices._array, LevelArray):
-        return _base.wrap(np.zeros(lead, np.int32))
+    raw = raw_leaf(result._array)
+    if np.isfinite(raw).all() and not isinstance(matrices._array, LevelArray):
+        return _base.wrap(raw_namespace(raw).zeros(shape=lead, dtype=np.int32))
     return record(ops.singular_at, (matrices,), {})
 
 
