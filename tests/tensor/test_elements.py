@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
 import retrograd
+from tests.answers import answer
 
 PROGRAMS = """
 torch.zeros(3, 3).fill_diagonal_(5)
@@ -38,15 +37,6 @@ torch.set_float32_matmul_precision("high"), torch.get_float32_matmul_precision()
 torch.typename(torch.ones(1)), torch.typename(3), torch.typename("a")
 torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 """.strip().splitlines()
-
-
-def answer(library, program: str) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return repr(eval(program, {"torch": library}))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
 
 
 @pytest.mark.oracle

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd
+from tests.answers import answer
 
 PROGRAMS = """
 torch.ones(2, 2).addmm_(mat1=torch.ones(2, 2), mat2=torch.ones(2, 2))
@@ -44,17 +45,13 @@ def set_item(tensor, value):
     return tensor
 
 
-def answer(library, program: str) -> str:
-    try:
-        return repr(eval(program, {"torch": library, "np": np, "set_item": set_item}))
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+SCOPE = {"np": np, "set_item": set_item}
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_answer(program: str) -> None:
-    assert answer(retrograd, program) == answer(pytest.importorskip("torch"), program)
+    assert answer(retrograd, program, **SCOPE) == answer(pytest.importorskip("torch"), program, **SCOPE)
 
 
 @pytest.mark.oracle
