@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scipy.special
-import torch
 
 import retrograd as rg
 from retrograd._core import kernels, passes
@@ -17,6 +16,11 @@ SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, -3e38, 0.5, -0.5, 1e-8, 20.0, -20.0, 65519.0],
     np.float32,
 )
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
 
 
 def normals(scale: float = 3.0, special: bool = True) -> np.ndarray:
@@ -93,10 +97,11 @@ def test_function_of_two_large_arrays(name: str, special: bool) -> None:
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(wanted[~np.isnan(got)]))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("number", [False, True])
-def test_rounded_quotient(name: str, special: bool, number: bool) -> None:
+def test_rounded_quotient(torch, name: str, special: bool, number: bool) -> None:
     x = normals(special=special)
     y = normals(special=special)[::-1].copy()
     y[np.abs(y) < 1e-3] = 0.75
@@ -107,8 +112,9 @@ def test_rounded_quotient(name: str, special: bool, number: bool) -> None:
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("special", [False, True])
-def test_lerp_by_weights_and_by_a_number(special: bool) -> None:
+def test_lerp_by_weights_and_by_a_number(torch, special: bool) -> None:
     x, y, weight = normals(special=special), normals()[::-1].copy(), normals(1.0)
     for w in (weight, 0.25, 0.75):
         ours = rg.lerp(rg.tensor(x), rg.tensor(y), rg.tensor(w) if isinstance(w, np.ndarray) else w)
@@ -143,9 +149,10 @@ def test_triangle(shape: tuple[int, ...], k: int, upper: bool) -> None:
         np.testing.assert_array_equal(got, np.triu(given, k) if upper else np.tril(given, k))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
 @pytest.mark.parametrize("length", [1, 15, 16, 250, 1021])
-def test_running_extremes(name: str, length: int) -> None:
+def test_running_extremes(torch, name: str, length: int) -> None:
     x = np.random.default_rng(0).integers(-50, 50, (1 << 16) // length * length).astype(np.float32).reshape(-1, length)
     x[::3, length // 2] = np.nan
     values, indices = getattr(rg, name)(rg.tensor(x), 1)
@@ -154,9 +161,10 @@ def test_running_extremes(name: str, length: int) -> None:
     np.testing.assert_array_equal(indices.numpy(), places.numpy())
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("size", [1.0, 50.0, 1e4])
-def test_softmax_of_many_rows(name: str, size: float) -> None:
+def test_softmax_of_many_rows(torch, name: str, size: float) -> None:
     x = (np.random.default_rng(0).standard_normal((403, 250)) * size).astype(np.float32)
     x[3, 4], x[5], x[6, 7], x[8, 9] = np.inf, -np.inf, np.nan, -np.inf
     ours, theirs = rg.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
@@ -168,8 +176,9 @@ def test_softmax_of_many_rows(name: str, size: float) -> None:
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("repeated", [False, True])
-def test_index_add_of_long_rows(repeated: bool) -> None:
+def test_index_add_of_long_rows(torch, repeated: bool) -> None:
     random = np.random.default_rng(0)
     x, source = (random.standard_normal((100, 200)).astype(np.float32) for _ in range(2))
     index = random.integers(0, 100, 100) if repeated else random.permutation(100)
@@ -202,7 +211,8 @@ def test_equal_looks_at_the_start_first() -> None:
     assert not rg.equal(x, early)
 
 
-def test_logit_and_its_slope() -> None:
+@pytest.mark.oracle
+def test_logit_and_its_slope(torch) -> None:
     x = np.clip(normals(0.5), -3, 3)
     ours, theirs = rg.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
     for eps in (None, 0.1):

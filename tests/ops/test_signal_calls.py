@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import retrograd
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.random((3, 4))

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 
 import retrograd
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
 
 BESIDE: dict[str, Callable[[Any], Any]] = {
     "int64": lambda lib: lib.tensor([1, 2, 3]),

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import retrograd
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
 
 NAN, INF = math.nan, math.inf
 
