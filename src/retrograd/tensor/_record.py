@@ -235,6 +235,17 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
 DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
 
 
+def _misfit(shapes: list[tuple[int, ...]]) -> Exception:
+    """Name the first shape that does not broadcast with those before it."""
+    common = shapes[0]
+    for shape in shapes[1:]:
+        try:
+            common = np.broadcast_shapes(common, shape)
+        except ValueError:
+            return _errors.broadcast_error(common, shape)
+    return _errors.broadcast_error(*shapes[:2])
+
+
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
@@ -288,7 +299,7 @@ class Elementwise:
             shapes = [a.shape for a in arrays if hasattr(a, "shape")]
             if len(shapes) < 2 or "broadcast" not in str(error):
                 raise
-            raise _errors.broadcast_error(*shapes[:2]) from None
+            raise _misfit(shapes) from None
         if is_half(dtype) and out.dtype.itemsize == 4:
             out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
         if mode.saved_hooks:
