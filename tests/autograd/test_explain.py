@@ -26,6 +26,16 @@ def test_the_path_with_its_norms() -> None:
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+def test_after_backward_there_are_no_norms() -> None:
+    x = leaf()
+    y = (x * x).sum()
+    y.backward()
+    story = explain(y, x)
+    assert story.connected
+    assert "a backward has freed the graph" in story.reason
+    assert [step.operation for step in story.path] == ["SumBackward0", "MulBackward0", "input"]
+
+
 def test_from_a_node_inside_the_graph() -> None:
     x = leaf()
     h = x.exp()

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.arrays import raw_leaf
 from .._graph.cuts import Cut, recent_cuts
-from .._graph.node import Node, Slot
+from .._graph.node import Freed, Node, Slot
 from .._places import line_of
 from ..tensor import _base
 from ..tensor._base import edge_of
@@ -129,6 +129,8 @@ def _depends(node: Any, target: Any) -> bool:
 
 def _norms(output: Any, path: list[Any]) -> list[float | None]:
     """Return the norm of the gradient that arrives at each node of a path, for a gradient of ones at the output."""
+    if any(isinstance(node, Node) and type(node.guard) is Freed for node in path):
+        return [None] * len(path)
     edges = [Slot(node, 0) if isinstance(node, Node) and node.num_outputs != 1 else node for node in path]
     capture = Capture(edges[1:])
     run_backward([edge_of(output)], [ones_like(output)], graph=False, keep=True, capture=capture)
@@ -143,6 +145,8 @@ def _norms(output: Any, path: list[Any]) -> list[float | None]:
 
 def _remark(norms: list[float | None]) -> str:
     last = norms[-1]
+    if norms[0] is None:
+        return " a backward has freed the graph, so there are no norms."
     if last is not None and np.isnan(last):
         return " it is NaN when it arrives."
     if last == 0:
