@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -102,7 +103,12 @@ def std(xp, x, *, axis, correction, keepdims):
     """The square root of the variance."""
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
         return np.sqrt(few[0])
-    return xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
+    out = xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
+    if x.dtype == "float32" and out.size and not (out.max() if out.ndim else out) < math.inf:
+        # squares may overflow where their root does not: torch adds them up in float64
+        wide = xp.var(x.astype("float64"), axis=axis, correction=correction, keepdims=keepdims)
+        return xp.sqrt(wide).astype("float32")
+    return out
 
 
 def _half_over(xp, out):
