@@ -25,9 +25,6 @@ C_NAMES = {
 }
 
 
-LARGEST_SINGLE = 3.4028234663852886e38
-
-
 @cache
 def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     described = _dtypes.from_numpy(dtype)

@@ -62,7 +62,7 @@ class ModuleCalling:
     def _call_with_hooks(self, args: Any, kwargs: Any, called: set[int]) -> Any:
         args, kwargs = self._before_forward(args, kwargs)
         full, other = self._get_backward_hooks()
-        pre = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        pre = self._get_backward_pre_hooks()
         watch = BackwardHook(self, full, pre) if full or pre else None
         if watch is not None:
             args = watch.setup_input_hook(args)

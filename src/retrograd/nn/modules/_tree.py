@@ -281,7 +281,7 @@ class ModuleTree:
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _member_at(self, target: str, what: str) -> tuple[Any, str]:
+    def _member_at(self, target: str) -> tuple[Any, str]:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -290,7 +290,7 @@ class ModuleTree:
 
     def get_parameter(self, target: str) -> Any:
         """Return the parameter at a path."""
-        module, name = self._member_at(target, "parameter")
+        module, name = self._member_at(target)
         found = getattr(module, name)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
@@ -298,7 +298,7 @@ class ModuleTree:
 
     def get_buffer(self, target: str) -> Any:
         """Return the buffer at a path."""
-        module, name = self._member_at(target, "buffer")
+        module, name = self._member_at(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(module, name)

@@ -252,10 +252,10 @@ class ModuleDict(Module):
 
     def update(self, modules: Any) -> None:
         """Add modules from a mapping, or from pairs of names and modules."""
-        _update(self, modules, "ModuleDict", "module")
+        _update(self, modules, "ModuleDict")
 
 
-def _update(target: Any, given: Any, name: str, what: str) -> None:
+def _update(target: Any, given: Any, name: str) -> None:
     if not isinstance(given, Iterable):
         raise TypeError(
             f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
@@ -430,7 +430,7 @@ class ParameterDict(Module):
         """Add values from a mapping (in the order of its names, unless it has one of its own) or from pairs."""
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = OrderedDict(sorted(parameters.items()))
-        _update(self, parameters, "ParameterDict", "parameter")
+        _update(self, parameters, "ParameterDict")
 
     def extra_repr(self) -> str:
         """Return a line for each value."""
