@@ -6,11 +6,21 @@ import warnings
 from typing import Any
 
 
-def answer(library: Any, program: str, **scope: Any) -> str:
-    """Evaluate a program in which `torch` is the library."""
+def described(value: Any) -> Any:
+    """Return what a user sees of a value: of a tensor its dtype, shape, strides, numbers and node."""
+    if isinstance(value, (tuple, list)):
+        return [described(one) for one in value]
+    if hasattr(value, "stride") and hasattr(value, "dtype"):
+        node = None if value.grad_fn is None else value.grad_fn.name()
+        return str(value.dtype), tuple(value.shape), value.stride(), str(value.tolist()), value.requires_grad, node
+    return str(value).replace("retrograd", "torch")
+
+
+def answer(library: Any, program: str, **scope: Any) -> Any:
+    """Evaluate a program in which `torch` is the library; an error is its class and its first words."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return repr(eval(program, {"torch": library, **scope}))
+            return described(eval(program, {"torch": library, **scope}))
         except Exception as error:
-            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            return type(error).__name__, str(error).split("\nHint")[0].split("but expected one of")[0]
