@@ -11,7 +11,7 @@ import numpy as np
 from .._core.primitive import ones_beside
 from .._modes import current_mode
 from .._places import Place, user_frame, user_place
-from ..tensor import _base
+from ..tensor import _base, _fused
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
@@ -272,6 +272,9 @@ def gradients(
             result = zeros_like(one, requires_grad=create_graph)
         results.append(result)
     return tuple(results)
+
+
+_fused.install(grad)
 
 
 def _batched_grad(

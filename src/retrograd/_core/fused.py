@@ -1,0 +1,105 @@
+"""Fused operations: few passes over memory on plain arrays, a decomposition into primitives for everything else.
+
+Note [Fused operations]
+A fused operation has three parts:
+- the implementation, on raw arrays of one library: `function(xp, *arrays, **params)` returns the result and its residuals, which
+  are whatever its backward wants to find again (arrays, or anything else; None if nothing). An array may be None;
+- the backward, on raw arrays: `function(xp, g, needed, residuals, *arrays, **params)` returns a gradient for every array, None
+  where `needed` says so. With several outputs `g` is a tuple with None where no gradient arrived;
+- the decomposition, in words of `xp`: `function(xp, *arrays, **params)` returns the result. It serves whatever is not a plain
+  array of real numbers: duals, batches, complex numbers; and the backward's own derivatives. So forward mode, vmap and every
+  order are those of the primitives, and nobody derives a second derivative by hand.
+Half precision arrives in the implementation and in the backward as float32, and is rounded once, unless `widens=False`.
+`tensor/_fused.py` records calls. A test holds implementation and decomposition equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .numpy_namespace import ArrayNamespace, cupy_namespace, is_half, numpy_namespace
+from .primitive import GENERAL, parameters_of
+
+fused_operations: dict[str, Fused] = {}
+
+NDARRAY = np.ndarray
+
+
+class Fused:
+    """An operation as Note [Fused operations] describes it."""
+
+    kind = GENERAL  # what the edges of its nodes ask of a primitive
+
+    def __init__(self, node_name: str, function: Callable[..., Any], outputs: int, widens: bool) -> None:
+        self.name = function.__name__
+        self.node_name = node_name
+        self.implementation = function
+        self.inputs = parameters_of(function)[1:]
+        self.outputs = outputs
+        self.widens = widens
+        self.back: Callable[..., Any] = _missing
+        self.parts: Callable[..., Any] = _missing
+        self.node_class: Any = None  # made by the tensor layer
+        self.__doc__ = function.__doc__
+        if self.name in fused_operations:
+            raise TypeError(f"fused operation {self.name!r} is declared twice")
+        fused_operations[self.name] = self
+
+    def backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the backward on raw arrays."""
+        self.back = function
+        return function
+
+    def decomposition(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the operation in words of `xp`."""
+        self.parts = function
+        return function
+
+    def run(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+        """Run on raw arrays: the result and the residuals."""
+        xp = _library(arrays)
+        half = _half_of(arrays) if self.widens else None
+        if half is None:
+            return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
+        out, residuals = self.implementation(xp, *map(_single, arrays), **params)
+        if self.outputs == 1:
+            return out.astype(half), residuals
+        return tuple(part.astype(half) if part.dtype.kind == "f" else part for part in out), residuals
+
+    def pull_back(self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any) -> Any:
+        """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""
+        xp = _library(arrays)
+        if self.widens and _half_of(arrays) is not None:
+            arrays = [_single(a) for a in arrays]
+            g = tuple(map(_single, g)) if type(g) is tuple else _single(g)
+        return self.back(xp, g, needed, residuals, *arrays, **params)
+
+
+def _missing(*args: Any, **params: Any) -> Any:
+    raise NotImplementedError("a fused operation needs a backward and a decomposition")
+
+
+def _library(arrays: Sequence[Any]) -> ArrayNamespace:
+    for array in arrays:
+        if array is not None and not isinstance(array, (NDARRAY, np.generic)):
+            return cupy_namespace()
+    return numpy_namespace
+
+
+def _half_of(arrays: Sequence[Any]) -> np.dtype[Any] | None:
+    for array in arrays:
+        if array is not None and is_half(array.dtype):
+            return array.dtype  # type: ignore[no-any-return]
+    return None
+
+
+def _single(array: Any) -> Any:
+    return array if array is None or not is_half(array.dtype) else array.astype(np.float32)
+
+
+def fused(node_name: str, *, outputs: int = 1, widens: bool = True) -> Callable[[Callable[..., Any]], Fused]:
+    """Declare a fused operation under torch's name for its node. See Note [Fused operations]."""
+    return lambda function: Fused(node_name, function, outputs, widens)

@@ -1,0 +1,202 @@
+"""Recording fused operations. See Note [Fused operations] in `_core/fused.py`.
+
+On plain arrays a call is one node, which keeps the inputs and the residuals. Its backward runs on raw arrays; where a graph of
+the backward is wanted, or a gradient carries levels, the decomposition runs on the saved inputs and is differentiated instead.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import LevelArray, has_nan
+from .._core.fused import Fused
+from .._core.levels import creation_numbers
+from .._core.numpy_namespace import HALVES
+from .._core.primitive import vocabulary
+from .._graph.node import Guard, Node
+from .._modes import Mode, current_mode, using
+from .._places import user_frame
+from . import _base
+from ._base import edge_of, wrap
+from ._record import make_meta, wrap_outputs
+from ._record_saved import pack, save_arrays
+
+get_frame = sys._getframe
+SINGLE = np.dtype(np.float32)
+gradients_of: Any = None  # installed by the engine's layer: torch's `grad`
+
+_decomposed: ContextVar[bool] = ContextVar("decomposed", default=False)
+
+
+def install(grad: Any) -> None:
+    """Receive `autograd.grad`, by which a decomposition is differentiated."""
+    global gradients_of
+    gradients_of = grad
+
+
+@contextmanager
+def decomposed() -> Iterator[None]:
+    """Run fused operations by their decompositions: tests hold the two equal."""
+    token = _decomposed.set(True)
+    try:
+        yield
+    finally:
+        _decomposed.reset(token)
+
+
+class FusedNode(Node):
+    """The node of a fused operation; a subclass for each has slots for its inputs."""
+
+    __slots__ = ("needs", "num_outputs", "params", "residuals")
+
+    operation: Fused
+    saves = True
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        self.check_saved()
+        parts = g if type(g) is tuple else (g,)
+        if graph or any(isinstance(part, LevelArray) for part in parts):
+            return self._pull_back_by_parts(parts, graph)
+        values = self.values(False)
+        arrays = [getattr(values, name) for name in self.array_names]
+        return self.operation.pull_back(g, self.needs, self._kept(), arrays, self.params)
+
+    def _kept(self) -> Any:
+        packed = None if self.guard is None else self.guard.packed.get("residuals")
+        if packed is None:
+            return self.residuals
+        return tuple([self._unpack(one, None)._array if held else one for held, one in packed])
+
+    def _pull_back_by_parts(self, parts: Sequence[Any], graph: bool) -> Any:
+        """Differentiate the decomposition, run anew on the saved inputs."""
+        create_graph = current_mode().grad
+        inputs: list[Any] = []
+        with using(grad=True):
+            for name, needed in zip(self.array_names, self.needs, strict=True):
+                tensor = self.saved_tensor(name)
+                if tensor is not None:
+                    # Its own tensor, even where one stands for two inputs; outside the graph if none is wanted.
+                    tensor = vocabulary.alias(tensor) if graph else wrap(tensor._array)
+                    if needed and not graph:
+                        tensor.requires_grad_()
+                inputs.append(tensor)
+            out = by_parts(self.operation, inputs, self.params)
+        outs = out if type(out) is tuple else (out,)
+        arrived = [
+            (one, part if graph else wrap(part))
+            for one, part in zip(outs, parts, strict=True)
+            if part is not None and one.requires_grad
+        ]
+        wanted = [one for one, needed in zip(inputs, self.needs, strict=True) if needed]
+        outs, seeds = zip(*arrived, strict=True)
+        found = iter(gradients_of(outs, wanted, seeds, create_graph=create_graph, allow_unused=True))
+        grads = [next(found) if needed else None for needed in self.needs]
+        return grads if graph else [None if grad is None else grad._array for grad in grads]
+
+    def release(self, freed: Any) -> None:
+        super().release(freed)
+        self.residuals = None
+
+
+def _node_class(operation: Fused) -> type[FusedNode]:
+    names = operation.inputs
+    body = {
+        "__slots__": names,
+        "operation": operation,
+        "array_names": names,
+        "input_of": {name: i for i, name in enumerate(names)},
+        "readers": dict.fromkeys(names, ()),
+    }
+    return type(operation.node_name, (FusedNode,), body)
+
+
+def by_parts(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run the decomposition on Tensors; half precision in float32, rounded once."""
+    if not operation.widens:
+        return operation.parts(vocabulary, *args, **params)
+    half = next((a.dtype for a in args if a is not None and a.dtype.numpy in HALVES), None)
+    if half is None:
+        return operation.parts(vocabulary, *args, **params)
+    wide = [a if a is None or a.dtype is not half else vocabulary.astype(a, dtype=SINGLE) for a in args]
+    out = operation.parts(vocabulary, *wide, **params)
+    if type(out) is not tuple:
+        return vocabulary.astype(out, dtype=half.numpy)
+    return tuple([vocabulary.astype(one, dtype=half.numpy) if one.is_floating_point() else one for one in out])
+
+
+def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run a fused operation on Tensors (or None) and record it."""
+    mode = current_mode()
+    tensor_type = _base.Tensor
+    arrays: list[Any] = []
+    fits = not _decomposed.get()
+    for arg in args:
+        if arg is None:
+            arrays.append(None)
+            continue
+        array = arg._array if isinstance(arg, tensor_type) else arg
+        if isinstance(array, LevelArray) or array.dtype.kind == "c":
+            fits = False
+        arrays.append(array)
+    if not fits:
+        return by_parts(operation, args, params)
+    out, residuals = operation.run(arrays, params)
+    if mode.saved_hooks:
+        out = tuple(map(_base.memory_of, out)) if type(out) is tuple else _base.memory_of(out)
+    if mode.tracks:
+        edges = tuple([edge_of(arg) if isinstance(arg, tensor_type) else None for arg in args])
+        for edge in edges:
+            if edge is not None:
+                node = _build(operation, args, arrays, out, residuals, params, edges, mode)
+                return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
+    return wrap_outputs(operation, out, None, mode)  # type: ignore[arg-type]
+
+
+def _build(
+    operation: Fused,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    out: Any,
+    residuals: Any,
+    params: dict[str, Any],
+    edges: tuple[Any, ...],
+    mode: Mode,
+) -> FusedNode:
+    cls = operation.node_class
+    if cls is None:
+        cls = operation.node_class = _node_class(operation)
+    node: FusedNode = cls()
+    node._edges = edges
+    node.seq = creation_numbers()
+    node.guard = node.extra = node._storage = None
+    node.meta = make_meta(operation, arrays, out, edges)  # type: ignore[arg-type]
+    node.needs = tuple([edge is not None for edge in edges])
+    node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
+    save_arrays(node, cls, args, dict(zip(operation.inputs, arrays, strict=True)), out, edges, mode)
+    frame = user_frame(get_frame(2))
+    node.code, node.lasti = frame.f_code, frame.f_lasti
+    if mode.saved_hooks and type(residuals) is tuple:
+        _pack_residuals(node, mode)
+    if mode.anomaly:
+        extra = node.need_extra()
+        extra.traceback = traceback.extract_stack(frame)
+        outputs = out if type(out) is tuple else (out,)
+        given = [array for array in arrays if array is not None]
+        extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, given))
+    return node
+
+
+def _pack_residuals(node: Any, mode: Mode) -> None:
+    """Hand the arrays among the residuals to the hooks, after the inputs."""
+    node.guard = node.guard or Guard()
+    node.guard.packed["residuals"] = [
+        (True, pack(wrap(one), mode)) if isinstance(one, np.ndarray) else (False, one) for one in node.residuals
+    ]
+    node.residuals = None
