@@ -20,6 +20,7 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, has_nan, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half, numpy_namespace
+from .._core.parallel import WIDE, split
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph import node as _node
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
@@ -339,6 +340,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
     if function is None or primitive.implementation is not None:
         function = on_plain_arrays(primitive)
     function = for_floats(name, function)
+    wide = split(function)
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     saves_x = cls is not None and "x" in cls.array_names
     saves_out = cls is not None and "out" in cls.array_names
@@ -355,7 +357,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                 x = input._array
                 kind = type(x)
                 if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := x.dtype) is F32 or d is F64)):
-                    out = function(x)
+                    out = function(x) if kind is not NDARRAY or x.size < WIDE else wide(x)
                     result = new_tensor()
                     result._array = out
                     result._storage = result._extra = None
@@ -417,10 +419,12 @@ def binary(
     rules = Elementwise(primitive, name, node_name, integers_to_float)
     ufunc = getattr(np, primitive.name) if primitive.implementation is None else on_plain_arrays(primitive)
     ufunc = for_floats(name, ufunc)
+    wide = split(ufunc)
     take_numbers = numbers != "none"
     function = rules.function or (
         ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
     )
+    wide_with_number = wide if isinstance(ufunc, np.ufunc) else function
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     readers = cls.readers if cls is not None else {}
     x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
@@ -458,7 +462,8 @@ def binary(
                         else kind is y_kind and (kind is f32 or kind is f64)
                     ):
                         try:
-                            out = ufunc(x, y) if kind is NDARRAY else function(x, y)
+                            run = function if kind is not NDARRAY else ufunc if x.size < WIDE else wide
+                            out = run(x, y)
                         except ValueError:
                             raise _errors.broadcast_error(x.shape, y.shape) from None
                         result = new_tensor()
@@ -503,7 +508,7 @@ def binary(
                     and (second is float or second is int)
                     and (((d := x.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
                 ):
-                    out = function(x, other)
+                    out = function(x, other) if kind is not NDARRAY or x.size < WIDE else wide_with_number(x, other)
                     result = new_tensor()
                     result._array = out
                     result._storage = result._extra = None
