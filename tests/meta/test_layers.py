@@ -35,6 +35,7 @@ ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli"}  # they put the package
 LATER = {
     "utils",
     "nn",
+    "ops",
     "optim",
     "backends",
     "compile",

@@ -147,7 +147,10 @@ def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) 
         arrays.append(array)
     if not fits:
         return by_parts(operation, args, params)
-    out, residuals = operation.run(arrays, params)
+    if mode.dispatch is None:
+        out, residuals = operation.run(arrays, params)
+    else:
+        out, residuals = mode.dispatch(operation, operation.node_name, args, lambda: operation.run(arrays, params))
     if mode.saved_hooks:
         out = tuple(map(_base.memory_of, out)) if type(out) is tuple else _base.memory_of(out)
     if mode.tracks:

@@ -38,6 +38,7 @@ from ._record import (
     plain_scalar,
     promoted,
     record,
+    run_under,
     unary,
     wrap_outputs,
 )
@@ -438,7 +439,7 @@ def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     operands = [np.asarray(v).astype(dtype)[()] if type(v) in PYTHON_SCALARS else v for v in operands]
     chosen = condition._array
     try:
-        out = e.where.bind([chosen, *operands], {})
+        out = run_under(current_mode(), e.where, None, args, [chosen, *operands], {})
     except ValueError:
         wide: tuple[int, ...] = ()
         for shape in (tuple(np.shape(a)) for a in (chosen, *operands)):

@@ -64,7 +64,7 @@ def record(
     mode = current_mode()
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
-    out = primitive.bind(arrays if run_on is None else run_on, params)
+    out = run_under(mode, primitive, name, args, arrays if run_on is None else run_on, params)
     if primitive.dense:
         out = laid_out(out)
     if mode.saved_hooks:
@@ -78,6 +78,15 @@ def record(
                 node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
+
+
+def run_under(
+    mode: Mode, primitive: Primitive, name: str | None, args: Sequence[Any], arrays: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Run a primitive, or let the mode's dispatch decide how its result is come by."""
+    if mode.dispatch is None:
+        return primitive.bind(arrays, params)
+    return mode.dispatch(primitive, name, args, lambda: primitive.bind(arrays, params))
 
 
 def laid_out(out: Any) -> Any:
@@ -293,7 +302,7 @@ class Elementwise:
         refuse_zero_divisor(self.name, cast_arrays, dtype)
         self.allow(dtype)
         try:
-            out = self.primitive.bind(cast_arrays, params)
+            out = run_under(mode, self.primitive, self.node_name, args, cast_arrays, params)
         except ValueError as error:
             if "negative integer powers" in str(error):
                 raise RuntimeError("Integers to negative integer powers are not allowed.") from None

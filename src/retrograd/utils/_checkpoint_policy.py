@@ -1,11 +1,32 @@
-"""Selective checkpointing: the names of torch's policies. Choosing by operation is not built."""
+"""Selective checkpointing: a policy says, operation by operation, what is kept and what is computed again.
+
+In the first run every operation is shown to the policy, and the results that it wants are kept, in order, under the operation's
+name. In the second run an operation whose result was kept takes it instead of computing; the graph is built as ever.
+Views and in-place operations cost nothing to repeat, and are not shown.
+"""
 
 from __future__ import annotations
 
 import enum
-from typing import Any, NoReturn
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from .. import ops
+from .._core.fused import Fused
+from .._graph.node import default_node_name
+from .._modes import change_mode, restore_mode, using
+from ..tensor._base import storage_of, wrap
+from ..tensor._tensor import Tensor
 
 SAC_IGNORED_OPS: set[Any] = set()
+
+_MISMATCH = (
+    "This means the operations during forward and recompute did not match. Hint: the function given to checkpoint must do the "
+    "same in both runs."
+)
 
 
 class CheckpointPolicy(enum.Enum):
@@ -19,6 +40,9 @@ class CheckpointPolicy(enum.Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
+KEEPING = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
+
+
 class SelectiveCheckpointContext:
     """What a policy function is told besides the operation."""
 
@@ -27,11 +51,136 @@ class SelectiveCheckpointContext:
         self.op_output = op_output
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> NoReturn:
-    """Refuse: retrograd keeps or recomputes whole checkpointed functions."""
-    if not callable(policy_fn_or_list) and not isinstance(policy_fn_or_list, list):
+class _Kept:
+    """A kept result, with the versions of its memory."""
+
+    def __init__(self, out: Any) -> None:
+        self.out = out
+        self.tensors = [wrap(array) for array in _arrays(out)]
+        self.versions = [storage_of(tensor).version for tensor in self.tensors]
+
+    def taken(self, may_be_changed: bool) -> Any:
+        if not may_be_changed and [storage_of(t).version for t in self.tensors] != self.versions:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated. Set "
+                "allow_cache_entry_mutation=True to suppress this error."
+            )
+        return self.out
+
+
+def _arrays(out: Any) -> list[Any]:
+    return [part for part in (out if isinstance(out, tuple) else (out,)) if hasattr(part, "dtype")]
+
+
+CONSUMED, RECOMPUTED = object(), object()
+Storage = dict[Any, list[Any]]
+
+
+class _Dispatching:
+    """A context in which every operation goes through `__call__`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.counts: dict[Any, int] = defaultdict(int)
+        self._previous: Any = None
+
+    def __enter__(self) -> None:
+        self.counts.clear()
+        self._previous = change_mode(dispatch=self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        restore_mode(self._previous)
+
+    def __call__(self, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        op = _identity(operation, name, args)
+        if op in SAC_IGNORED_OPS:
+            return compute()
+        at = self.counts[op]
+        self.counts[op] += 1
+        return self.result(op, at, operation, args, compute)
+
+    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        raise NotImplementedError
+
+
+class _Caching(_Dispatching):
+    """The first run: compute, ask the policy, keep."""
+
+    def __init__(self, storage: Storage, policy: Any) -> None:
+        super().__init__(storage)
+        self.policy = policy
+
+    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        out = compute()
+        shown = out[0] if isinstance(operation, Fused) else out
+        tensors = tuple(map(wrap, shown)) if isinstance(shown, tuple) else wrap(shown)
+        with using(dispatch=None):
+            policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=tensors), op, *args)
+        if isinstance(policy, bool):
+            policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        self.storage[op].append(_Kept(out) if policy in KEEPING else RECOMPUTED)
+        return out
+
+
+class _Cached(_Dispatching):
+    """The second run: take what was kept."""
+
+    def __init__(self, storage: Storage, may_be_changed: bool) -> None:
+        super().__init__(storage)
+        self.may_be_changed = may_be_changed
+
+    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        if op not in self.storage:
+            raise RuntimeError(f"{op} encountered during backward but not found in storage. {_MISMATCH}")
+        entries = self.storage[op]
+        if at >= len(entries):
+            raise RuntimeError(
+                f"{op} invocation index {at} encountered during backward but not found in storage. {_MISMATCH}"
+            )
+        kept = entries[at]
+        if kept is CONSUMED:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                "selective activation checkpoint."
+            )
+        if kept is RECOMPUTED:
+            return compute()
+        entries[at] = CONSUMED
+        return kept.taken(self.may_be_changed)
+
+
+def _identity(operation: Any, name: str | None, args: Sequence[Any]) -> Any:
+    if name is None and not operation.differentiable:
+        return ops.of_comparison(operation.torch, len(args) > 1 and not isinstance(args[1], Tensor))
+    return ops.of_node(name or default_node_name(operation.torch))
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """Return the two contexts for checkpoint's `context_fn`; a list names the operations whose results are kept."""
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, ops.OpOverload):
+                extra = (
+                    "Please update the OpOverloadPacket to a specific OpOverload. For example, if you have "
+                    "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+                    if isinstance(op, ops.OpOverloadPacket)
+                    else ""
+                )
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {extra}"
+                )
+        policy = functools.partial(_by_list, policy_fn_or_list)
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    raise NotImplementedError(
-        "retrograd does not have selective checkpointing: a checkpointed function is recomputed as a whole. "
-        "Hint: put checkpoint() around the parts whose values should not be kept."
-    )
+    storage: Storage = defaultdict(list)
+    return _Caching(storage, policy), _Cached(storage, allow_cache_entry_mutation)
+
+
+def _by_list(kept: list[Any], context: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+    return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE

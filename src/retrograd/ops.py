@@ -1,0 +1,157 @@
+"""torch.ops: operations under the names that torch's dispatcher gives them, as policies of selective checkpointing ask for them.
+
+`torch.ops.aten.mm.default` is one object for the whole process; calling it calls the operation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import types
+from functools import cache
+from typing import Any
+
+# Which overload torch records under a node's name, where it is not "default".
+_OVERLOADS = dict.fromkeys("Add Sub Mul Div Index Remainder Fmod BitwiseAnd BitwiseOr BitwiseXor".split(), "Tensor")  # noqa: SIM905
+_OVERLOADS |= {"Where": "self", "Var": "correction", "Std": "correction", "MaskedFill": "Scalar", "Select": "int"}
+_OVERLOADS |= {"VarMean": "correction", "StdMean": "correction"}
+_NUMBERED_OVERLOADS = {
+    "SumBackward1": "dim_IntList",
+    "MeanBackward1": "dim",
+    "ProdBackward1": "dim_int",
+    "PowBackward0": "Tensor_Scalar",
+    "PowBackward1": "Tensor_Tensor",
+    "PowBackward2": "Scalar",
+    "MaxBackward0": "dim",
+    "MinBackward0": "dim",
+    "RsubBackward0": "Tensor",
+    "RsubBackward1": "Scalar",
+    "DivBackward1": "Tensor_mode",
+    "MaskedFillBackward1": "Tensor",
+    "LerpBackward0": "Scalar",
+    "LerpBackward1": "Tensor",
+    "SortBackward0": "default",
+}
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())  # noqa: SIM905
+# Nodes whose operation has another name.
+_NAMES = {
+    "softmax": "_softmax",
+    "log_softmax": "_log_softmax",
+    "nll_loss": "nll_loss_forward",
+    "nll_loss2d": "nll_loss2d_forward",
+    "unsafe_view": "_unsafe_view",
+}
+
+
+class OpOverload:
+    """One form of an operation."""
+
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        self._overloadpacket = self.overloadpacket = packet
+        self._overloadname = overload
+        self.namespace = packet._namespace
+        self.__name__ = f"{packet.__name__}.{overload}"
+
+    def name(self) -> str:
+        """Return the dispatcher's name, "aten::add.Tensor"."""
+        suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self._overloadpacket._qualified_op_name}{suffix}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        namespace, name = self._overloadpacket._qualified_op_name.split("::")
+        return f"<OpOverload(op='{namespace}.{name}', overload='{self._overloadname}')>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._overloadpacket(*args, **kwargs)
+
+
+class OpOverloadPacket:
+    """An operation with all its forms."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self._namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__name__ = name
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        made = OpOverload(self, overload)
+        setattr(self, overload, made)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _function(self.__name__)(*args, **kwargs)
+
+
+def _function(name: str) -> Any:
+    """Find the public function of an operation."""
+    package = importlib.import_module(__package__)
+    name = name.lstrip("_")
+    for place in (package, package.Tensor):
+        if hasattr(place, name):
+            return getattr(place, name)
+    family, _, rest = name.partition("_")
+    if rest and family in ("linalg", "fft", "special"):
+        return getattr(getattr(package, family), rest)
+    if hasattr(package.nn.functional, name):
+        return getattr(package.nn.functional, name)
+    raise AttributeError(f"retrograd has no operation {name!r}")
+
+
+class _Namespace(types.ModuleType):
+    """`torch.ops.aten` and others."""
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            _function(name)
+        except AttributeError:
+            raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'") from None
+        made = OpOverloadPacket(self.__name__, name)
+        setattr(self, name, made)
+        return made
+
+
+aten = _Namespace("aten")
+
+
+@cache
+def of_node(node_name: str) -> OpOverload:
+    """Return the operation that torch records under a node's name: MmBackward0 is aten.mm.default."""
+    base, _, _number = node_name.partition("Backward")
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", base).lower()
+    words = re.sub(r"(?<=[123])_d(?=_|$)", "d", words)  # MaxPool2D
+    name = _NAMES.get(words, f"_{words}" if words.startswith("scaled_dot_product") else words)
+    overload = _NUMBERED_OVERLOADS.get(node_name) or _OVERLOADS.get(base, "default")
+    found: OpOverload = getattr(_packet(name), overload)
+    return found
+
+
+def of_comparison(name: str, with_number: bool) -> OpOverload:
+    """Return an operation without a node: comparisons are told apart by what they compare with."""
+    overload = ("Scalar" if with_number else "Tensor") if name in _COMPARISONS else "default"
+    found: OpOverload = getattr(_packet(name), overload)
+    return found
+
+
+def _packet(name: str) -> OpOverloadPacket:
+    """Return an operation's packet, whether a public function has its name or not."""
+    found = vars(aten).get(name)
+    if found is None:
+        found = OpOverloadPacket("aten", name)
+        setattr(aten, name, found)
+    return found
+
+
+__all__ = ["OpOverload", "OpOverloadPacket", "aten"]
