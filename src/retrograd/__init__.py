@@ -44,7 +44,7 @@ newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """backends cli compile cuda debug fft func linalg masked nn ops optim overrides random return_types serialization
+_LAZY = """_C backends cli compile cuda debug fft func linalg masked nn ops optim overrides random return_types serialization
 signal special testing utils version""".split()  # noqa: SIM905 - names read better as text
 
 

@@ -143,7 +143,7 @@ def _is_torch_name(name: str) -> bool:
 def _is_private(counterpart: str) -> bool:
     """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
     top = counterpart.split(".")[1:2]
-    return top == ["cli"] or (bool(top) and top[0].startswith("_"))
+    return top == ["cli"] or (bool(top) and top[0].startswith("_") and top[0] != "_C")
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

@@ -33,6 +33,7 @@ LAYERS = [
 ]
 ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli"}  # they put the package together
 LATER = {
+    "_C",
     "utils",
     "nn",
     "ops",

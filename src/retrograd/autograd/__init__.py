@@ -19,17 +19,26 @@ from . import engine, forward_ad, grad_mode, graph
 from ._explain import explain
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .graph import GradientEdge, edge_from
 
 Variable = Tensor
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "explain",
     "forward_ad",
     "functional",
@@ -43,6 +52,8 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
 ]
 
 
@@ -301,8 +312,10 @@ def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     import importlib
 
-    if name == "functional":
-        return importlib.import_module(f"{__name__}.functional")
+    if name in ("functional", "variable"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "NestedIOFunction":
+        return importlib.import_module(f"{__name__}._nested_io").NestedIOFunction
     if name in ("gradcheck", "gradgradcheck"):
         module = importlib.import_module(f"{__name__}.gradcheck")
         globals()["gradcheck"] = module.gradcheck  # the import put the module there

@@ -13,6 +13,7 @@ are, others are copied.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -40,10 +41,13 @@ NDARRAY = np.ndarray
 REENTRANT_LIMIT = 60  # nested backward calls on one Python stack; deeper ones move to a fresh thread
 
 
+_numbers = itertools.count()
+
+
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "needed", "root")
+    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "needed", "number", "root")
 
     def __init__(self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any) -> None:
         self.counts = counts
@@ -51,6 +55,7 @@ class Task:
         self.capture = capture
         self.needed = needed
         self.callbacks: list[Any] = []
+        self.number = next(_numbers)
 
 
 def run_backward(

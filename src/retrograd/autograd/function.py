@@ -581,14 +581,11 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-NestedIOFunction = Function
-
 __all__ = [
     "BackwardCFunction",
     "Function",
     "FunctionCtx",
     "InplaceFunction",
-    "NestedIOFunction",
     "VmapInfo",
     "once_differentiable",
 ]

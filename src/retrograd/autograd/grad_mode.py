@@ -141,6 +141,55 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
         return super().__call__(function)
 
 
+class _Switch(_ModeContext):
+    """A setting of torch's engine, set at once or for a block. See `_running.py`."""
+
+    _names = ("", "")  # of the functions that read and write it
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.prev = self._now()
+        self._set(self.mode)
+
+    def _now(self) -> bool:
+        from . import _running
+
+        return bool(getattr(_running, self._names[0])())
+
+    def _set(self, value: bool) -> None:
+        from . import _running
+
+        getattr(_running, self._names[1])(value)
+
+    def clone(self) -> Any:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        self._set(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        self._set(self.prev)
+
+    def __call__(self, function: Any) -> Any:
+        self._set(self.prev)
+        return super().__call__(function)
+
+
+class set_multithreading_enabled(_Switch):  # noqa: N801
+    """Accept torch's switch: a backward here runs in the thread that called it, in either case."""
+
+    _names = ("is_multithreading_enabled", "set_multithreading")
+
+
+class enforce_grad_layout_policy(_Switch):  # noqa: N801
+    """Accept torch's switch: it allows the engine to keep a gradient's own strides, which this one never does."""
+
+    _names = ("is_layout_enforced", "set_layout_enforced")
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+
 class inference_mode(_ModeContext):  # noqa: N801
     """Switch gradients, versions and view tracking off; tensors made here never take part in autograd."""
 
@@ -178,4 +227,12 @@ def is_inference_mode_enabled() -> bool:
     return current_mode().inference
 
 
-__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]

@@ -1,0 +1,101 @@
+"""What hooks may ask about the backward that calls them: its number, its node, the order of its nodes.
+
+The engine keeps no record of where it is: nobody asks in most programs. So the answer is read from its own frame.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+from .._core import primitive as core
+from .._graph.node import Node, Slot
+from . import engine, graph
+from ._hooks import finish_leaf
+
+_multithreading: ContextVar[bool] = ContextVar("multithreading", default=True)
+_layout_enforced: ContextVar[bool] = ContextVar("layout_enforced", default=True)
+_ENGINE = engine._run.__code__
+_LEAF = finish_leaf.__code__
+
+
+def is_multithreading_enabled() -> bool:
+    """Tell whether torch's engine would use threads; this one runs in the thread that called it."""
+    return _multithreading.get()
+
+
+def set_multithreading(enabled: bool) -> None:
+    """Set torch's switch."""
+    _multithreading.set(enabled)
+
+
+def is_layout_enforced() -> bool:
+    """Tell whether a gradient takes the strides of its leaf."""
+    return _layout_enforced.get()
+
+
+def set_layout_enforced(enabled: bool) -> None:
+    """Set torch's switch."""
+    _layout_enforced.set(enabled)
+
+
+def current_graph_task_id() -> int:
+    """Return the number of the running backward, or -1."""
+    task = core.engine_state.task
+    return -1 if task is None else task.number
+
+
+def current_autograd_node() -> Any:
+    """Return the node that the running backward is at, or None."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _LEAF:
+            return graph.get_gradient_edge(frame.f_locals[_LEAF.co_varnames[0]]).node
+        if frame.f_code is _ENGINE:
+            return frame.f_locals["node"]
+        frame = frame.f_back
+    return None
+
+
+def current_graph_task_execution_order() -> list[Any]:
+    """Return the nodes of the running backward in the order in which they run."""
+    task = core.engine_state.task
+    if task is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if _multithreading.get():
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed with multithreading "
+            "disabled, e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     "
+            "torch.autograd.grad(...)\n"
+        )
+    waiting: dict[Any, int] = dict.fromkeys(task.counts, 0)
+    for node in task.counts:
+        for target in _targets(node):
+            waiting[target] += 1
+    ready = [(_rank(node), id(node), node) for node, count in waiting.items() if not count]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        node = heapq.heappop(ready)[2]
+        if _runs(node, task):
+            order.append(node if isinstance(node, Node) else graph.get_gradient_edge(node).node)
+        for target in _targets(node):
+            waiting[target] -= 1
+            if not waiting[target]:
+                heapq.heappush(ready, (_rank(target), id(target), target))
+    return order
+
+
+def _targets(node: Any) -> list[Any]:
+    return [edge.node if type(edge) is Slot else edge for edge in getattr(node, "_edges", ()) if edge is not None]
+
+
+def _rank(node: Any) -> int:
+    """Leaves come first, then the newest node."""
+    return -node.seq if isinstance(node, Node) else -(1 << 62)
+
+
+def _runs(node: Any, task: Any) -> bool:
+    return task.capture is None or id(node) in task.needed or id(node) in task.capture.wanted
