@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from tests.autograd import stress
 
 THREADS = 8
 SECONDS = 3.0
@@ -219,3 +220,12 @@ def test_numpy_warnings_stay_silent_in_new_threads():
 
     for shown in in_threads(work):
         assert str(shown) == "[nan]"
+
+
+def test_mixed_work_in_sixteen_threads():
+    """Three seconds of what `python -m tests.autograd.stress` does for a minute."""
+    rounds, wrong, graphs, left = stress.run(threads=16, seconds=3)
+    assert wrong == []
+    assert rounds > 16
+    assert graphs == 0
+    assert left < 2_000_000
