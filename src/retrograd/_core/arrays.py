@@ -8,6 +8,8 @@ import numpy as np
 
 from .levels import BATCH, DUAL, Level
 
+KNOWN = frozenset({np.ndarray, np.float32, np.float64, float, int, bool})  # operands beside arrays with levels
+
 # Filled by `primitive.py`: operator name -> primitive. The arrays cannot import it, it imports them.
 operators: dict[str, Any] = {}
 
@@ -41,10 +43,20 @@ class LevelArray:
 
 def _install_operators() -> None:
     def forward(name: str) -> Any:
-        return lambda self, other: operators[name](self, other)
+        def operate(self: Any, other: Any) -> Any:
+            if isinstance(other, LevelArray) or type(other) in KNOWN:  # no Tensor: straight to the level
+                return operators[name].bind_level((self, other), {})
+            return operators[name](self, other)
+
+        return operate
 
     def reflected(name: str) -> Any:
-        return lambda self, other: operators[name](other, self)
+        def operate(self: Any, other: Any) -> Any:
+            if type(other) in KNOWN:
+                return operators[name].bind_level((other, self), {})
+            return operators[name](other, self)
+
+        return operate
 
     names = {
         "add": "add",
@@ -119,6 +131,8 @@ def levels_of(array: Any) -> frozenset[Level]:
     """Return every level in an array, outermost to innermost."""
     if not isinstance(array, LevelArray):
         return NO_LEVELS
+    if type(array) is Batched and not isinstance(array.array, LevelArray):
+        return array.level.alone
     found = []
     pending = [array]
     while pending:

@@ -22,10 +22,11 @@ class Level:
     Numbers are never reused; the largest is the outermost array type, which is the innermost transform.
     """
 
-    __slots__ = ("alive", "kind", "number", "randomness", "size")
+    __slots__ = ("alive", "alone", "kind", "number", "randomness", "size")
 
     def __init__(self, kind: str, size: int = 0, randomness: str = "error") -> None:
         self.number = next(_numbers)
+        self.alone = frozenset((self,))  # the levels of an array that has no other
         self.kind = kind
         self.size = size
         self.randomness = randomness

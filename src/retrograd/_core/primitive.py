@@ -138,6 +138,7 @@ class Primitive:
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_record_flat.py` has written
         self.view_recorders: dict[str | None, Any] = {}
+        self.quick_rules: Any = None  # see `quick_elementwise`
         self.__name__ = name
         if name in primitives:
             raise TypeError(f"primitive {name!r} is declared twice")
@@ -193,7 +194,7 @@ class Primitive:
         """Run on arrays of any level."""
         for arg in args:
             if isinstance(arg, LevelArray):
-                return self._bind_level(args, params)
+                return self.bind_level(args, params)
         return self.run(args, params)
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -210,7 +211,12 @@ class Primitive:
             return getattr(xp, self.name)(*args, **params)
         return self.implementation(xp, *args, **params)
 
-    def _bind_level(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def bind_level(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run on arrays of which one has a level."""
+        if self.kind is ELEMENTWISE and not params:
+            quick = quick_elementwise(self, args)
+            if quick is not None:
+                return quick
         args = [check_alive(arg) if isinstance(arg, LevelArray) else arg for arg in args]
         level = highest_level(args)
         if level is None:
@@ -327,6 +333,74 @@ class Primitive:
         if self.outputs == 1:
             return stack(rows)
         return tuple(stack(list(column)) for column in zip(*rows, strict=True))
+
+
+# ---- the common case of levels: elementwise, one level over plain floats ----
+NDARRAY = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def quick_elementwise(primitive: Primitive, args: Sequence[Any]) -> Any:
+    """Run an elementwise operation on duals or batches of one level over NumPy's floats; None if the case is another."""
+    level: Any = None
+    kind: Any = None
+    rank = 0
+    values: list[Any] = []
+    for arg in args:
+        given = type(arg)
+        if given is Batched or given is Dual:
+            value = arg.array if given is Batched else arg.primal
+            if type(value) is not NDARRAY or not ((d := value.dtype) is F32 or d is F64):
+                return None
+            if level is None:
+                level, kind, rank = arg.level, given, value.ndim
+            elif arg.level is not level or value.ndim != rank:
+                return None
+            values.append(value)
+        elif given is float or given is int:
+            values.append(arg)
+        else:
+            return None
+    if (not level.alive and not engine_state.depth) or primitive.name == "alias":  # whose tangents are aliases, too
+        return None
+    rules = primitive.quick_rules
+    if rules is None:
+        rules = primitive.quick_rules = _quick_rules(primitive)
+    out = rules[0](*values)
+    if kind is Batched:
+        return Batched(level, out)
+    if not primitive.differentiable:
+        return out
+    if type(out) is not NDARRAY:
+        return None
+    total = None
+    for arg, rule in zip(args, rules[1:], strict=True):
+        if type(arg) is not Dual or (t := arg.tangent) is None:
+            continue
+        if rule is None or type(t) is not NDARRAY or t.shape != out.shape:
+            return None
+        term = rule(t, values, out)
+        if total is not None:
+            total = total + term
+        else:
+            total = t.copy() if term is t else term  # a write into the output must not reach the input's tangent
+    if total is None:
+        return out
+    return Dual(level, out, total) if total.dtype is out.dtype else None
+
+
+def _quick_rules(primitive: Primitive) -> tuple[Any, ...]:
+    """Return an operation on NumPy arrays, and what its rules do for the tangents of its inputs."""
+    found: list[Any] = [getattr(numpy_namespace, primitive.name)]
+    for name in primitive.inputs:
+        rule = primitive.rules.get(name)
+        if rule is None or any(one != "out" and one not in primitive.inputs for one in rule.names):
+            found.append(None)
+            continue
+        read = ", ".join("out" if one == "out" else f"v[{primitive.inputs.index(one)}]" for one in rule.names)
+        scope = {"rule": rule.function, "xp": numpy_namespace}
+        found.append(eval(f"lambda t, v, out: rule(xp, t, {read})", scope))
+    return tuple(found)
 
 
 def stack(rows: Sequence[Any]) -> Any:

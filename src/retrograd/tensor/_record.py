@@ -291,16 +291,31 @@ class Elementwise:
         elif dtype.kind == "b" and not self.integers_to_float:
             self.allowed[dtype.num] = frozenset()
 
+    def _known(self, arrays: Sequence[Any]) -> np.dtype[Any] | None:
+        """Return the dtype of floats that need no promotion, and have passed all checks before; None for others."""
+        dtype = None
+        for array in arrays:
+            if type(array) is float:
+                continue
+            d = getattr(array, "dtype", None)
+            if (d is not F32 and d is not F64) or (dtype is not None and d is not dtype):
+                return None
+            dtype = d
+        return dtype if dtype is not None and dtype.num in self.allowed else None
+
     def checked(self, args: Sequence[Any], params: dict[str, Any], mode: Mode) -> Any:
         """Run with every check on: promotion, devices, modes."""
         tensor_type = _base.Tensor
         arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
-        cast_arrays, dtype = promoted(arrays, self.integers_to_float)
-        if self.name in ("sub", "rsub"):
-            _errors.refuse_bool(arrays)
-        refuse(self.name, dtype)
-        refuse_zero_divisor(self.name, cast_arrays, dtype)
-        self.allow(dtype)
+        dtype = self._known(arrays)
+        cast_arrays: Sequence[Any] = arrays
+        if dtype is None:
+            cast_arrays, dtype = promoted(arrays, self.integers_to_float)
+            if self.name in ("sub", "rsub"):
+                _errors.refuse_bool(arrays)
+            refuse(self.name, dtype)
+            refuse_zero_divisor(self.name, cast_arrays, dtype)
+            self.allow(dtype)
         try:
             out = run_under(mode, self.primitive, self.node_name, args, cast_arrays, params)
         except ValueError as error:
