@@ -224,6 +224,10 @@ VISIBLE: dict[str, tuple[int, ...]] = {
     "SpecialZetaBackward2": (0,),
     "RemainderBackward0": (0,),
     "FmodBackward0": (0,),
+    **{f"{name}Backward0": (0,) for name in ("NllLoss", "NllLoss2D", "SoftMarginLoss", "MultiMarginLoss", "CtcLoss")},
+    "MultilabelMarginLossBackward0": (0,),
+    "BinaryCrossEntropyBackward0": (0, 1),
+    "BinaryCrossEntropyWithLogitsBackward0": (0, 1),
 }
 # torch's own names for the classes that are written by hand in C++.
 QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "NotImplemented"})

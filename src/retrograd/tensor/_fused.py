@@ -18,18 +18,22 @@ import numpy as np
 from .._core.arrays import LevelArray, has_nan
 from .._core.fused import Fused
 from .._core.levels import creation_numbers
-from .._core.numpy_namespace import HALVES
+from .._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
 from .._core.primitive import vocabulary
 from .._graph.node import Guard, Node
-from .._modes import Mode, current_mode, using
-from .._places import user_frame
+from .._graph.saved_names import VISIBLE
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
+from .._places import library_files, user_frame
 from . import _base
-from ._base import edge_of, wrap
+from ._base import LEAF, edge_of, wrap
 from ._record import make_meta, wrap_outputs
+from ._record_flat import EXACT, guarded_tensor
 from ._record_saved import pack, save_arrays
 
 get_frame = sys._getframe
-SINGLE = np.dtype(np.float32)
+NDARRAY = np.ndarray
+SINGLE = F32 = np.dtype(np.float32)
+F64 = np.dtype(np.float64)
 gradients_of: Any = None  # installed by the engine's layer: torch's `grad`
 
 _decomposed: ContextVar[bool] = ContextVar("decomposed", default=False)
@@ -54,12 +58,16 @@ def decomposed() -> Iterator[None]:
 class FusedNode(Node):
     """The node of a fused operation; a subclass for each has slots for its inputs."""
 
-    __slots__ = ("needs", "num_outputs", "params", "residuals")
+    __slots__ = ("is_plain", "needs", "num_outputs", "params", "residuals")
 
     operation: Fused
     saves = True
+    is_plain: bool  # whether all arrays are NumPy's, of float32 or float64 or integers
 
     def pull_back(self, g: Any, graph: bool) -> Any:
+        if not graph and type(g) in _NUMPY_TYPES and self.is_plain and self._is_fresh():
+            operation = self.operation
+            return operation.back(numpy_namespace, g, self.needs, self.residuals, *self.read(), **self.params)
         self.check_saved()
         parts = g if type(g) is tuple else (g,)
         if graph or any(isinstance(part, LevelArray) for part in parts):
@@ -67,6 +75,22 @@ class FusedNode(Node):
         values = self.values(False)
         arrays = [getattr(values, name) for name in self.array_names]
         return self.operation.pull_back(g, self.needs, self._kept(), arrays, self.params)
+
+    def _is_fresh(self) -> bool:
+        """Tell by a quick look whether saved values are as they were; what is in doubt is looked at more closely."""
+        guard = self.guard
+        versions: Any = ()
+        if guard is not None:
+            if type(guard) is not Guard or guard.packed:
+                return False
+            versions = guard.versions
+            for storage, version in versions.values():
+                if storage is not None and (storage.version != version or storage.detached is not None):
+                    return False
+        for edge, name in zip(self._edges, self.array_names, strict=True):
+            if edge is not None and (storage := edge._storage) is not None and storage.version and name not in versions:
+                return False
+        return True
 
     def _kept(self) -> Any:
         packed = None if self.guard is None else self.guard.packed.get("residuals")
@@ -105,6 +129,12 @@ class FusedNode(Node):
         self.residuals = None
 
 
+def _reader(names: tuple[str, ...]) -> Any:
+    """Return a method that reads the saved inputs."""
+    read: Any = eval(f"lambda self: ({''.join(f'self.{name}, ' for name in names)})")
+    return read
+
+
 def _node_class(operation: Fused) -> type[FusedNode]:
     names = operation.inputs
     body = {
@@ -113,6 +143,8 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "array_names": names,
         "input_of": {name: i for i, name in enumerate(names)},
         "readers": dict.fromkeys(names, ()),
+        "visible": VISIBLE.get(operation.node_name),
+        "read": _reader(names),
     }
     return type(operation.node_name, (FusedNode,), body)
 
@@ -133,6 +165,9 @@ def by_parts(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> A
 
 def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run a fused operation on Tensors (or None) and record it."""
+    mode = read_mode()
+    if (mode is PLAIN or mode is NO_GRAD) and (result := _record_plain(operation, args, params, mode)) is not None:
+        return result
     mode = current_mode()
     tensor_type = _base.Tensor
     arrays: list[Any] = []
@@ -162,6 +197,61 @@ def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) 
     return wrap_outputs(operation, out, None, mode)  # type: ignore[arg-type]
 
 
+def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any], mode: Mode) -> Any:
+    """Do the same for NumPy arrays in the two common modes, without detours; None for what is not so plain."""
+
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    dtype = None
+    tracked = uniform = False
+    for arg in args:
+        if arg is None:
+            arrays.append(None)
+            edges.append(None)
+            continue
+        if type(arg) not in EXACT or type(array := arg._array) is not NDARRAY:
+            return None
+        d = array.dtype
+        if d is F32 or d is F64:
+            uniform = dtype is None or (d is dtype and uniform)
+            dtype = d
+        elif d.kind not in "iub":
+            return None
+        arrays.append(array)
+        edge = arg._edge
+        edges.append(arg if edge is LEAF else edge)
+        tracked = tracked or edge is not None
+    if not uniform or _decomposed.get():
+        return None
+    out, residuals = operation.implementation(numpy_namespace, *arrays, **params)
+    if not tracked or mode is NO_GRAD:
+        return wrap_outputs(operation, out, None, mode)  # type: ignore[arg-type]
+    cls = operation.node_class
+    if cls is None:
+        cls = operation.node_class = _node_class(operation)
+    node = cls()
+    node._edges = tuple(edges)
+    node.needs = tuple([edge is not None for edge in edges])
+    node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
+    node.extra = node._storage = None
+    first = out[0] if operation.outputs != 1 else out
+    node.meta = None if first.dtype is dtype else make_meta(operation, arrays, out, node._edges)  # type: ignore[arg-type]
+    node.is_plain = operation.outputs == 1
+    guard = None
+    for name, arg, array in zip(operation.inputs, args, arrays, strict=True):
+        setattr(node, name, array)
+        if arg is not None:
+            guard = guarded_tensor(guard, name, arg)
+    node.guard = guard
+    frame = get_frame(2)
+    if (code := frame.f_code).co_filename in library_files:
+        frame = user_frame(frame)
+        code = frame.f_code
+    node.code, node.lasti = code, frame.f_lasti
+    node.seq = creation_numbers()
+    return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
+
+
 def _build(
     operation: Fused,
     args: Sequence[Any],
@@ -182,6 +272,7 @@ def _build(
     node.meta = make_meta(operation, arrays, out, edges)  # type: ignore[arg-type]
     node.needs = tuple([edge is not None for edge in edges])
     node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
+    node.is_plain = False
     save_arrays(node, cls, args, dict(zip(operation.inputs, arrays, strict=True)), out, edges, mode)
     frame = user_frame(get_frame(2))
     node.code, node.lasti = frame.f_code, frame.f_lasti

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtypes, _errors
-from .._core import primitive as core
+from .. import _errors
 from .._core.arrays import NO_LEVELS, LevelArray, has_nan, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half, numpy_namespace
@@ -31,6 +30,7 @@ from . import _record_flat as _flat
 from ._base import LEAF, edge_of, mark_born, storage_of, wrap
 from ._operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
+from ._promotion import cast, misfit, promoted
 from ._record_flat import EXACT, flat_recorder, guarded_tensor, promoting_recorder
 from ._record_saved import save_arrays
 from ._refusals import for_floats, refuse, refuse_zero_divisor
@@ -81,7 +81,12 @@ def record(
 
 
 def run_under(
-    mode: Mode, primitive: Primitive, name: str | None, args: Sequence[Any], arrays: Sequence[Any], params: dict[str, Any]
+    mode: Mode,
+    primitive: Primitive,
+    name: str | None,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    params: dict[str, Any],
 ) -> Any:
     """Run a primitive, or let the mode's dispatch decide how its result is come by."""
     if mode.dispatch is None:
@@ -214,46 +219,7 @@ def make_meta(
     return meta
 
 
-# ---- dtypes of elementwise calls ----
-def promoted(args: Sequence[Any], integers_to_float: bool = False) -> tuple[list[Any], np.dtype[Any]]:
-    """Bring arrays and Python scalars to torch's common dtype."""
-    dims, zero_dims, scalars = [], [], []
-    for arg in args:
-        if type(arg) in PYTHON_SCALARS:
-            scalars.append(type(arg))
-        elif arg.ndim:
-            dims.append(arg.dtype)
-        else:
-            zero_dims.append(arg.dtype)
-    dtype = _dtypes.result_numpy(tuple(dims), tuple(zero_dims), tuple(scalars))
-    if integers_to_float and dtype.kind in "biu":
-        dtype = _dtypes.get_default_dtype().numpy
-    return [cast(arg, dtype) for arg in args], dtype
-
-
-def cast(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Bring one operand to a dtype; a Python scalar becomes a weak scalar of that kind."""
-    if type(value) in PYTHON_SCALARS:
-        if dtype.kind in "fcV":
-            return value if dtype.kind != "c" or isinstance(value, complex) else complex(value)
-        return np.asarray(value).astype(dtype)[()]  # wraps, as torch does
-    if value.dtype == dtype:
-        return value
-    return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
-
-
 DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
-
-
-def _misfit(shapes: list[tuple[int, ...]]) -> Exception:
-    """Name the first shape that does not broadcast with those before it."""
-    common = shapes[0]
-    for shape in shapes[1:]:
-        try:
-            common = np.broadcast_shapes(common, shape)
-        except ValueError:
-            return _errors.broadcast_error(common, shape)
-    return _errors.broadcast_error(*shapes[:2])
 
 
 class Elementwise:
@@ -324,7 +290,7 @@ class Elementwise:
             shapes = [a.shape for a in arrays if hasattr(a, "shape")]
             if len(shapes) < 2 or "broadcast" not in str(error):
                 raise
-            raise _misfit(shapes) from None
+            raise misfit(shapes) from None
         if is_half(dtype) and out.dtype.itemsize == 4:
             out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
         if mode.saved_hooks:
