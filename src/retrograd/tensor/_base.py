@@ -158,13 +158,20 @@ leaf_types: set[type] = set()
 plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None), type(Ellipsis), _dtypes.dtype}
 
 
+# Classes that may exist without any function looking for `__torch_function__`. The uninitialised ones are met as first arguments,
+# where the quick forms see them as well.
+UNWATCHED = frozenset(
+    ["TensorBase", "Tensor", "Parameter", "Buffer", "ForbiddenView", "UninitializedParameter", "UninitializedBuffer"]
+)
+
+
 class TensorMeta(type):
     """Makes `Tensor(...)` torch's legacy constructor while blank Tensors are still made at C speed."""
 
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
         leaf_types.add(cls)
-        if name not in ("TensorBase", "Tensor", "Parameter", "Buffer", "ForbiddenView"):
+        if name not in UNWATCHED:
             from ..overrides import watch_calls
 
             watch_calls()

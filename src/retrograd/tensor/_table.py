@@ -26,7 +26,7 @@ CASTS |= {
 
 @cache
 def _family(module: str) -> Any:
-    return import_module(f"{__package__}.{module}")
+    return import_module(f"retrograd.{module}" if module.startswith("nn.") else f"{__package__}.{module}")
 
 
 def functions() -> dict[str, Any]:

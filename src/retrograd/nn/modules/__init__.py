@@ -1,6 +1,26 @@
 """The modules of nn."""
 
-from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from .module import Module
-
-__all__ = ["Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+from ._multihead import *
+from .activation import *
+from .adaptive import *
+from .batchnorm import *
+from .channelshuffle import *
+from .container import *
+from .conv import *
+from .distance import *
+from .dropout import *
+from .flatten import *
+from .fold import *
+from .instancenorm import *
+from .lazy import *
+from .linear import *
+from .loss import *
+from .normalization import *
+from .padding import *
+from .pixelshuffle import *
+from .pooling import *
+from .rnn import *
+from .sparse import *
+from .transformer import *
+from .upsampling import *
+from .module import Module as Module

@@ -1,0 +1,21 @@
+"""torch.nn.functional: the functions behind the modules."""
+
+from ._activations import *
+from ._adaptive_pooling import *
+from ._attention import *
+from ._classification import *
+from ._convolution import *
+from ._ctc import *
+from ._distances import *
+from ._dropout import *
+from ._embeddings import *
+from ._linear import *
+from ._linear_cross_entropy import *
+from ._losses import *
+from ._multi_head import *
+from ._normalization import *
+from ._padding import *
+from ._pooling import *
+from ._resizing import *
+from ._shuffling import *
+from ._unpooling import *

@@ -1,0 +1,398 @@
+"""Convolutions, and the unfolding into patches that they rest on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from ..._ops import convolution as r
+from ..._ops.convolution_kernels import places_of
+from ...overrides import overridable
+from ...tensor import _base
+from ...tensor._fused import record_fused
+from ...tensor._rearranging import constant_pad_nd
+from ...tensor._record import record
+from . import _convolution_checks as checks
+
+DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}
+
+
+def _convolve(
+    name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Any:
+    """Convolve a batch or a single sample along `rank` axes."""
+    try:
+        batch = len(input._array.shape) == rank + 2
+        if batch and type(padding) is not str:
+            return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+    except (TypeError, AttributeError):
+        _check_arguments(name, input, weight, bias, groups, stride=stride, padding=padding, dilation=dilation)
+        raise
+    _check_arguments(name, input, weight, bias, groups, stride=stride, padding=padding, dilation=dilation)
+    if not checks.check_rank(name, input._array.shape, rank):
+        single = _convolve(name, rank, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
+        return single.squeeze(0)
+    input, padding = _padding_by_name(input, weight, stride, padding, dilation, rank)
+    return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any, **numbers: Any) -> None:
+    arguments = {"input": input, "weight": weight, "bias": bias, **numbers, "groups": groups}
+    checks.check_arguments(name, arguments, DEFAULTS)
+
+
+def _batch(rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    x, w = input._array, weight._array
+    numbers: tuple[Any, ...] = (stride, padding, dilation)
+    if list in map(type, numbers):
+        numbers = tuple([tuple(n) if type(n) is list else n for n in numbers])
+    params = _plan(rank, x.shape, w.shape, None if bias is None else bias._array.shape, numbers, groups)
+    if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
+        checks.check_types(input, weight, bias, groups)
+    return record_fused(r.convolution, (input, weight, bias), params)
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    rank: int,
+    input: tuple[int, ...],
+    weight: tuple[int, ...],
+    bias: tuple[int, ...] | None,
+    numbers: tuple[Any, ...],
+    groups: int,
+) -> dict[str, Any]:
+    """Check shapes and numbers, and return what the operation needs to know of them; most calls repeat one before."""
+    wanted = _spatial_rank(weight, groups)
+    stride, padding, dilation = (
+        checks.numbers(key, value, rank, wanted)
+        for key, value in zip(("stride", "padding", "dilation"), numbers, strict=True)
+    )
+    checks.check_numbers(stride, padding, dilation)
+    checks.check_shapes(input, weight, bias, groups)
+    checks.check_reach(input, weight[2:], padding, dilation)
+    return {
+        "size": places_of(input[2:], weight[2:], stride, padding, dilation),
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "groups": groups,
+    }
+
+
+def _spatial_rank(weight: tuple[int, ...], groups: int) -> int:
+    if len(weight) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    return len(weight) - 2
+
+
+def _padding_by_name(
+    input: Any, weight: Any, stride: Any, padding: str, dilation: Any, rank: int
+) -> tuple[Any, tuple[int, ...]]:
+    """Return the padding that "same" or "valid" means, and the input, padded where one side needs more than the other."""
+    kernel, given = tuple(weight._array.shape[2:]), tuple(input._array.shape)
+    if len(given) != len(kernel) + 2:
+        raise RuntimeError(
+            f"Expected {len(kernel) + 2}-dimensional input for {len(kernel) + 2}-dimensional weight"
+            f"{checks.sizes(weight._array.shape)}, but got {len(given)}-dimensional input of size {checks.sizes(given)} "
+            "instead"
+        )
+    if padding == "valid":
+        return input, (0,) * len(kernel)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(step != 1 for step in checks.numbers("stride", stride, rank, len(kernel))):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(checks.numbers("dilation", dilation, rank, len(kernel)), kernel, strict=True)]
+    if any(one % 2 for one in total):
+        ends = [end for one in reversed(total) for end in (0, one % 2)]
+        input = constant_pad_nd(input, ends)
+    return input, tuple([one // 2 for one in total])
+
+
+def _convolve_transposed(
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: Any,
+    dilation: Any,
+) -> Any:
+    """Convolve a batch or a single sample by the transpose of a convolution."""
+    numbers = (stride, padding, dilation, output_padding)
+    try:
+        if len(input._array.shape) == rank + 2:
+            return _transposed_batch(rank, input, weight, bias, numbers, groups)
+    except (TypeError, AttributeError):
+        pass
+    _check_arguments(
+        name, input, weight, bias, groups, stride=stride, padding=padding, output_padding=output_padding,
+        dilation=dilation,
+    )  # fmt: skip
+    if checks.check_rank(name, input._array.shape, rank):
+        return _transposed_batch(rank, input, weight, bias, numbers, groups)
+    return _transposed_batch(rank, input.unsqueeze(0), weight, bias, numbers, groups).squeeze(0)
+
+
+def _transposed_batch(rank: int, input: Any, weight: Any, bias: Any, numbers: tuple[Any, ...], groups: int) -> Any:
+    x, w = input._array, weight._array
+    if list in map(type, numbers):
+        numbers = tuple([tuple(n) if type(n) is list else n for n in numbers])
+    params = _transposed_plan(rank, x.shape, w.shape, None if bias is None else bias._array.shape, numbers, groups)
+    if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
+        checks.check_types(input, weight, bias, groups, transposed=True)
+    return record_fused(r.transposed_convolution, (input, weight, bias), params)
+
+
+@lru_cache(maxsize=4096)
+def _transposed_plan(
+    rank: int,
+    input: tuple[int, ...],
+    weight: tuple[int, ...],
+    bias: tuple[int, ...] | None,
+    numbers: tuple[Any, ...],
+    groups: int,
+) -> dict[str, Any]:
+    """Do for a transposed convolution what `_plan` does."""
+    wanted = _spatial_rank(weight, groups)
+    stride, padding, dilation, more = (
+        checks.numbers(key, value, rank, wanted)
+        for key, value in zip(("stride", "padding", "dilation", "output_padding"), numbers, strict=True)
+    )
+    checks.check_numbers(stride, padding, dilation, more)
+    checks.check_shapes(input, weight, bias, groups, transposed=True)
+    size = tuple(
+        [
+            (s - 1) * t - 2 * p + d * (k - 1) + o + 1
+            for s, k, t, p, d, o in zip(input[2:], weight[2:], stride, padding, dilation, more, strict=True)
+        ]
+    )
+    checks.check_output(input, size, stride, dilation, more)
+    return {"size": size, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+
+
+# ---- the public functions ----
+@overridable
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve sequences (N, C, L), or one of them, with kernels (out, C / groups, k)."""
+    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@overridable
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve images (N, C, H, W), or one of them, with kernels (out, C / groups, kh, kw)."""
+    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@overridable
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve volumes (N, C, D, H, W), or one of them, with kernels (out, C / groups, kd, kh, kw)."""
+    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@overridable
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """Apply the transpose of conv1d; the weight is (C, out / groups, k)."""
+    return _convolve_transposed(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@overridable
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """Apply the transpose of conv2d; the weight is (C, out / groups, kh, kw)."""
+    return _convolve_transposed(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@overridable
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """Apply the transpose of conv3d; the weight is (C, out / groups, kd, kh, kw)."""
+    return _convolve_transposed(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@overridable
+def convolution(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    """Convolve a batch along as many axes as the weight has, or by the transpose; every argument is given."""
+    rank = weight._array.ndim - 2
+    if transposed:
+        return _transposed_batch(rank, input, weight, bias, (stride, padding, dilation, output_padding), groups)
+    return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+
+
+@overridable
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """Convolve sequences laid out (time, batch, channels) with a weight (k, channels, out)."""
+    if input._array.ndim != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight._array.ndim != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias._array.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if input._array.shape[2] != weight._array.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight._array.shape[2] != bias._array.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    out = _batch(1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return out.permute(2, 0, 1)
+
+
+# ---- patches ----
+@overridable
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Lay out the patches of images as columns (N, C * kernel, places)."""
+    shape = tuple(input._array.shape)
+    kernel, dilation, padding, stride = (
+        checks.pair(name, value)
+        for name, value in (
+            ("kernel_size", kernel_size),
+            ("dilation", dilation),
+            ("padding", padding),
+            ("stride", stride),
+        )
+    )
+    checks.check_blocks(kernel, dilation, padding, stride)
+    if len(shape) < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-{len(shape)}, {len(shape) - 1}], but got 2)"
+        )
+    if len(shape) > 4 or 0 in shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+            f"but got: {checks.sizes(shape)}"
+        )
+    places = places_of(shape[-2:], kernel, stride, padding, dilation)
+    if min(places) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size ({shape[-2]}, {shape[-1]}), kernel_size={kernel}, dilation={dilation}, "
+            f"padding={padding}, calculated shape of the array of sliding blocks as {places}, but its components must "
+            "be at least one."
+        )
+    _refuse_integers("im2col_out_cpu", input)
+    params = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    return record(r.im2col, (input,), params, "Im2ColBackward0")
+
+
+@overridable
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Add columns of patches where `unfold` takes them from, in images of a given size."""
+    shape = tuple(input._array.shape)
+    size, kernel, dilation, padding, stride = (
+        checks.pair(name, value)
+        for name, value in (
+            ("output_size", output_size),
+            ("kernel_size", kernel_size),
+            ("dilation", dilation),
+            ("padding", padding),
+            ("stride", stride),
+        )
+    )
+    checks.check_blocks(kernel, dilation, padding, stride)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {checks.sizes(shape)}"
+        )
+    if shape[-2] % prod(kernel):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={shape[-2]} and kernel_size={kernel}."
+        )
+    high, wide = places_of(size, kernel, stride, padding, dilation)
+    if high * wide != shape[-1] or min(high, wide) < 1:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {high} * {wide} = "
+            f"{high * wide}, but got input.size(2)={shape[-1]}."
+        )
+    _refuse_integers("col2im_out_cpu", input)
+    params = {"size": size, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    return record(r.col2im, (input,), params, "Col2ImBackward0")
+
+
+def _refuse_integers(kernel: str, input: Any) -> None:
+    if input._array.dtype.kind in "iu":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{_base.dtype_of(input)._scalar_name}'")
+
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "fold",
+    "unfold",
+]
