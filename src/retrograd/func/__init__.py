@@ -1,5 +1,6 @@
 """torch.func: composable transforms."""
 
+from ._batch_norm import replace_all_batch_norm_modules_
 from ._linearize import debug_unwrap, functionalize, hvp, linearize
 from ._modules import functional_call, stack_module_state
 from ._transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
@@ -17,6 +18,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -1,0 +1,48 @@
+"""Distances between vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dtypes import promote_types
+from ..._ops import norms
+from ...overrides import overridable
+from ...tensor._distances import pdist
+from ...tensor._matrix_checks import need_tensor
+from ...tensor._norms import vector
+from ...tensor._pointwise import where
+from ...tensor._record import record
+from ...tensor._stacking import broadcast_tensors
+
+
+@overridable
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
+    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+    need_tensor(x1, "cosine_similarity", "x1")
+    need_tensor(x2, "cosine_similarity", "x2", 2)
+    dtype = promote_types(x1.dtype, x2.dtype)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype._scalar_name}")
+    x1, x2 = x1.to(dtype), x2.to(dtype)
+    if x1.shape != x2.shape:
+        x1, x2 = broadcast_tensors(x1, x2)
+    return (_directions(x1, dim, eps) * _directions(x2, dim, eps)).sum(dim)
+
+
+def _directions(x: Any, dim: int, eps: float) -> Any:
+    """Divide vectors by their norms. A bound in place of a short one has its gradient, as in torch; its tangent is 0."""
+    length = vector(x, 2, dim, True, None)
+    return x / where(length < eps, length - length.detach() + eps, length)
+
+
+@overridable
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Any:
+    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+    need_tensor(x1, "pairwise_distance", "x1")
+    need_tensor(x2, "pairwise_distance", "x2", 2)
+    gap = x1 - x2 + eps
+    axis = (gap.dim() - 1,) if gap.dim() else ()
+    return record(norms.norm, (gap,), {"p": p, "axis": axis, "keepdims": bool(keepdim)}, "NormBackward1")
+
+
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]

@@ -1,0 +1,274 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dtypes import int64
+from ...tensor._creation import empty, ones, tensor, zeros
+from .. import functional as F  # noqa: N812 - torch's name
+from .. import init
+from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
+from .lazy import LazyModuleMixin
+from .module import Module
+
+# Metaclasses construct them, which type checkers do not see.
+later_parameter: Any = UninitializedParameter
+later_buffer: Any = UninitializedBuffer
+
+
+class _NormBase(Module):
+    """What batch and instance normalisation have in common: parameters and running statistics by channel."""
+
+    _version = 2  # since which num_batches_tracked is part of the state
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            parameter = make_parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, parameter)
+        if track_running_stats:
+            self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Begin the running statistics anew."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Set scales to 1 and shifts to 0, and begin the running statistics anew."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Any) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        version = local_metadata.get("version", None)
+        key = f"{prefix}num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            own = self.num_batches_tracked
+            state_dict[key] = own if own is not None and own.device.type != "meta" else tensor(0, dtype=int64)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _BatchNorm(_NormBase):
+    """Normalise each channel over the batch in training, by running statistics in evaluation."""
+
+    _normalises_batches = True  # by which `func.replace_all_batch_norm_modules_` knows it
+
+    def forward(self, input: Any) -> Any:
+        """Normalise, and in training move the running statistics."""
+        self._check_input_dim(input)
+        training, tracks = self.training, self.track_running_stats
+        factor = 0.0 if self.momentum is None else self.momentum
+        running_mean, running_var = self.running_mean, self.running_var
+        if training and tracks and (count := self.num_batches_tracked) is not None:
+            count.add_(1)
+            if self.momentum is None:  # the average of all batches so far
+                factor = 1.0 / float(count)
+        if training and not tracks:
+            running_mean = running_var = None
+        by_batch = training or (running_mean is None and running_var is None)
+        return F.batch_norm(input, running_mean, running_var, self.weight, self.bias, by_batch, factor, self.eps)
+
+
+def _refuse(wanted: str, input: Any) -> None:
+    raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """A normalisation whose number of channels is that of its first input."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = later_parameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = later_parameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = later_buffer(device=device, dtype=dtype)
+            self.running_var = later_buffer(device=device, dtype=dtype)
+            self.num_batches_tracked = tensor(0, dtype=int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """Reset what has a shape already."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Take the number of channels from the input, or from what has been loaded."""
+        members = [getattr(self, name) for name in ("weight", "bias", "running_mean", "running_var")]
+        members = [value for value in members if value is not None]
+        if not members:
+            return
+        fresh = self.has_uninitialized_params()
+        self.num_features = input.shape[1] if fresh else members[0].shape[0]
+        if fresh:
+            for value in members:
+                value.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (samples, channels) or (samples, channels, length)."""
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() not in (2, 3):
+            _refuse("2D or 3D", input)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images (samples, channels, height, width)."""
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() != 4:
+            _refuse("4D", input)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes (samples, channels, depth, height, width)."""
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() != 5:
+            _refuse("5D", input)
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """BatchNorm1d with the number of channels of its first input."""
+
+    cls_to_become = BatchNorm1d
+    _check_input_dim = BatchNorm1d._check_input_dim
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """BatchNorm2d with the number of channels of its first input."""
+
+    cls_to_become = BatchNorm2d
+    _check_input_dim = BatchNorm2d._check_input_dim
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """BatchNorm3d with the number of channels of its first input."""
+
+    cls_to_become = BatchNorm3d
+    _check_input_dim = BatchNorm3d._check_input_dim
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the processes of a group; there is one process here, so that it is BatchNorm."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() < 2:
+            _refuse("at least 2D", input)
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """Replace every BatchNorm in a module by a SyncBatchNorm with the same parameters and statistics."""
+        made = module
+        if isinstance(module, _BatchNorm):
+            made = SyncBatchNorm(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            made.weight, made.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
+            made.training = module.training
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
+
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]

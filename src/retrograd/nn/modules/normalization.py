@@ -1,0 +1,176 @@
+"""Normalisation by layer, by group of channels, and by neighbouring channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...tensor._creation import empty
+from .. import functional as F  # noqa: N812 - torch's name
+from .. import init
+from ..parameter import make_parameter
+from . import _functions
+from .module import Module
+
+
+def _parameter(wanted: bool, shape: Any, device: Any, dtype: Any) -> Any:
+    return make_parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
+
+
+class LayerNorm(Module):
+    """Bring the numbers of the last axes of each sample to mean 0 and variance 1; then scale and shift them."""
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.register_parameter("weight", _parameter(elementwise_affine, shape, device, dtype))
+        self.register_parameter("bias", _parameter(elementwise_affine and bias, shape, device, dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set scales to 1 and shifts to 0."""
+        if self.elementwise_affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def forward(self, input: Any) -> Any:
+        """Normalise."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class GroupNorm(Module):
+    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self.register_parameter("weight", _parameter(affine, num_channels, device, dtype))
+        self.register_parameter("bias", _parameter(affine and bias, num_channels, device, dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set scales to 1 and shifts to 0."""
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def forward(self, input: Any) -> Any:
+        """Normalise."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+
+
+class RMSNorm(Module):
+    """Divide the numbers of the last axes by the root of their mean square; then scale them."""
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.register_parameter("weight", _parameter(elementwise_affine, shape, device, dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set scales to 1."""
+        if self.elementwise_affine:
+            init.ones_(self.weight)
+
+    def forward(self, x: Any) -> Any:
+        """Normalise."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LocalResponseNorm(Module):
+    """Divide by a power of the mean square of the neighbouring channels."""
+
+    __constants__ = ["size", "alpha", "beta", "k"]  # noqa: RUF012 - torch's
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Any) -> Any:
+        """Normalise."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """Divide by a power of the squares of the neighbouring channels, as Lua's torch did."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Any) -> Any:
+        """Normalise images."""
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        return _functions.CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
