@@ -1,0 +1,396 @@
+"""Losses of classification."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..._core.arrays import LevelArray
+from ..._errors import sizes
+from ..._ops import cross_entropy as entropies
+from ..._ops import losses, losses_of_margins
+from ...overrides import overridable
+from ...tensor._base import Tensor
+from ...tensor._fused import record_fused
+from ...tensor._matrix_checks import need_tensor, scalar_name
+from .._reduction import MEAN, NONE, SUM, chosen, get_enum
+from . import _coded_losses as coded
+from ._loss_checks import need_constant, need_fit, need_real, need_same_dtype
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "kl_div",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "soft_margin_loss",
+]
+
+INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
+NO_INDEX = -100  # torch's default of `ignore_index`
+
+
+# ---- of two outcomes ----
+def _need_probabilities(tensor: Any, name: str) -> None:
+    array = tensor._array
+    if not isinstance(array, LevelArray) and array.size and not (array.min() >= 0 and array.max() <= 1):
+        raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+
+
+@overridable
+def binary_cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Return the cross entropy of two probabilities that something is so."""
+    number = chosen(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    need_constant("binary_cross_entropy", "weight", weight)
+    need_real("binary_cross_entropy", input)
+    for other in (target, weight):
+        if other is not None and other._array.dtype != input._array.dtype:
+            raise RuntimeError(f"Found dtype {scalar_name(other)} but expected {scalar_name(input)}")
+    if weight is not None and weight._array.shape != input._array.shape:
+        weight = weight.expand(input.size())
+    _need_probabilities(input, "input")
+    _need_probabilities(target, "target")
+    return record_fused(losses.binary_cross_entropy, (input, target, weight), {"reduction": number})
+
+
+@overridable
+def binary_cross_entropy_with_logits(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:
+    """Return the cross entropy of sigmoid(input) and a target."""
+    number = chosen(size_average, reduce, reduction)
+    if target._array.shape != input._array.shape:
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return coded.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+@overridable
+def soft_margin_loss(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Return log(1 + exp(-target * input)); targets are 1 and -1."""
+    number = chosen(size_average, reduce, reduction)
+    need_constant("soft_margin_loss", "target", target)
+    if input._array.dtype.kind in "biu":
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(input)}")
+    need_real("soft_margin_loss", input)
+    if input._array.shape != target._array.shape:
+        need_fit(input._array.shape, target._array.shape)
+    target = target.to(input.dtype)
+    return record_fused(losses.soft_margin_loss, (input, target), {"reduction": number})
+
+
+# ---- distributions ----
+@overridable
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    """Return the divergence of log-probabilities from a distribution."""
+    if size_average is not None or reduce is not None:
+        number = chosen(size_average, reduce, reduction)
+    elif reduction == "batchmean":
+        number = SUM
+    else:
+        if reduction == "mean":
+            warnings.warn(
+                "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' "
+                "divides only by the batch size, and aligns with the KL div math definition.'mean' will be changed to "
+                "behave the same as 'batchmean' in the next major release.",
+                stacklevel=3,
+            )
+        number = get_enum(reduction)
+    out = coded.kl_div(input, target, number, log_target=log_target)
+    if reduction == "batchmean" and input.dim() != 0:
+        out = out / input.size()[0]
+    return out
+
+
+# ---- one class of several ----
+def _need_targets(x: Any, target: Any) -> None:
+    """Require targets that fit log-probabilities."""
+    rank = len(x.shape)
+    if rank < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {rank})")
+    batch = target.shape[0] if target.shape else 0
+    if rank > 1 and x.shape[0] != batch:
+        raise ValueError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({batch}).")
+    if rank < 3:
+        if len(target.shape) > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if rank == 1 and len(target.shape) == 1 and batch != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {batch}")
+        return
+    wanted = (x.shape[0], *x.shape[2:])
+    if tuple(target.shape) == wanted:
+        return
+    if rank != 4:
+        raise RuntimeError(f"Expected target size {sizes(wanted)}, got {sizes(target.shape)}")
+    if len(target.shape) != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target.shape)}"
+        )
+    raise RuntimeError(f"size mismatch (got input: {sizes(x.shape)} , target: {sizes(target.shape)}")
+
+
+def _need_class_weights(weight: Any, x: Any) -> None:
+    """Require a weight for each class."""
+    classes = x.shape[1 if len(x.shape) > 1 else 0]
+    need_constant("nll_loss_forward" if len(x.shape) < 3 else "nll_loss2d_forward", "weight", weight)
+    if tuple(weight._array.shape) == (classes,):
+        return
+    if len(x.shape) < 3:
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {sizes(weight._array.shape)}"
+        )
+    raise RuntimeError("weight tensor should be defined either for all or no classes")
+
+
+def _need_indices(target: Any) -> None:
+    if target._array.dtype not in (INT64, UINT8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target)}")
+
+
+@overridable
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    ignore_index: int = NO_INDEX,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Return the negative log-likelihood of classes."""
+    number = chosen(size_average, reduce, reduction)
+    x = input._array
+    _need_targets(x, target._array)
+    _need_indices(target)
+    if weight is not None:
+        _need_class_weights(weight, x)
+    need_real("nll_loss_out_frame" if x.ndim < 3 else "nll_loss2d_forward_out_frame", input)
+    need_same_dtype(input, weight)
+    operation = entropies.nll_loss if x.ndim < 3 else entropies.nll_loss2d
+    return record_fused(operation, (input, target, weight), {"reduction": number, "ignore_index": ignore_index})
+
+
+@overridable
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    ignore_index: int = NO_INDEX,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Return the cross entropy of logits and classes, or of logits and the probabilities of classes."""
+    if not isinstance(target, Tensor) or not isinstance(input, Tensor):
+        need_tensor(input, "cross_entropy_loss", "input", 1)
+        need_tensor(target, "cross_entropy_loss", "target", 2)
+    plain = reduction == "mean" and size_average is None and reduce is None
+    number = MEAN if plain else chosen(size_average, reduce, reduction)
+    if type(ignore_index) is not int or type(label_smoothing) is not float or label_smoothing > 1:
+        _need_numbers(ignore_index, label_smoothing)
+    x, t = input._array, target._array
+    if x.shape == t.shape:
+        return _of_probabilities(input, target, weight, ignore_index, number, label_smoothing)
+    if x.dtype.kind != "f":
+        need_real(f"log_softmax{'_lastdim' * (x.ndim < 3)}_kernel_impl", input)
+    if x.ndim != 2 or t.shape != x.shape[:1]:
+        _need_targets(x, t)
+    if t.dtype is not INT64:
+        _need_indices(target)
+    if weight is not None:
+        _need_class_weights(weight, x)
+        need_same_dtype(input, weight)
+    if label_smoothing > 0:
+        operation = entropies.smoothed_cross_entropy
+    else:
+        label_smoothing = 0.0
+        operation = entropies.cross_entropy if x.ndim < 3 else entropies.cross_entropy2d
+    params = {"reduction": number, "ignore_index": ignore_index, "smoothing": label_smoothing}
+    return record_fused(operation, (input, target, weight), params)
+
+
+def _need_numbers(ignore_index: Any, label_smoothing: Any) -> None:
+    if not hasattr(ignore_index, "__index__"):
+        raise TypeError(
+            f"cross_entropy_loss(): argument 'ignore_index' (position 5) must be int, not {type(ignore_index).__name__}"
+        )
+    if not isinstance(label_smoothing, (int, float)):
+        raise TypeError(
+            "cross_entropy_loss(): argument 'label_smoothing' (position 6) must be float, not "
+            f"{type(label_smoothing).__name__}"
+        )
+    if label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+
+
+def _of_probabilities(
+    input: Any, target: Any, weight: Any, ignore_index: int, reduction: int, label_smoothing: float
+) -> Any:
+    """Return the cross entropy of logits and the probabilities of classes."""
+    if target._array.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {scalar_name(target)}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    rank = input.dim()
+    if rank == 0:
+        raise IndexError("Dimension specified as 1 but tensor has no dimensions")
+    axis = 1 if rank > 1 else 0
+    classes = input.size(axis)
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+            f"weight tensor of shape: {sizes(weight.shape)}"
+        )
+    scores = input.log_softmax(axis)
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    if weight is not None:
+        scores = scores * weight.view(classes, *(1,) * (rank - axis - 1))
+    products = scores * target
+    if reduction == NONE:
+        return -products.sum(axis)
+    if reduction == SUM:
+        return -products.sum()
+    rows = input.numel() // classes if classes else 0
+    return -products.sum() / (rows if rows or not classes else float(rows))
+
+
+# ---- margins ----
+def _need_rows(x: Any) -> None:
+    if len(x.shape) > 2 or (len(x.shape) and not x.shape[-1]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {sizes(x.shape)}"
+        )
+
+
+def _need_long(target: Any) -> None:
+    if target._array.dtype != INT64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
+
+
+@overridable
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Take what the scores of the right classes lack to exceed every other by a margin."""
+    number = chosen(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if not isinstance(margin, (int, float)):
+        raise TypeError(
+            f"multi_margin_loss(): argument 'margin' (position 4) must be Number, not {type(margin).__name__}"
+        )
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    x, t = input._array, target._array
+    need_constant("multi_margin_loss", "weight", weight)
+    _need_rows(x)
+    rows = x.shape[0] if len(x.shape) == 2 else 1
+    classes = x.shape[-1] if x.shape else 1
+    if len(t.shape) > 1 or (t.shape[0] if t.shape else 1) != rows:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{rows}], but got {sizes(t.shape)}. Input has shape {sizes(x.shape)}."
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {sizes(weight.shape)}")
+    need_real("multi_margin_loss_cpu_kernel", input, half=False)
+    _need_long(target)
+    need_same_dtype(input, weight)
+    if not isinstance(t, LevelArray) and t.size and not (t.min() >= 0 and t.max() < classes):
+        raise RuntimeError("target out of range")
+    params = {"p": p, "margin": margin, "reduction": number}
+    return record_fused(losses_of_margins.multi_margin_loss, (input, target, weight), params)
+
+
+@overridable
+def multilabel_margin_loss(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Take what the scores of all right classes (before the first -1) lack to exceed every other by one."""
+    number = chosen(size_average, reduce, reduction)
+    x, t = input._array, target._array
+    _need_rows(x)
+    if t.shape != x.shape and (t.shape or (1,)) != (x.shape or (1,)):
+        raise RuntimeError(f"inconsistent target size: {sizes(t.shape)} for input of size: {sizes(x.shape)}")
+    need_real("multilabel_margin_loss_forward_out_frame", input, half=False)
+    _need_long(target)
+    classes = x.shape[-1] if x.shape else 1
+    if not isinstance(t, LevelArray) and t.size and not (t.min() >= -1 and t.max() < classes):
+        raise RuntimeError("argument #2 'target' is out of range")
+    return record_fused(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
+
+
+@overridable
+def multilabel_soft_margin_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Average binary cross entropies of logits over the classes."""
+    if size_average is not None or reduce is not None:
+        reduction = ("none", "mean", "sum")[chosen(size_average, reduce, reduction)]
+    from ._activations import logsigmoid
+
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)
+    if reduction == "none":
+        return loss
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    return loss.mean() if reduction == "mean" else loss.sum()
