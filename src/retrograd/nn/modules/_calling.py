@@ -37,11 +37,14 @@ class ModuleCalling:
         """Compute the module's output; every subclass defines it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call_impl(*args, **kwargs)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
+            cls.__call__ = _call_its_own  # type: ignore[method-assign]
 
-    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        if not (
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # without hooks, and without a call between: a module of a small model takes a microsecond or two in all
+        if (
             self._forward_hooks
             or self._forward_pre_hooks
             or self._backward_hooks
@@ -51,7 +54,10 @@ class ModuleCalling:
             or _global_backward_hooks
             or _global_backward_pre_hooks
         ):
-            return self.forward(*args, **kwargs)
+            return self._call_impl(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         called: set[int] = set()
         try:
             return self._call_with_hooks(args, kwargs, called)
@@ -203,6 +209,11 @@ class ModuleCalling:
 
     def _get_backward_pre_hooks(self) -> list[Any]:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+
+
+def _call_its_own(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a module whose class has a `_call_impl` of its own."""
+    return self._call_impl(*args, **kwargs)
 
 
 # ---- hooks of all modules ----

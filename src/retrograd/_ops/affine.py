@@ -1,0 +1,96 @@
+"""The linear map of a layer: x times the transpose of a matrix of weights, over the last axis of x, with or without a bias."""
+
+from __future__ import annotations
+
+import math
+
+from .._core.numpy_namespace import is_half
+from .._core.primitive import front, general, multilinear, vocabulary
+from .matrices import conjugate, transposed
+
+
+def _product(xp, x, weight):
+    """Multiply the last axis of x, folding the others into rows: NumPy's `dot` calls BLAS for matrices only."""
+    if x.ndim < 3:
+        return x.dot(weight.T)
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).dot(weight.T).reshape((*x.shape[:-1], weight.shape[0]))
+
+
+def _as_rows(xp, x):
+    """Fold all axes but the last into one."""
+    shape = tuple(x.shape)
+    return x if len(shape) == 2 else xp.reshape(x, shape=(math.prod(shape[:-1]), shape[-1]))
+
+
+@multilinear(torch="linear")
+def linear_map(xp, x, y):
+    """x @ y.T, where x has any number of axes and y two."""
+    dtype = x.dtype
+    if is_half(dtype):
+        return _product(xp, x.astype("float32"), y.astype("float32")).astype(dtype)
+    return _product(xp, x, y)
+
+
+@linear_map.vjp("x")
+def linear_map_dx(xp, g, y):
+    return xp.matmul(g, conjugate(xp, y))
+
+
+@linear_map.vjp("y")
+def linear_map_dy(xp, g, x):
+    return xp.matmul(transposed(xp, _as_rows(xp, g)), _as_rows(xp, conjugate(xp, x)))
+
+
+@linear_map.batch
+def linear_map_batch(call, args, batched, size):
+    x, y = args
+    if not batched[1]:
+        return call(x, y)
+    x = front(x, batched[0], size)
+    shape = tuple(x.shape)
+    rows = vocabulary.reshape(x, shape=(size, math.prod(shape[1:-1]), shape[-1]))
+    out = vocabulary.matmul(rows, transposed(vocabulary, y))
+    return vocabulary.reshape(out, shape=(*shape[:-1], y.shape[-2]))
+
+
+@general(torch="addmm")
+def affine(xp, bias, x, y):
+    """x @ y.T + bias."""
+    dtype = x.dtype
+    if is_half(dtype):
+        bias, x, y = (a.astype("float32") for a in (bias, x, y))
+    out = _product(xp, x, y)
+    if bias.ndim > out.ndim:  # a batch of vmap
+        out = out + bias
+    else:
+        out += bias
+    return out.astype(dtype, copy=False)
+
+
+affine.vjp("bias")(lambda xp, g, bias_shape: xp.sum_to(g, shape=bias_shape))
+affine.vjp("x")(linear_map_dx)
+affine.vjp("y")(linear_map_dy)
+
+
+@affine.jvp
+def affine_jvp(xp, t, x, y, out):
+    tb, tx, ty = t
+    total = None if tb is None else xp.broadcast_to(tb, shape=tuple(out.shape))
+    for term in (None if tx is None else xp.linear_map(tx, y), None if ty is None else xp.linear_map(x, ty)):
+        if term is not None:
+            total = term if total is None else total + term
+    return total
+
+
+@affine.batch
+def affine_batch(call, args, batched, size):
+    bias, x, y = args
+    if not batched[0] and not batched[2]:
+        return call(*args)
+    out = linear_map_batch(vocabulary.linear_map, (x, y), batched[1:], size) if any(batched[1:]) else None
+    if out is None:
+        product = vocabulary.linear_map(x, y)
+        out = vocabulary.broadcast_to(product, shape=(size, *product.shape))
+    if batched[0]:
+        bias = vocabulary.reshape(bias, shape=(size, *(1,) * (out.ndim - bias.ndim), *bias.shape[1:]))
+    return out + bias

@@ -1,0 +1,204 @@
+"""torch.embedding and torch.embedding_bag, on which those of nn.functional rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.arrays import LevelArray, levels_of, raw_leaf
+from ..._core.levels import BATCH
+from ..._core.primitive import vocabulary
+from ..._errors import _TYPE_NAMES
+from ..._modes import using
+from ..._ops import embedding as e
+from ...overrides import overridable
+from ...tensor import _base
+from ...tensor._joining import stack
+from ...tensor._operands import not_a_tensor
+from ...tensor._record import record
+
+MODES = ("sum", "mean", "max")
+NO_SPARSE = (
+    "{}: sparse=True asks for a sparse gradient of the weights, which retrograd does not have\nHint: leave sparse=False; "
+    "the gradient has the same values, in dense memory."
+)
+
+
+def need_tensors(name: str, weight: Any, indices: Any) -> None:
+    """Raise torch's error for arguments that are no tensors."""
+    for position, (argument, value) in enumerate((("weight", weight), ("indices", indices)), 1):
+        if not isinstance(value, _base.Tensor):
+            raise TypeError(not_a_tensor(name, position, value, argument))
+
+
+def need_indices(name: str, indices: Any) -> None:
+    """Raise torch's error for indices that are neither int64 nor int32."""
+    dtype = indices._array.dtype
+    if dtype.kind != "i" or dtype.itemsize < 4:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{_TYPE_NAMES[dtype.name]} instead (while checking arguments for {name})"
+        )
+
+
+def _out_of_range(array: Any, rows: int) -> Any:
+    """Return a mask of indices outside a table, or None if there are none or they cannot be seen now."""
+    array = raw_leaf(array)
+    if not array.size or (array.min() >= 0 and array.max() < rows):
+        return None
+    return (array < 0) | (array >= rows)
+
+
+@overridable
+def embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    """Pick rows of a table."""
+    need_tensors("embedding", weight, indices)
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    need_indices("embedding", indices)
+    if sparse and weight.requires_grad:
+        raise NotImplementedError(NO_SPARSE.format("embedding"))
+    rows = weight._array.shape[0]
+    if _out_of_range(indices._array, rows) is not None:
+        raise IndexError(
+            f"index out of range in self\nHint: the table has {rows} rows, so indices go from 0 to {rows - 1}."
+        )
+    params = {"padding_idx": padding_idx, "by_frequency": bool(scale_grad_by_freq)}
+    return record(e.embedding, (weight, indices), params, "EmbeddingBackward0")
+
+
+def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are picked down to a norm, in place and unrecorded."""
+    with using(grad=False):
+        if isinstance(weight._array, LevelArray) or isinstance(indices._array, LevelArray):
+            numbers = _base.wrap(np.arange(weight.size(0)))
+            used = (indices.reshape(-1, 1) == numbers).any(0).unsqueeze(1)
+            weight.copy_(weight.detach().renorm(norm_type, 0, max_norm).where(used, weight.detach()))
+            return
+        picked = _base.wrap(np.unique(indices._array).astype(np.int64))
+        weight.index_copy_(0, picked, weight.detach()[picked].renorm(norm_type, 0, max_norm))
+
+
+def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Scale the rows that are picked down to a norm, in place."""
+    renorm_rows(weight, indices, max_norm, norm_type)
+    return weight
+
+
+# ---- bags ----
+def _bags_of(count: int, offsets: Any, include_last_offset: bool) -> tuple[Any, Any]:
+    """Return the bag of every index, and the sizes of bags."""
+    if offsets.size and offsets[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{offsets[0]}"
+        )
+    if offsets.size and offsets[-1] > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {offsets[-1]}"
+        )
+    ends = offsets if include_last_offset else np.append(offsets, count)
+    sizes = np.diff(ends)
+    bags = np.repeat(np.arange(len(sizes)), np.maximum(sizes, 0))
+    return np.concatenate(
+        (bags, np.full(count - len(bags), -1))
+    ), sizes  # what lies behind the last offset is in no bag
+
+
+def _largest(table: Any, indices: Any, bags: Any, count: int) -> Any:
+    """Return for every bag and column the index of the row that is largest there, the first among equals."""
+    best = np.zeros((count, table.shape[1]), np.int64)
+    order = np.argsort(bags, kind="stable")
+    starts = np.flatnonzero(np.diff(bags[order], prepend=-1))
+    values = table[indices[order]]
+    values = values.astype(np.float32) if values.dtype.itemsize == 2 else values
+    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+        best[bags[order[start]]] = indices[order][start:stop][values[start:stop].argmax(0)]
+    return best
+
+
+def _one_by_one(level: Any, given: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
+    """Reduce the bags of every sample of a batch: their sizes may differ."""
+    by_frequency, mode, sparse, include_last_offset, padding_idx = rest
+    whole = [None if one is None else vocabulary.leave_batch(one, level=level, axis=0) for one in given]
+    samples = []
+    for k in range(level.size):
+        weight, indices, offsets, own = (None if one is None else one[k] for one in whole)
+        samples.append(
+            embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, own, include_last_offset, padding_idx)
+        )
+    return tuple(vocabulary.enter_batch(stack(parts), level=level, axis=0) for parts in zip(*samples, strict=True))
+
+
+@overridable
+def embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Reduce bags of picked rows: their sum (mode 0), mean (1) or maximum (2); also what torch notes of the bags."""
+    need_tensors("embedding_bag", weight, indices)
+    need_indices("embedding_bag", indices)
+    need_indices("embedding_bag", offsets)
+    if (dtype := weight._array.dtype).kind not in "fV":
+        name = _base.dtype_of(weight)._scalar_name
+        found = f"CPU{name}Type" if dtype.kind in "bc" else _TYPE_NAMES[dtype.name]
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; "
+            f"but got {found} instead (while checking arguments for embedding_bag)"
+        )
+    if sparse and weight.requires_grad:
+        raise NotImplementedError(NO_SPARSE.format("embedding_bag"))
+    for tensor in (weight, indices, offsets, per_sample_weights):
+        if tensor is not None and levels_of(tensor._array):
+            level = max((one for one in levels_of(tensor._array)), key=lambda one: one.number)
+            if level.kind == BATCH and (tensor is not weight or mode == 2):
+                given = (weight, indices, offsets, per_sample_weights)
+                rest = (bool(scale_grad_by_freq), mode, sparse, include_last_offset, padding_idx)
+                return _one_by_one(level, given, rest)
+    rows = weight._array.shape[0]
+    numbers = indices._array
+    bags, sizes = _bags_of(numbers.size, offsets._array, include_last_offset)
+    wrong = _out_of_range(numbers, rows)
+    if wrong is not None:
+        at = int(np.flatnonzero(wrong)[0])
+        raise RuntimeError(f"Index {at} of input takes value {numbers[at]} which is not in the valid range [0, {rows})")
+    kept = bags >= 0
+    if padding_idx is not None:
+        kept &= numbers != (padding_idx if padding_idx >= 0 else padding_idx + rows)
+    used, owner = numbers[kept], bags[kept]
+    filled = np.bincount(owner, minlength=len(sizes)).astype(np.int64)
+    wrap = _base.wrap
+    if mode == 2:
+        best = _largest(np.asarray(weight.detach()._array), used, owner, len(sizes))
+        picked = weight.gather(0, wrap(best)) * wrap((filled > 0)[:, None]).to(weight.dtype)
+        return picked, wrap(bags), wrap(filled), wrap(best)
+    picked = embedding(weight, wrap(used), -1, scale_grad_by_freq)
+    half = picked.dtype if picked.dtype.itemsize == 2 else None
+    if half is not None:  # rounded once, at the end
+        picked = picked.float()
+    if per_sample_weights is not None:
+        own = per_sample_weights if kept.all() else per_sample_weights[wrap(kept)]
+        picked = picked * own.unsqueeze(1).to(picked.dtype)
+    elif mode == 1:
+        picked = picked * wrap((1 / np.maximum(filled, 1))[owner][:, None]).to(picked.dtype)
+    params = {"rows": len(sizes), "groups": 1, "padding_idx": -1, "by_frequency": False}
+    out = record(e.add_rows, (picked, wrap(owner)), params, "EmbeddingBagBackward0")
+    if half is not None:
+        out = out.to(half)
+    if mode == 0:
+        nothing = np.zeros(len(sizes), np.int64)
+        return out, wrap(np.zeros(0, np.int64)), wrap(nothing), wrap(nothing.copy())
+    return out, wrap(bags), wrap(filled), wrap(filled.copy())
+
+
+__all__ = ["embedding", "embedding_bag", "embedding_renorm_"]

@@ -1,0 +1,145 @@
+"""Looking up rows of a table."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..._core.arrays import LevelArray
+from ...overrides import overridable
+from ...tensor import _base
+from . import _embedding_rows as rows
+
+
+def _checked_padding(padding_idx: int | None, weight: Any) -> int:
+    """Return the padding as an index that is not negative, or -1 if there is none."""
+    if padding_idx is None:
+        return -1
+    count: int = weight.size(0)
+    if not -count <= padding_idx < count:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % count
+
+
+@overridable
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """Pick rows of a table; the row of `padding_idx` gets no gradient, rows larger than `max_norm` are scaled in place."""
+    rows.need_tensors("embedding", weight, input)
+    padding = _checked_padding(padding_idx, weight)
+    if max_norm is not None:
+        rows.renorm_rows(weight, input, max_norm, norm_type)
+    return rows.embedding(weight, input, padding, scale_grad_by_freq, sparse)
+
+
+def _read_bags(input: Any, offsets: Any, per_sample_weights: Any) -> tuple[Any, Any, Any]:
+    """Return indices, offsets and weights in one dimension; a matrix of indices has a bag in every row."""
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same "
+            f"shape as the input ({input.shape})"
+        )
+    if input.dim() == 2:
+        if offsets is not None:
+            kind = "<class 'torch.Tensor'>" if isinstance(offsets, _base.Tensor) else str(type(offsets))
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+                f"However, found offsets of type {kind}"
+            )
+        count, length = input.shape
+        starts = np.arange(count, dtype=np.int64) * length
+        flat = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+        return input.reshape(-1), _base.wrap(starts), flat
+    if input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if not isinstance(offsets, _base.Tensor):
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    return input, offsets, per_sample_weights
+
+
+@overridable
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Reduce bags of picked rows to their sum, mean or maximum, without keeping the rows."""
+    if weight._array.dtype.kind == "i" and input._array.dtype.kind in "fV":
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=3,
+        )
+        input, weight = weight, input
+    input, offsets, per_sample_weights = _read_bags(input, offsets, per_sample_weights)
+    if mode not in rows.MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if max_norm is not None:
+        rows.renorm_rows(weight, input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    return rows.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        rows.MODES.index(mode),
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]
+
+
+@overridable
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """Turn class numbers into vectors that are 1 at the class and 0 elsewhere."""
+    array = tensor._array
+    if array.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if isinstance(array, LevelArray):
+        if num_classes == -1:
+            raise RuntimeError(
+                "vmap: one_hot cannot infer num_classes of a batch\nHint: give num_classes, which is the same for all samples."
+            )
+        return (tensor.unsqueeze(-1) == _base.wrap(np.arange(num_classes))).long()
+    if not array.size:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return _base.wrap(np.zeros((*array.shape, num_classes), np.int64))
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return _base.wrap(np.equal(array[..., None], np.arange(num_classes)).astype(np.int64))
+
+
+__all__ = ["embedding", "embedding_bag", "one_hot"]

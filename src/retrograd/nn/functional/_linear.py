@@ -1,0 +1,115 @@
+"""Linear and bilinear maps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..._modes import NO_GRAD, PLAIN, read_mode
+from ..._ops import affine as a
+from ...overrides import overridable, takes_out
+from ...tensor import _base
+from ...tensor._matrix import C_NAMES, check_expands, check_mm, product
+from ...tensor._matrix_checks import scalar_name
+from ...tensor._operands import not_a_tensor
+from ...tensor._record import record
+from ...tensor._record_flat import EXACT
+from ...tensor._refusals import refuse
+from ...tensor._shaping import t
+from ._linear_nodes import NAMES, record_layer
+
+
+@takes_out
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
+    mode = read_mode()
+    if (
+        (mode is PLAIN or mode is NO_GRAD)
+        and type(input) in EXACT
+        and type(weight) in EXACT
+        and (bias is None or type(bias) in EXACT)
+        and (result := record_layer(input, weight, bias, mode is PLAIN)) is not None
+    ):
+        return result
+    return _checked_linear(input, weight, bias)
+
+
+def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
+    for position, (name, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
+        if not isinstance(value, _base.Tensor) and (value is not None or position < 3):
+            raise TypeError(not_a_tensor("linear", position, value, name))
+    x, y = input._array, weight._array
+    if not x.ndim or not y.ndim:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {y.ndim}D")
+    if y.ndim != 2 or (bias is None and x.ndim == 1):
+        return _by_product(input, weight, bias)
+    rows = x.size // x.shape[-1] if x.shape[-1] else 0
+    if bias is not None and x.dtype != y.dtype:
+        names = scalar_name(input), scalar_name(weight)
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {names[0]} and {names[1]}")
+    if x.shape[-1] != y.shape[1]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and {y.shape[1]}x{y.shape[0]})\n"
+            f"Hint: the weights take inputs whose last dimension has size {y.shape[1]}, and the input has shape "
+            f"{list(x.shape)}."
+        )
+    name = NAMES[bias is not None][min(x.ndim, 3)]
+    if bias is None:
+        if x.dtype != y.dtype:
+            check_mm(input.reshape(rows, -1), t(weight))
+        if x.size and y.size:
+            refuse("mm", x.dtype)
+        return record(a.linear_map, (input, weight), {}, name)
+    if x.size and y.size:
+        refuse("mm", x.dtype)
+    if bias._array.dtype != y.dtype:
+        names = scalar_name(bias), scalar_name(weight)
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {names[0]} and {names[1]}")
+    check_expands(bias, (*x.shape[:-1], y.shape[0]))
+    return record(a.affine, (bias, input, weight), {}, name)
+
+
+def _by_product(input: Any, weight: Any, bias: Any) -> Any:
+    """Multiply by weights that are one row."""
+    if bias is not None and input._array.ndim == 2:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    out = product(input, t(weight))
+    return out if bias is None else out + bias
+
+
+@overridable
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute x1 @ weight[k] @ x2 + bias[k] for every k, over the last dimensions."""
+    one, two, matrices = input1._array, input2._array, weight._array
+    if one.ndim != two.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {one.ndim} and {two.ndim}")
+    for k in range(one.ndim - 1):
+        if one.shape[k] != two.shape[k]:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {k}: got {one.shape[k]} and {two.shape[k]}"
+            )
+    for name, array, axis in (("input1", one, 1), ("input2", two, 2)):
+        if array.shape[-1] != matrices.shape[min(axis, matrices.ndim - 1)]:
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {array.shape[-1]} but expected "
+                f"{matrices.shape[min(axis, matrices.ndim - 1)]}"
+            )
+    if bias is not None and bias._array.shape[0] != matrices.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {matrices.shape[0]}"
+        )
+    if not one.dtype == two.dtype == matrices.dtype:
+        names = [C_NAMES[array.dtype.name] for array in (one, two, matrices)]
+        raise RuntimeError(
+            f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, weight: {names[2]}"
+        )
+    refuse("bmm", one.dtype)
+    outputs, inner, last = matrices.shape
+    rows = math.prod(one.shape[:-1])
+    first = product(input1.reshape(rows, inner), weight.permute(1, 0, 2).reshape(inner, outputs * last))
+    pairs = product(first.reshape(rows, outputs, last), input2.reshape(rows, last, 1))
+    out = pairs.reshape(*one.shape[:-1], outputs)
+    return out if bias is None else out + bias
+
+
+__all__ = ["bilinear", "linear"]

@@ -1,0 +1,177 @@
+"""The record of a linear layer: one node, written without the detours that other operations can afford.
+
+torch's graph has a transposition of the weights before the product. Here the product takes the weights as they are;
+`next_functions` shows the transposition all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..._core.levels import creation_numbers
+from ..._core.passes import ones
+from ..._graph.node import Guard, Node, face_of, node_class
+from ..._ops import affine as a
+from ..._ops import shape as s
+from ..._places import library_files, user_frame
+from ...tensor import _base
+from ...tensor._base import LEAF
+from ...tensor._record_flat import guarded_tensor
+
+NDARRAY = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+FEW, MANY = 150_000, 1_000_000  # multiplications
+get_frame = sys._getframe
+generic_pull_back = Node.pull_back
+
+
+def _is_fresh(node: Any, ex: Any, ey: Any) -> bool:
+    """Tell whether saved values are as they were, by a quick look; what is in doubt is looked at more closely.
+
+    The input is saved if the weights need a gradient, and the other way round: one without an edge has a guard.
+    """
+    guard = node.guard
+    if guard is None:
+        versions: Any = ()
+    elif type(guard) is not Guard or guard.packed:
+        return False
+    else:
+        versions = guard.versions
+        for storage, version in versions.values():
+            if storage.version != version or storage.detached is not None:
+                return False
+    if ex is None or ey is None:
+        return True
+    return not (
+        ((storage := ex._storage) is not None and storage.version and "x" not in versions)
+        or ((storage := ey._storage) is not None and storage.version and "y" not in versions)
+    )
+
+
+def _pull_back(self: Any, g: Any, graph: bool) -> Any:
+    """Return the gradients of bias, input and weights by one BLAS call each."""
+    *rest, ex, ey = edges = self._edges
+    if graph or type(g) is not NDARRAY or self.meta is not None:
+        return generic_pull_back(self, g, graph)
+    saved = self
+    if not _is_fresh(self, ex, ey):
+        self.check_saved()
+        saved = self.values(False)  # what hooks held goes the same way: a checkpoint gives the same bits
+    rows = g if g.ndim == 2 else g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
+    gx = gy = None
+    if ex is not None:
+        gx = rows.dot(saved.y)
+        if g.ndim != 2:
+            gx = gx.reshape((*g.shape[:-1], gx.shape[1]))
+    if ey is not None:
+        x = saved.x
+        gy = rows.T.dot(x if x.ndim == 2 else x.reshape(rows.shape[0], x.shape[-1]))
+    if not rest:
+        return gx, gy
+    if edges[0] is None:
+        return None, gx, gy
+    if self.bias_shape != rows.shape[1:]:
+        return generic_pull_back(self, g, graph)
+    return ones(rows.shape[0], rows.dtype).dot(rows), gx, gy
+
+
+def _next_functions(self: Any) -> tuple[tuple[Any, int], ...]:
+    *others, weights = self._edges
+    if weights is None:
+        return tuple([face_of(edge) for edge in self._edges])
+    turned: Any = node_class(s.permute_dims, "TBackward0")()
+    turned._edges = (weights,)
+    turned.seq = creation_numbers()
+    turned.axes = (1, 0)
+    turned.meta = turned.guard = turned.extra = turned._storage = turned.code = None
+    return (*[face_of(edge) for edge in others], (turned, 0))
+
+
+def _saved_weights(self: Any) -> Any:
+    weights = self.saved_tensor("y")
+    return None if weights is None else weights.t()
+
+
+def _layer_class(primitive: Any, name: str) -> Any:
+    cls: Any = node_class(primitive, name)
+    cls.pull_back = _pull_back
+    cls.next_functions = property(_next_functions)
+    cls._saved_mat2 = property(_saved_weights)
+    return cls
+
+
+# By whether there is a bias, and the number of dimensions of the input up to 3; the names of torch's outermost steps
+NAMES = {
+    True: ("", "ViewBackward0", "AddmmBackward0", "ViewBackward0"),
+    False: ("", "SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0"),
+}
+CLASSES = {
+    biased: [_layer_class(a.affine if biased else a.linear_map, name) for name in names if name]
+    for biased, names in NAMES.items()
+}
+
+
+def record_layer(input: Any, weight: Any, bias: Any, tracking: bool) -> Any:
+    """Compute a layer of tensors on plain arrays, and record it; None if anything about them is unusual."""
+    x, y = input._array, weight._array
+    if type(x) is not NDARRAY or type(y) is not NDARRAY or ((d := x.dtype) is not F32 and d is not F64):
+        return None
+    rank = x.ndim
+    if y.dtype is not d or y.ndim != 2 or not rank or x.shape[-1] != y.shape[1]:
+        return None
+    rows = x if rank < 3 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    if rank > 1 and FEW <= rows.size * (columns := y.shape[0]) <= MANY and 4 * rows.shape[0] <= columns:
+        out = y.dot(rows.T.copy()).T.copy()  # BLAS takes twice as long for a few rows times a transposed matrix
+    else:
+        out = rows.dot(y.T)
+    if bias is not None:
+        b = bias._array
+        if type(b) is not NDARRAY or b.dtype is not d or b.shape != (y.shape[0],):
+            return None
+        out += b
+    if rank > 2:
+        out = out.reshape((*x.shape[:-1], y.shape[0]))
+    result = _base.new_tensor()
+    result._array = out
+    result._storage = result._extra = result._edge = None
+    if not tracking:
+        return result
+    ex, ey = input._edge, weight._edge
+    eb = None if bias is None else bias._edge
+    if ex is None and ey is None and eb is None:
+        return result
+    node = CLASSES[bias is not None][min(rank, 3) - 1]()
+    guard = None
+    node.x = node.y = None
+    if ey is not None:
+        node.x = x
+        if input._storage is not None or ex is None:
+            guard = guarded_tensor(guard, "x", input)
+        if ey is LEAF:
+            ey = weight
+    if ex is not None:
+        node.y = y
+        if weight._storage is not None or ey is None:
+            guard = guarded_tensor(guard, "y", weight)
+        if ex is LEAF:
+            ex = input
+    if bias is None:
+        node._edges = (ex, ey)
+    else:
+        node._edges = (bias if eb is LEAF else eb, ex, ey)
+        node.bias_shape = b.shape
+    node.guard = guard
+    node.meta = node.extra = node._storage = None
+    frame = get_frame(2)
+    if (code := frame.f_code).co_filename in library_files:
+        frame = user_frame(frame)
+        code = frame.f_code
+    node.code = code
+    node.lasti = frame.f_lasti
+    node.seq = creation_numbers()
+    result._edge = node
+    return result

@@ -1,0 +1,130 @@
+"""Embeddings against torch: values, gradients with padding and frequencies, bags, errors, modules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import retrograd
+from tests.answers import answer
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+PROGRAMS = """
+F.embedding(i([1, 5]), W)
+F.embedding(i([-1]), W)
+F.embedding(i([1.]), W)
+F.embedding(i([1]), W, padding_idx=4)
+F.embedding(i([1], dtype=torch.int32), W)
+F.embedding(i(1), W)
+F.embedding(i([1]), W[0])
+F.embedding([1], W)
+F.embedding(i([1]), [1])
+torch.embedding(W, i([1, 2]))
+F.embedding_bag(i([1, 2, 3]), W)
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2]))
+F.embedding_bag(i([[1, 2], [3, 0]]), W, i([0]))
+F.embedding_bag(i([1, 2, 3]), W, i([0, 4]))
+F.embedding_bag(i([1, 2, 3]), W, i([[0]]))
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2]), mode='x')
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2]), mode='max')
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2]), mode='mean', per_sample_weights=torch.ones(3))
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2]), mode='sum', per_sample_weights=torch.ones(2))
+F.embedding_bag(i([1, 2, 3]), W, i([0, 2, 2]), mode='sum', include_last_offset=True)
+F.embedding_bag(i([[1, 2]]), W, mode='max', scale_grad_by_freq=True)
+F.embedding_bag(i([[[1, 2]]]), W)
+F.embedding_bag(i([1, 9]), W, i([0]))
+torch.embedding_bag(W, i([1, 2, 3]), i([0, 2]))
+torch.embedding_bag(W, i([1, 2, 3]), i([0, 2]), mode=1)
+torch.embedding_bag(W, i([1, 2, 3]), i([0, 2]), mode=2)
+F.one_hot(i([0, 2]))
+F.one_hot(i([0, 2]), 2)
+F.one_hot(i([0, -2]))
+F.one_hot(i([0.]))
+F.one_hot(i([], dtype=torch.long))
+F.one_hot(i([], dtype=torch.long), 3)
+F.one_hot(i(1), 3)
+torch.nn.Embedding(3, 4, padding_idx=3)
+torch.nn.Embedding(3, 4, padding_idx=-1)
+torch.nn.Embedding(3, 4, 2, max_norm=1., norm_type=3., scale_grad_by_freq=True, sparse=True)
+torch.nn.Embedding.from_pretrained(W)
+torch.nn.Embedding.from_pretrained(torch.ones(3))
+torch.nn.Embedding(3, 4, _weight=W)
+torch.nn.EmbeddingBag(3, 4)
+torch.nn.EmbeddingBag(3, 4, padding_idx=1, mode='sum', max_norm=2.)
+torch.nn.EmbeddingBag.from_pretrained(W)
+""".strip().splitlines()
+GRADIENTS = [
+    {},
+    {"padding_idx": 1},
+    {"padding_idx": -3},
+    {"scale_grad_by_freq": True},
+    {"padding_idx": 1, "scale_grad_by_freq": True},
+    {"max_norm": 2.0},
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_answers(program) -> None:
+    found = []
+    for library in (retrograd, torch):
+        table = library.arange(12.0).reshape(4, 3)
+        found.append(answer(library, program, F=library.nn.functional, i=library.tensor, W=table))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("options", GRADIENTS, ids=str)
+def test_gradients(options) -> None:
+    found = []
+    for library in (retrograd, torch):
+        weight = library.arange(12.0).reshape(4, 3).requires_grad_()
+        indices = library.tensor([[0, 1, 1], [2, 1, 0]])
+        library.nn.functional.embedding(indices, weight, **options).square().sum().backward()
+        found.append((weight.tolist(), weight.grad.tolist()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding_idx", [None, 1])
+def test_bags(mode, padding_idx) -> None:
+    found = []
+    for library in (retrograd, torch):
+        weight = library.arange(12.0).reshape(4, 3).requires_grad_()
+        indices, offsets = library.tensor([0, 1, 1, 2, 1]), library.tensor([0, 3, 3, 4])
+        out = library.nn.functional.embedding_bag(indices, weight, offsets, mode=mode, padding_idx=padding_idx)
+        out.square().sum().backward()
+        found.append((out.tolist(), weight.grad.tolist()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "module", ["Embedding(5, 3, padding_idx=1)", "EmbeddingBag(5, 3)", "EmbeddingBag(5, 3, padding_idx=2)"]
+)
+def test_same_seed_same_table(module) -> None:
+    tables = []
+    for library in (retrograd, torch):
+        library.manual_seed(1)
+        made = eval(f"nn.{module}", {"nn": library.nn})
+        tables.append((list(made.state_dict()), made.weight.tolist()))
+    assert tables[0] == tables[1]
+
+
+def test_many_indices() -> None:
+    found = []
+    for library in (retrograd, torch):
+        library.manual_seed(0)
+        weight = library.randn(100, 16, requires_grad=True)
+        indices = library.randint(0, 100, (50, 20))
+        library.nn.functional.embedding(indices, weight, padding_idx=3).square().sum().backward()
+        found.append(weight.grad.numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)
+
+
+def test_sparse_gradients_are_refused() -> None:
+    weight = retrograd.ones(4, 3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        retrograd.nn.functional.embedding(retrograd.tensor([1]), weight, sparse=True)
+    with retrograd.no_grad():
+        assert weight.detach().sum() == 12
+        assert retrograd.nn.functional.embedding(retrograd.tensor([1]), weight.detach(), sparse=True).shape == (1, 3)
