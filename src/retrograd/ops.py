@@ -105,6 +105,8 @@ def _function(name: str) -> Any:
         return getattr(getattr(package, family), rest)
     if hasattr(package.nn.functional, name):
         return getattr(package.nn.functional, name)
+    if name == "max_pool2d_with_indices_backward":
+        return importlib.import_module(".nn.functional._native_pooling", __package__).max_pool2d_with_indices_backward
     raise AttributeError(f"retrograd has no operation {name!r}")
 
 

@@ -1,0 +1,394 @@
+"""Pooling: the largest element or the mean of windows over the last axes, whatever axes stand before those.
+
+Note [Windows]
+`windows` describes the windows along each of the last axes, one `Window` for each. Where a window is larger than what it sees of the
+array, as at padded edges, it has what it sees alone: nothing is padded. Windows are gone through place by place: the elements at one
+place of all windows are a slice of the array, so every step works on whole arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.numpy_namespace import is_half
+from .._core.primitive import front, general, linear
+from .order import has_nan
+
+
+class Window(NamedTuple):
+    """The windows along one axis of `size` elements; there are `count` of them."""
+
+    size: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    count: int
+
+
+# ---- where windows lie ----
+@lru_cache(maxsize=1024)
+def _slices_along(window):
+    """Return, for each place in a window, which windows have it and which elements those are."""
+    size, kernel, stride, padding, dilation, count = window
+    found = []
+    for k in range(kernel):
+        at = k * dilation - padding
+        first = max(0, -(at // stride))
+        end = min(count, (size - 1 - at) // stride + 1)
+        if first < end:
+            found.append((slice(first, end), slice(first * stride + at, (end - 1) * stride + at + 1, stride)))
+        else:
+            found.append((slice(0, 0), slice(0, 0)))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _slices(windows):
+    """Return the same for windows over several axes, and whether every window has every place."""
+    rows = list(product(*[_slices_along(window) for window in windows]))
+    found = [((..., *[out for out, _ in row]), (..., *[into for _, into in row])) for row in rows]
+    counts = [window.count for window in windows]
+    whole = all([out.stop - out.start for out, _ in row] == counts for row in rows)
+    return found, whole
+
+
+@lru_cache(maxsize=256)
+def _corners(module, windows):
+    """Number, in an array of the windows' axes, the first place of each window and how much each further place adds."""
+    start, further, step = 0, 0, 1
+    for k, (size, kernel, stride, padding, dilation, count) in enumerate(reversed(windows)):
+        start = start + (module.arange(count) * (stride * step) - padding * step).reshape((count,) + (1,) * k)
+        further = further + (module.arange(kernel) * (dilation * step)).reshape((kernel,) + (1,) * k)
+        step *= size
+    return start, further.reshape(-1)
+
+
+@lru_cache(maxsize=256)
+def _first_places(module, windows):
+    """Return the first place of each window that lies in the array."""
+    places, step = 0, 1
+    for k, (_, kernel, stride, padding, dilation, count) in enumerate(reversed(windows)):
+        outside = module.maximum(padding - module.arange(count) * stride, 0)
+        places = places + (-(-outside // dilation) * step).reshape((count,) + (1,) * k)
+        step *= kernel
+    return places.astype(np.uint8)
+
+
+@lru_cache(maxsize=256)
+def are_apart(windows):
+    """Tell whether no element lies in two windows."""
+    return all(w.stride > (w.kernel - 1) * w.dilation or w.count == 1 for w in windows)
+
+
+# ---- the largest element of each window ----
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _largest(module, x, windows, nan):
+    """Return the largest element of each window and its place there, of equals the first, but of NaNs the last."""
+    slices, whole = _slices(windows)
+    shape = (*x.shape[: x.ndim - len(windows)], *[window.count for window in windows])
+    if whole:
+        best, at = x[slices[0][1]].copy(order="C"), module.zeros(shape, np.uint8)
+    else:
+        best = module.full(shape, _lowest(x.dtype), x.dtype)
+        at = module.array(module.broadcast_to(_first_places(module, windows), shape))
+    strided = windows[-1].stride > 1
+    for k, (out, into) in enumerate(slices):
+        if whole and not k:
+            continue
+        value = x[into].copy() if strided else x[into]  # dense memory is compared three times as quickly
+        held, place = (best, at) if whole else (best[out], at[out])
+        more = module.greater(value, held)
+        if nan:
+            more |= module.isnan(value)
+        module.maximum(held, value, out=held)
+        more = more.view(np.uint8)
+        more *= k  # places come in order: the last that was more is the largest number
+        module.maximum(place, more, out=place)
+    return best, at
+
+
+@lru_cache(maxsize=256)
+def _is_cut(windows):
+    """Tell whether windows cut the array into pieces, leaving nothing."""
+    return all(w == (w.size, w.kernel, w.kernel, 0, 1, w.count) and w.size == w.count * w.kernel for w in windows)
+
+
+def _cut(module, values, kernel, row):
+    """Cut a row of memory into rows, and deal these out to `kernel` arrays."""
+    if row == 1:
+        apart = values.reshape(-1, kernel)
+        return [apart[:, k].copy() for k in range(kernel)]
+    rows = values.reshape(-1, row)  # `take` copies rows several times as quickly as a slice
+    return [rows.take(module.arange(k, len(rows), kernel), axis=0) for k in range(kernel)]
+
+
+def _largest_of_pieces(module, x, windows):
+    """Return the same for windows that cut an array into pieces: axis by axis, each with little left of the one before."""
+    values, at, row, step = x.reshape(-1), None, 1, 1
+    for window in reversed(windows):
+        kernel = window.kernel
+        parts = _cut(module, values, kernel, row)
+        places = () if at is None else _cut(module, at, kernel, row)
+        values, at = parts[0], places[0] if places else None
+        for k in range(1, kernel):
+            more = module.greater(parts[k], values).view(np.uint8)
+            module.maximum(values, parts[k], out=values)
+            if places:
+                place = places[k]
+                place += k * step
+                place -= at  # wraps, and back
+                place *= more
+                at += place
+            elif at is None:
+                at = more
+            else:
+                more *= k
+                module.maximum(at, more, out=at)
+        if at is None:
+            at = module.zeros(values.shape, np.uint8)
+        row *= window.count
+        step *= kernel
+    shape = (*x.shape[: x.ndim - len(windows)], *[window.count for window in windows])
+    return values.reshape(shape), at.reshape(shape)
+
+
+@general(outputs=2)
+def max_pool(xp, x, *, windows):
+    """Return the largest element of each window of at most 256, and its place there. See Note [Windows]."""
+    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    if _is_cut(windows):
+        best, at = _largest_of_pieces(xp.module, wide, windows)
+    else:
+        best, at = _largest(xp.module, wide, windows, False)
+    if wide.dtype.kind == "f" and has_nan(best):
+        best, at = _largest(xp.module, wide, windows, True)
+    return best.astype(x.dtype, copy=False), at
+
+
+@max_pool.vjp("x")
+def max_pool_dx(xp, g, out, windows):
+    if g[0] is None:
+        return None
+    indices = xp.max_pool_indices(out[1], windows=windows)
+    return xp.put_in_planes(g[0], indices, sizes=tuple([w.size for w in windows]), repeats=not are_apart(windows))
+
+
+@max_pool.jvp
+def max_pool_jvp(xp, t, out, windows):
+    indices = xp.max_pool_indices(out[1], windows=windows)
+    return xp.take_in_planes(t, indices, ndim=len(windows), repeats=not are_apart(windows)), None
+
+
+max_pool.batch(lambda call, args, batched, size, **params: call(args[0], **params))
+
+
+@general(differentiable=False)
+def max_pool_indices(xp, at, *, windows):
+    """Return where in its plane each place of a window is."""
+    start, further = _corners(xp.module, windows)
+    indices = further.take(at)
+    indices += start
+    return indices
+
+
+max_pool_indices.batch(lambda call, args, batched, size, **params: call(args[0], **params))
+
+
+# ---- reading and writing at places of planes, a plane being all of the last axes ----
+def in_memory(module, indices, ndim, plane):
+    """Number elements of dense memory that are given by their places in planes of `plane` elements."""
+    lead = math.prod(indices.shape[: indices.ndim - ndim])
+    if lead > 1 and indices.size:
+        indices = indices.reshape(lead, -1) + module.arange(0, lead * plane, plane).reshape(lead, 1)
+    return indices.reshape(-1)
+
+
+@linear
+def take_in_planes(xp, x, indices, *, ndim, repeats):
+    """Read at indices of planes; `repeats` says whether an element may be read twice."""
+    places = in_memory(xp.module, indices, ndim, math.prod(x.shape[x.ndim - ndim :]))
+    return x.reshape(-1).take(places).reshape(indices.shape)
+
+
+@take_in_planes.vjp("x")
+def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
+    return xp.put_in_planes(g, indices, sizes=tuple(x_shape)[len(x_shape) - ndim :], repeats=repeats)
+
+
+@linear
+def put_in_planes(xp, g, indices, *, sizes, repeats):
+    """Write at indices of planes of zeros; where they may repeat, add."""
+    module, ndim = xp.module, len(sizes)
+    half = repeats and is_half(g.dtype)
+    out = module.zeros((*g.shape[: g.ndim - ndim], *sizes), np.float32 if half else g.dtype)
+    places = in_memory(module, indices, ndim, math.prod(sizes))
+    if repeats:
+        module.add.at(out.reshape(-1), places, g.reshape(-1).astype(out.dtype, copy=False))
+        return out.astype(g.dtype, copy=False)
+    out.reshape(-1)[places] = g.reshape(-1)
+    return out
+
+
+@put_in_planes.vjp("g")
+def put_in_planes_dg(xp, g, indices, sizes):
+    return xp.take_in_planes(g, indices, ndim=len(sizes), repeats=True)
+
+
+def _with_indices(call, args, batched, size, **params):
+    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
+
+
+take_in_planes.batch(_with_indices)
+put_in_planes.batch(_with_indices)
+
+
+# ---- the largest element of windows that lie anywhere ----
+def _picked(module, rows, at):
+    """Read one element of each row."""
+    return module.take_along_axis(rows, at[..., None], -1)[..., 0]
+
+
+@general(outputs=2)
+def max_of_places(xp, x, places, *, ndim, shape):
+    """Return the largest elements of planes at places (..., windows, elements), and where they are; `shape` is the windows'."""
+    module = xp.module
+    lead = x.shape[: x.ndim - ndim]
+    wide = (x.astype(np.float32) if is_half(x.dtype) else x).reshape(*lead, math.prod(x.shape[len(lead) :]))
+    if places.ndim == 2:
+        seen = wide.take(places, axis=-1)
+    else:
+        flat = places.reshape(*lead, math.prod(places.shape[-2:]))
+        seen = module.take_along_axis(wide, flat, -1).reshape(*lead, *places.shape[-2:])
+    at = seen.argmax(-1)
+    if has_nan(seen):
+        missing = module.isnan(seen)  # of several the last
+        at = module.where(missing.any(-1), seen.shape[-1] - 1 - missing[..., ::-1].argmax(-1), at)
+    shared = places.ndim == 2
+    indices = places[module.arange(len(places)), at] if shared else _picked(module, places, at)
+    values = _picked(module, seen, at).astype(x.dtype, copy=False)
+    return values.reshape(*lead, *shape), indices.reshape(*lead, *shape)
+
+
+@max_of_places.vjp("x")
+def max_of_places_dx(xp, g, x_shape, out, ndim):
+    if g[0] is None:
+        return None
+    return xp.put_in_planes(g[0], out[1], sizes=tuple(x_shape)[len(x_shape) - ndim :], repeats=True)
+
+
+@max_of_places.jvp
+def max_of_places_jvp(xp, t, out, ndim):
+    return xp.take_in_planes(t[0], out[1], ndim=ndim, repeats=True), None
+
+
+@max_of_places.batch
+def max_of_places_batch(call, args, batched, size, *, ndim, shape):
+    x, places = args
+    if batched[1] or places.ndim > 2:
+        if places.ndim == 2 + batched[1]:  # one for all planes of a row
+            raise NotImplementedError("places of windows that differ between rows are given for every plane")
+        places = front(places, batched[1], size)
+    return call(front(x, batched[0], size), places, ndim=ndim, shape=shape)
+
+
+# ---- the mean of each window ----
+@lru_cache(maxsize=256)
+def _divisors(module, windows, counts):
+    """Return by what the sums of windows are divided: a number, or an array of them."""
+    if type(counts) is int:
+        return counts
+    total = 1
+    for k, (size, kernel, stride, padding, _, count) in enumerate(reversed(windows)):
+        start = module.arange(count) * stride - padding
+        end = module.minimum(start + kernel, size + padding)
+        if counts == "inside":
+            start, end = module.maximum(start, 0), module.minimum(end, size)
+        total = total * (end - start).reshape((count,) + (1,) * k)
+    first = int(total.reshape(-1)[0]) if total.size else 1
+    return first if bool((total == first).all()) else total
+
+
+def _divided(module, total, divisors):
+    if total.dtype.kind == "i":
+        return module.trunc(total / divisors).astype(total.dtype)
+    if type(divisors) is not int:
+        divisors = divisors.astype(total.dtype)
+    return module.divide(total, divisors, out=total)
+
+
+def _lead(axis):
+    return (slice(None),) * axis
+
+
+@linear
+def avg_pool(xp, x, *, windows, counts):
+    """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
+    module = xp.module
+    total = x
+    for axis in range(x.ndim - 1, x.ndim - 1 - len(windows), -1):
+        window = windows[axis - x.ndim]
+        slices = _slices_along(window)
+        if window.count == 1 and window.kernel > 2 and slices[0][1].start == 0:  # one window from the start on
+            seen = total[(*_lead(axis), slice(0, sum([out.stop for out, _ in slices])))]
+            total = module.add.reduce(seen, axis=axis, keepdims=True, dtype=x.dtype)
+            continue
+        shape = list(total.shape)
+        shape[axis] = window.count
+        sums = None
+        for out, into in slices:
+            value = total[(*_lead(axis), into)]
+            if sums is None and out.stop - out.start == window.count:
+                sums = value.copy()
+                continue
+            if sums is None:
+                sums = module.zeros(shape, x.dtype)
+            held = sums[(*_lead(axis), out)]
+            module.add(held, value, out=held)
+        total = sums
+    return _divided(module, total, _divisors(module, windows, counts))
+
+
+@avg_pool.vjp("x")
+def avg_pool_dx(xp, g, windows, counts):
+    return xp.avg_pool_back(g, windows=windows, counts=counts)
+
+
+@linear
+def avg_pool_back(xp, g, *, windows, counts):
+    """Share what windows get among their elements: the transpose of `avg_pool`."""
+    module = xp.module
+    total = _divided(module, g.copy(), _divisors(module, windows, counts))
+    for axis in range(g.ndim - len(windows), g.ndim):
+        window = windows[axis - g.ndim]
+        shape = list(total.shape)
+        shape[axis] = window.size
+        out = module.zeros(shape, g.dtype)
+        apart = are_apart((window,))
+        for seen, into in _slices_along(window):
+            value, place = total[(*_lead(axis), seen)], (*_lead(axis), into)
+            if apart:
+                out[place] = value
+            else:
+                held = out[place]
+                module.add(held, value, out=held)
+        total = out
+    return total
+
+
+@avg_pool_back.vjp("g")
+def avg_pool_back_dg(xp, g, windows, counts):
+    return xp.avg_pool(g, windows=windows, counts=counts)
+
+
+avg_pool.widens = avg_pool_back.widens = True
+avg_pool.batch(lambda call, args, batched, size, **params: call(args[0], **params))
+avg_pool_back.batch(lambda call, args, batched, size, **params: call(args[0], **params))

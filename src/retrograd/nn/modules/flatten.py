@@ -1,0 +1,52 @@
+"""Layers that change the shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .module import Module
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Module):
+    """Makes one dimension of several that follow each other."""
+
+    __constants__ = ["start_dim", "end_dim"]  # noqa: RUF012 - torch's
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Makes several dimensions of one."""
+
+    __constants__ = ["dim", "unflattened_size"]  # noqa: RUF012 - torch's
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, (list, tuple)):
+            kind = type(unflattened_size).__name__
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {kind}")
+        for at, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(size).__name__} at pos {at}"
+                )
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Any) -> Any:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,0 +1,42 @@
+"""Layers that make pixels from channels, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import functional as F  # noqa: N812 - torch's name
+from .module import Module
+
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
+
+
+class PixelShuffle(Module):
+    """Makes squares of pixels from channels."""
+
+    __constants__ = ["upscale_factor"]  # noqa: RUF012 - torch's
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Any) -> Any:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Makes channels from squares of pixels."""
+
+    __constants__ = ["downscale_factor"]  # noqa: RUF012 - torch's
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Any) -> Any:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"

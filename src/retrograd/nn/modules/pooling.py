@@ -1,0 +1,376 @@
+"""Pooling layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import functional as F  # noqa: N812 - torch's name
+from .module import Module
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
+
+
+def _each(value: Any, ndim: int) -> tuple[Any, ...]:
+    """Give every axis its number."""
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,) * ndim
+
+
+# ---- the largest element ----
+class _MaxPoolNd(Module):
+    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+    def _pooled(self, function: Any, input: Any) -> Any:
+        return function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
+
+class MaxPool1d(_MaxPoolNd):
+    """Takes the largest element of each window of the last axis."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.max_pool1d, input)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """Takes the largest element of each window of the last two axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.max_pool2d, input)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Takes the largest element of each window of the last three axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.max_pool3d, input)
+
+
+class _MaxUnpoolNd(Module):
+    _ndim: int
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = _each(kernel_size, self._ndim)
+        self.stride = _each(kernel_size if stride is None else stride, self._ndim)
+        self.padding = _each(padding, self._ndim)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts what `MaxPool1d` took back where it was."""
+
+    _ndim = 1
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts what `MaxPool2d` took back where it was."""
+
+    _ndim = 2
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts what `MaxPool3d` took back where it was."""
+
+    _ndim = 3
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+# ---- the mean ----
+class _AvgPoolNd(Module):
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012 - torch's
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
+    """Takes the mean of each window of the last axis."""
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = _each(kernel_size, 1)
+        self.stride = _each(kernel_size if stride is None else stride, 1)
+        self.padding = _each(padding, 1)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class _AvgPoolWithDivisor(_AvgPoolNd):
+    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]  # noqa: RUF012 - torch's
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def _pooled(self, function: Any, input: Any) -> Any:
+        return function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+
+class AvgPool2d(_AvgPoolWithDivisor):
+    """Takes the mean of each window of the last two axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.avg_pool2d, input)
+
+
+class AvgPool3d(_AvgPoolWithDivisor):
+    """Takes the mean of each window of the last three axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.avg_pool3d, input)
+
+
+# ---- drawn windows ----
+class _FractionalMaxPoolNd(Module):
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]  # noqa: RUF012 - torch's
+    _ndim: int
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
+        super().__init__()
+        ndim, name = self._ndim, type(self).__name__
+        self.kernel_size = _each(kernel_size, ndim)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else _each(output_size, ndim)
+        self.output_ratio = None if output_ratio is None else _each(output_ratio, ndim)
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def _pooled(self, function: Any, input: Any) -> Any:
+        return function(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Takes the largest element of windows of the last two axes whose places are drawn."""
+
+    _ndim = 2
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.fractional_max_pool2d, input)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Takes the largest element of windows of the last three axes whose places are drawn."""
+
+    _ndim = 3
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.fractional_max_pool3d, input)
+
+
+# ---- the p-norm ----
+class _LPPoolNd(Module):
+    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]  # noqa: RUF012 - torch's
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+
+    def _pooled(self, function: Any, input: Any) -> Any:
+        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(_LPPoolNd):
+    """Takes the p-norm of each window of the last axis."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.lp_pool1d, input)
+
+
+class LPPool2d(_LPPoolNd):
+    """Takes the p-norm of each window of the last two axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.lp_pool2d, input)
+
+
+class LPPool3d(_LPPoolNd):
+    """Takes the p-norm of each window of the last three axes."""
+
+    def forward(self, input: Any) -> Any:
+        return self._pooled(F.lp_pool3d, input)
+
+
+# ---- to a given size ----
+class _AdaptiveAvgPoolNd(Module):
+    __constants__ = ["output_size"]  # noqa: RUF012 - torch's
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Takes means of the last axis so that as many remain as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Takes means of the last two axes so that as many remain as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Takes means of the last three axes so that as many remain as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPoolNd(Module):
+    __constants__ = ["output_size", "return_indices"]  # noqa: RUF012 - torch's
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Takes the largest elements of parts of the last axis, as many as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Takes the largest elements of parts of the last two axes, as many as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Takes the largest elements of parts of the last three axes, as many as wanted."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
