@@ -6,6 +6,7 @@
 #   make types    mypy
 #   make oracle   install torch and run the tests that compare with it
 #   make opdb     install torch and run a fixed part of its table of operations on both libraries
+#   make moduledb install torch and run a fixed part of its table of modules on both libraries
 #   make stubs    write the .pyi files from the table of operations
 #   make clean    remove .venv and what the tools left behind
 #
@@ -24,7 +25,7 @@ EXAMPLES := $(VENV)/.stamp-examples
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
 
-.PHONY: run test lint types oracle opdb stubs clean
+.PHONY: run test lint types oracle opdb moduledb stubs clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
 
 run: $(EXAMPLES)
@@ -45,6 +46,9 @@ oracle: $(DEV) $(ORACLE)
 
 opdb: $(DEV) $(ORACLE)
 	$(BIN)/python -m tests.opdb --part
+
+moduledb: $(DEV) $(ORACLE)
+	$(BIN)/python -m tests.moduledb --part
 
 stubs: $(DEV)
 	$(BIN)/python tools/make_stubs.py

@@ -123,6 +123,7 @@ def _translated_global(value: Any) -> Any:
 
 # ---- values ----
 NUMPY = {torch.bfloat16: ml_dtypes.bfloat16}
+OTHERS: dict[type, Callable[[Any], Any]] = {}  # how other classes are translated; tests.moduledb adds its own
 
 
 def array(tensor: torch.Tensor) -> np.ndarray:
@@ -147,6 +148,9 @@ def dtype(value: torch.dtype) -> Any:
 
 def arguments(value: Any) -> Any:
     """Translate an argument, or a container of them."""
+    for kind, translated in OTHERS.items():
+        if isinstance(value, kind):
+            return translated(value)
     if isinstance(value, torch.Tensor):
         return tensor(value)
     if isinstance(value, torch.dtype):

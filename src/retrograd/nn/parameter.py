@@ -7,6 +7,7 @@ from typing import Any
 from ..tensor import _base
 from ..tensor._base import TensorMeta
 from ..tensor._tensor import Parameter, Tensor
+from ._uninitialized import UninitializedBuffer, UninitializedParameter, UninitializedTensorMixin, is_lazy
 
 make_parameter: Any = Parameter  # its metaclass constructs it, which type checkers do not see
 
@@ -35,4 +36,12 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return result
 
 
-__all__ = ["Buffer", "Parameter", "make_parameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+    "make_parameter",
+]

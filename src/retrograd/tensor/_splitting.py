@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -24,24 +25,44 @@ from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, register_view
 NDARRAY = np.ndarray
 
 
-def _parts(dim: int, lengths: Sequence[int]) -> list[tuple[Any, ...]]:
-    """Return the indices of parts of a dimension."""
+class Parts(NamedTuple):
+    """Where the parts of a tensor are: made once for a shape, because loops split the same way again and again."""
+
+    indices: list[tuple[Any, ...]]
+    whole: list[tuple[Any, ...]]  # with an ellipsis, so that NumPy gives arrays
+    steps: list[tuple[Any, ...]]  # as views keep them
+
+    @classmethod
+    def at(cls, indices: list[tuple[Any, ...]]) -> Parts:
+        steps = [((i.getitem, {"index": index}),) for index in indices]
+        return cls(indices, [(*index, ...) for index in indices], steps)
+
+
+@lru_cache(maxsize=1024)
+def _slices(dim: int, lengths: tuple[int, ...]) -> Parts:
+    """Return the parts of a dimension, by their lengths."""
     lead, start, parts = (slice(None),) * dim, 0, []
     for length in lengths:
         parts.append((*lead, slice(start, start + length)))
         start += length
-    return parts
+    return Parts.at(parts)
+
+
+@lru_cache(maxsize=1024)
+def _positions(dim: int, size: int) -> Parts:
+    """Return every position of a dimension."""
+    lead = (slice(None),) * dim
+    return Parts.at([(*lead, k) for k in range(size)])
 
 
 def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown: dict[str, Any]) -> Any:
     """Make the views of a splitting function; they come from one node, as torch's."""
-    return _many_views(input, _parts(dim, lengths), name, shown)
+    return _many_views(input, _slices(dim, tuple(lengths)), name, shown)
 
 
-def _many_views(
-    input: Any, indices: list[tuple[Any, ...]], name: str, shown: dict[str, Any], followed: bool = True
-) -> Any:
+def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], followed: bool = True) -> Any:
     """Make several views by one node; `followed`: autograd knows that they share memory."""
+    indices = parts.indices
     array = _base.materialise(input)
     mode = current_mode()
     node: Any = None
@@ -49,7 +70,7 @@ def _many_views(
         node = _split_node(name, input, array, indices, shown)
     storage = input._storage
     if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
-        return _raw_views(input, array, indices, node, mode)
+        return _raw_views(input, array, parts, node, mode)
     results = []
     for k, index in enumerate(indices):
         result = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
@@ -59,7 +80,7 @@ def _many_views(
     return tuple(results)
 
 
-def _raw_views(input: Any, array: Any, indices: list[tuple[Any, ...]], node: Any, mode: Mode) -> Any:
+def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> Any:
     """View a plain array at several indices; what `register_view` finds out for each is the same for all."""
     extra = input._extra
     of = None if extra is None else extra.view
@@ -69,16 +90,24 @@ def _raw_views(input: Any, array: Any, indices: list[tuple[Any, ...]], node: Any
     version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
     views = storage.views = [] if storage.views is None else storage.views
     edge = None if node is not None or base._edge is None else NOWHERE
-    new_tensor, new_object, getitem = _base.new_tensor, object.__new__, i.getitem
+    new_tensor, new_object = _base.new_tensor, object.__new__
     results: list[Any] = []
-    for index in indices:
+    for index, steps in zip(parts.whole, parts.steps, strict=True):
         result = new_tensor()
-        result._array = array[(*index, ...)]
-        result._edge = edge if node is None else Slot(node, len(results))
+        result._array = array[index]
+        if node is None:
+            result._edge = edge
+        else:  # constructors, which are Python calls, are written out
+            result._edge = slot = new_object(Slot)
+            slot.node = node
+            slot.index = len(results)
+            slot._storage = None
         result._storage = storage
-        result._extra = view = new_object(View)  # its __init__, a Python call, is the lines that follow
-        view.base, view.made_in, view.version = base, made_in, version
-        view.steps = (*before, (getitem, {"index": index}))
+        result._extra = view = new_object(View)
+        view.base = base
+        view.made_in = made_in
+        view.version = version
+        view.steps = before + steps if before else steps
         views.append(ref(result))
         results.append(result)
     if len(views) > storage.most_views:
@@ -215,8 +244,7 @@ def unbind(input: Any, dim: int = 0) -> Any:
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
-    lead = (slice(None),) * d
-    return _many_views(input, [(*lead, k) for k in range(shape[d])], "UnbindBackward0", {"dim": dim})
+    return _many_views(input, _positions(d, shape[d]), "UnbindBackward0", {"dim": dim})
 
 
 # ---- parts that share memory behind autograd's back ----
@@ -227,7 +255,7 @@ def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> Any:
         return unsafe_split_with_sizes(tensor, split_size, dim)
     d, size = _along(tensor, dim, "split")
     shown = {"dim": dim, "split_size": split_size}
-    return _many_views(tensor, _parts(d, _lengths(size, split_size)), "UnsafeSplitBackward0", shown, False)
+    return _many_views(tensor, _slices(d, tuple(_lengths(size, split_size))), "UnsafeSplitBackward0", shown, False)
 
 
 @overridable
@@ -236,7 +264,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     d, size = _along(input, dim, "split")
     lengths = _checked_sizes(split_sizes, d, size)
     shown = {"dim": dim, "split_sizes": tuple(lengths)}
-    return _many_views(input, _parts(d, lengths), "UnsafeSplitWithSizesBackward0", shown, False)
+    return _many_views(input, _slices(d, tuple(lengths)), "UnsafeSplitWithSizesBackward0", shown, False)
 
 
 @overridable
@@ -246,4 +274,4 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     if step == 0:
         return unsafe_split_with_sizes(input, lengths, dim)
     shown = {"dim": dim, "split_size": step}
-    return _many_views(input, _parts(d, lengths), "UnsafeSplitBackward0", shown, False)
+    return _many_views(input, _slices(d, tuple(lengths)), "UnsafeSplitBackward0", shown, False)
