@@ -132,11 +132,13 @@ def _split_node(name: str, input: Any, array: Any, indices: Any, shown: dict[str
 def _put_together(self: Any, g: Any, graph: bool) -> Any:
     """Join the gradients of the parts; what no gradient came for is zero."""
     shape, dtype = self.facts
+    axis = len(self.indices[0]) - 1
+    if not graph and type(self.indices[0][axis]) is slice and all(type(part) is NDARRAY for part in g):
+        return (np.concatenate(g, axis),)
     given = [k for k, part in enumerate(g) if part is not None]
     if len(given) == 1:
         at = given[0]
         return (namespace_of(g[at]).put_zeros(g[at], shape=shape, index=self.indices[at]),)
-    axis = len(self.indices[0]) - 1
     single = isinstance(self.indices[0][axis], int)
     raw = raw_namespace(raw_leaf(getattr(g[given[0]], "_array", g[given[0]]))) if len(given) < len(g) else None
     parts = []
@@ -216,25 +218,25 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     return _split_views(input, d, lengths, "SplitWithSizesBackward0", {"dim": dim, "split_sizes": tuple(lengths)})
 
 
-def _chunks(input: Any, chunks: int, dim: int) -> tuple[int, int, list[int]]:
-    """Return the dimension, the size of a part, and the lengths of at most `chunks` parts."""
-    if not input._array.ndim:
+@lru_cache(maxsize=1024)
+def _chunks(shape: tuple[int, ...], chunks: int, dim: int) -> tuple[Parts, str, dict[str, Any]]:
+    """Return at most `chunks` parts of a shape, the name of their node, and what it shows."""
+    if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    d, size = _along(input, dim, "chunk")
-    step = -(-size // chunks)
-    return d, step, [0] * chunks if step == 0 else _lengths(size, step)
+    d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+    step = -(-shape[d] // chunks)
+    if step == 0:
+        lengths = (0,) * chunks
+        return _slices(d, lengths), "SplitWithSizesBackward0", {"dim": dim, "split_sizes": lengths}
+    return _slices(d, tuple(_lengths(shape[d], step))), "SplitBackward0", {"dim": dim, "split_size": step}
 
 
 @overridable
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """Split into at most `chunks` views of equal size."""
-    d, step, lengths = _chunks(input, chunks, dim)
-    if step == 0:
-        shown: dict[str, Any] = {"dim": dim, "split_sizes": tuple(lengths)}
-        return _split_views(input, d, lengths, "SplitWithSizesBackward0", shown)
-    return _split_views(input, d, lengths, "SplitBackward0", {"dim": dim, "split_size": step})
+    return _many_views(input, *_chunks(tuple(input._array.shape), chunks, dim))
 
 
 @overridable
@@ -270,8 +272,5 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
 @overridable
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """Split into at most `chunks` parts without telling autograd that they share memory."""
-    d, step, lengths = _chunks(input, chunks, dim)
-    if step == 0:
-        return unsafe_split_with_sizes(input, lengths, dim)
-    shown = {"dim": dim, "split_size": step}
-    return _many_views(input, _slices(d, tuple(lengths)), "UnsafeSplitBackward0", shown, False)
+    parts, name, shown = _chunks(tuple(input._array.shape), chunks, dim)
+    return _many_views(input, parts, f"Unsafe{name}", shown, False)
