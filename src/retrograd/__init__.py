@@ -44,8 +44,8 @@ newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """_C backends cli compile cuda debug fft func linalg masked nn ops optim overrides random return_types serialization
-signal special testing utils version""".split()  # noqa: SIM905 - names read better as text
+_LAZY = """_C backends cli compile cuda debug fft func linalg masked nn ops optim overrides profiler random return_types
+serialization signal special testing utils version""".split()  # noqa: SIM905 - names read better as text
 
 
 def __getattr__(name: str) -> Any:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, DistributionFinder
 
 TORCH_VERSION = "2.13.0"  # the release whose behaviour is matched
 
@@ -23,9 +28,15 @@ def as_torch() -> TorchAlias:
     """Let `import torch` and `import torch.xyz` give retrograd's modules from now on.
 
     A plain call stays in force; `with as_torch(): ...` ends with the block. A torch that was imported
-    before is set aside, and put back at the end of the block. Inside, `torch.__version__` is "2.13.0".
+    before is set aside, and put back at the end of the block. Inside, `torch.__version__` is "2.13.0", and
+    so is `importlib.metadata.version("torch")`.
     """
     return TorchAlias()
+
+
+def is_in_force() -> bool:
+    """Whether `import torch` gives retrograd at present."""
+    return any(isinstance(finder, TorchFinder) for finder in sys.meta_path)
 
 
 class TorchAlias:
@@ -33,8 +44,8 @@ class TorchAlias:
 
     def __init__(self) -> None:
         self._finder: TorchFinder | None = None
-        if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
-            return  # in force already: whoever installed it removes it
+        if is_in_force():
+            return  # whoever installed it removes it
         retrograd = importlib.import_module("retrograd")
         self._names = vars(retrograd)
         self._own_version = self._names["__version__"]
@@ -74,6 +85,8 @@ class TorchFinder(MetaPathFinder):
         counterpart = "retrograd" + fullname.removeprefix("torch")
         own = None if _is_private(counterpart) else importlib.util.find_spec(counterpart)
         if own is None:
+            if _is_only_asked():
+                return None
             # Raised here, not left to the finders after this one: they would say less, and load retrograd's
             # own _ops a second time under the name torch._ops.
             raise ModuleNotFoundError(
@@ -81,6 +94,11 @@ class TorchFinder(MetaPathFinder):
             )
         is_package = own.submodule_search_locations is not None
         return ModuleSpec(fullname, AliasLoader(counterpart), origin=own.origin, is_package=is_package)
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
+        """Answer `importlib.metadata` for "torch": libraries read there which release they run on."""
+        if context.name is None or context.name.lower() == "torch":
+            yield _torch_distribution()
 
 
 class AliasLoader(Loader):
@@ -136,6 +154,28 @@ def _release_numbers(version: object) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def _torch_distribution() -> Distribution:
+    """Return what `importlib.metadata` shall know of torch."""
+    from importlib.metadata import Distribution  # slow to import, and few programs ask
+
+    files = {"METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {TORCH_VERSION}\n", "top_level.txt": "torch\n"}
+
+    class TorchDistribution(Distribution):
+        def read_text(self, filename: str) -> str | None:
+            return files.get(filename)
+
+        def locate_file(self, path: str | os.PathLike[str]) -> Path:
+            return Path(__file__).parent.parent / path
+
+    return TorchDistribution()
+
+
+def _is_only_asked() -> bool:
+    """Whether `importlib.util.find_spec` wants to know if a module exists: it answers None, an import raises."""
+    asker = sys._getframe(3)  # above it: this function, the finder, importlib's loop over finders
+    return asker.f_code is importlib.util.find_spec.__code__
+
+
 def _is_torch_name(name: str) -> bool:
     return name == "torch" or name.startswith("torch.")
 
@@ -143,7 +183,7 @@ def _is_torch_name(name: str) -> bool:
 def _is_private(counterpart: str) -> bool:
     """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
     top = counterpart.split(".")[1:2]
-    return top == ["cli"] or (bool(top) and top[0].startswith("_") and top[0] != "_C")
+    return top in (["cli"], ["pytest_torch"]) or (bool(top) and top[0].startswith("_") and top[0] != "_C")
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

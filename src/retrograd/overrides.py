@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any
@@ -252,3 +253,103 @@ def _flat(args: Any, kwargs: Any) -> list[Any]:
     for arg in (*args, *kwargs.values()):
         flat.extend(arg) if isinstance(arg, (list, tuple)) else flat.append(arg)
     return flat
+
+
+# ---- questions about what can be taken over ----
+NAMESPACES = ("", "nn.functional", "linalg", "fft", "special")  # where public operations stand, the package first
+MAKERS = (
+    "_creation",
+    "_ranges",
+    "_generators",
+    "_exchange",
+    "_saving",
+    "_loading",
+)  # families that take no tensor, but:
+TAKES_A_TENSOR = re.compile(r"new_|.*_like$|__dlpack")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
+    """Make a function one that subclasses take over; `dispatcher` returns which of its arguments may."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+@cache
+def _public() -> dict[str, dict[str, Any]]:
+    """Return the public functions of every namespace by name; methods of Tensor under "Tensor"."""
+    package = import_module(__package__)
+    tensor_class = _tensor_layer()._base.Tensor
+    found = {}
+    for space in NAMESPACES:
+        module = import_module(f".{space}", __package__) if space else package
+        names = getattr(module, "__all__", None) if space else [*vars(package), *_tensor_layer().later_functions]
+        values = {name: getattr(module, name, None) for name in names or vars(module) if not name.startswith("_")}
+        found[space] = {name: value for name, value in values.items() if isinstance(value, FunctionType)}
+    listed = sorted(
+        dir(tensor_class), key=lambda name: name.startswith("__")
+    )  # add_ before __iadd__, which is the same
+    methods = {name: getattr(tensor_class, name) for name in listed if name != "__class__"}
+    found["Tensor"] = {name: value for name, value in methods.items() if isinstance(value, FunctionType)}
+    return found
+
+
+def _is_operation(function: Any) -> bool:
+    module = (getattr(function, "__module__", None) or "").removeprefix(f"{__package__}.").split(".")
+    if module[0] not in ("tensor", "nn") or function.__name__ in ("is_tensor", "is_storage"):
+        return False
+    return module[-1] not in MAKERS or TAKES_A_TENSOR.match(function.__name__) is not None
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """Return the functions that `__torch_function__` sees, by the module or class they belong to."""
+    package = import_module(__package__)
+    homes = {"Tensor": _tensor_layer()._base.Tensor, "": package}
+    return {
+        homes.get(space) or import_module(f".{space}", __package__): [f for f in named.values() if _is_operation(f)]
+        for space, named in _public().items()
+    }
+
+
+def get_ignored_functions() -> set[Any]:
+    """Return the public functions that `__torch_function__` never sees."""
+    return {f for named in _public().values() for f in named.values() if not _is_operation(f)}
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., int]]:
+    """Return, for every overridable function, one with its signature that returns -1."""
+    import inspect
+
+    def stand_in(function: Any) -> Callable[..., int]:
+        def override(*args: Any, **kwargs: Any) -> int:
+            return -1
+
+        override.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        return override
+
+    return {f: stand_in(f) for functions in get_overridable_functions().values() for f in functions}
+
+
+def resolve_name(function: Callable[..., Any]) -> str | None:
+    """Return the name under which programs know a function: "torch.add", "torch.Tensor.add_", None if it is no operation."""
+    for space, named in _public().items():
+        for name, value in named.items():
+            if value is function and _is_operation(value):
+                return ".".join(["torch", *([space] if space else []), name])
+    owner = getattr(function, "__self__", None)  # of a property's __get__
+    names = [name for name, value in vars(_tensor_layer()._tensor.Tensor).items() if value is owner]
+    return f"torch.Tensor.{names[0]}.__get__" if owner is not None and names else None
+
+
+def is_tensor_method_or_property(function: Callable[..., Any]) -> bool:
+    """Tell whether a function is a method of Tensor or the getter of one of its properties."""
+    return getattr(function, "__name__", None) == "__get__" or any(f is function for f in _public()["Tensor"].values())

@@ -33,7 +33,16 @@ MODULES = (
     "grad_modes",
     "forward_ad",
     "graph",
-)
+    "surface_hooks",
+    "surface_saved",
+    "surface_function",
+    "surface_accumulating",
+    "surface_copying",
+    "surface_modes",
+    "surface_names",
+    "tests.func.test_surface_vmap",
+    "tests.func.test_surface_transforms",
+)  # of this folder, or a whole name
 TOLERANCE = 1e-6
 
 
@@ -134,7 +143,7 @@ def main() -> None:
     assert torch.__version__.startswith("2.13.0"), "the reference is torch 2.13.0"
     torch.set_num_threads(1)
     for name in MODULES:
-        importlib.import_module(f"tests.autograd.test_{name}").program.record(torch)
+        importlib.import_module(name if "." in name else f"tests.autograd.test_{name}").program.record(torch)
 
 
 if __name__ == "__main__":

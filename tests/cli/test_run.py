@@ -176,6 +176,16 @@ def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
         "from torch import autograd as a; import retrograd.autograd as b; assert a is b",
         "import torch.autograd; assert torch.autograd.__spec__.name == 'retrograd.autograd'",
         "import importlib.util; assert importlib.util.find_spec('torch.autograd') is not None",
+        "import importlib.util; assert importlib.util.find_spec('torch') is not None",
+        "import importlib.util; assert importlib.util.find_spec('torch.only_theirs') is None",
+        "import importlib.metadata as m; assert m.version('torch') == '2.13.0'",
+        "import importlib.metadata as m; assert m.distribution('torch').metadata['Name'] == 'torch'",
+        "import importlib.metadata as m; assert 'torch' in m.packages_distributions()['torch']",
+        "import torch.nn as nn, torch.nn.functional as F, retrograd; assert nn.functional is F is retrograd.nn.functional",
+        "from torch import nn, Tensor; import retrograd; assert nn is retrograd.nn and Tensor is retrograd.Tensor",
+        "from torch.optim.lr_scheduler import StepLR; import torch; assert torch.optim.lr_scheduler.StepLR is StepLR",
+        "from torch.utils.data import DataLoader; import torch; assert torch.utils.data.DataLoader is DataLoader",
+        "from torch.nn.modules.utils import _pair; assert _pair(3) == (3, 3)",
         "import torch; assert torch.__version__ == '2.13.0'",
         "import torch; assert isinstance(torch.__version__, str)",
         "import torch; assert torch.__version__ >= '2.2' and torch.__version__ < (3,)",
@@ -193,6 +203,44 @@ def test_submodule_without_counterpart_is_named(call, folder, name):
     last_line = ours.stderr.splitlines()[-1]
     assert last_line == (f"ModuleNotFoundError: No module named {name!r}: retrograd has no counterpart of {name}")
     assert ours.returncode == 1
+
+
+def test_libraries_that_a_script_imports_get_retrograd_too(call, folder):
+    """Whatever form their import has, and however late it comes."""
+    write(folder / "library" / "__init__.py", "from .layers import Twice\nfrom .late import ones")
+    write(
+        folder / "library" / "layers.py",
+        """
+        import torch.nn as nn
+        from torch import Tensor
+
+        class Twice(nn.Module):
+            def forward(self, x: Tensor) -> Tensor:
+                return 2 * x
+        """,
+    )
+    write(
+        folder / "library" / "late.py",
+        """
+        def ones():
+            import importlib
+            return importlib.import_module("torch").ones(2)
+        """,
+    )
+    write(folder / "program.py", "import library; print(library.Twice()(library.ones()).tolist())")
+    assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "[2.0, 2.0]\n", "")
+
+
+def test_empty_script_takes_less_than_half_a_second(call, folder):
+    """Processor time, the least of three: other processes may keep the machine busy."""
+    program = write(folder / "program.py", "")
+    times = []
+    for _ in range(3):
+        before = os.times()
+        assert outcome(call(*RETROGRAD_RUN, program)) == (0, "", "")
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    assert min(times) < 0.5
 
 
 def test_context_manager_gives_the_name_back(call, folder):

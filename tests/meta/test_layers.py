@@ -31,7 +31,7 @@ LAYERS = [
     {"autograd"},
     {"func"},
 ]
-ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli"}  # they put the package together
+ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli", "pytest_torch"}  # they put the package together
 LATER = {
     "_C",
     "utils",
@@ -47,6 +47,7 @@ LATER = {
     "linalg",
     "fft",
     "masked",
+    "profiler",
     "random",
     "return_types",
     "serialization",

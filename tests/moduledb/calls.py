@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from typing import Any
@@ -12,7 +13,8 @@ import torch
 import retrograd
 from tests.moduledb import entries
 from tests.opdb import translate
-from tests.opdb.modes import Call, fresh, seed, tensors_in
+from tests.opdb.calls import Call, fresh, seed
+from tests.opdb.nearer import tensors_in, widened
 
 CONSTRUCTING = 4321
 
@@ -44,6 +46,16 @@ class ModuleCall(Call):
         mode = "train" if self.training else "eval"
         return f"{entries.name(self.op)}({made})({_short_input(self.sample)}) in {mode}"
 
+    def widened(self) -> ModuleCall:
+        """Return the call with float64 in the place of half precision."""
+        given = copy.copy(self.sample)
+        given.forward_input = copy.copy(given.forward_input)
+        given.forward_input.args = widened(tuple(given.forward_input.args))
+        given.forward_input.kwargs = widened(dict(given.forward_input.kwargs))
+        wide = ModuleCall(self.op, given, torch.float64, self.training, **self.options)
+        wide.__dict__["state"] = widened(self.state)
+        return wide
+
     # ---- making modules ----
     def constructed(self, ours: bool, **more: Any) -> Any:
         """Construct the module as a user would after setting a seed."""
@@ -68,8 +80,8 @@ class ModuleCall(Call):
             args, kwargs = self.given(ours)
             with library(ours).no_grad():
                 made(*args, **kwargs)
-        if ours:
-            made.load_state_dict(translate.arguments(self.state))
+        if ours or "state" in self.__dict__:
+            made.load_state_dict(translate.arguments(self.state) if ours else self.state)
             return made
         rng = np.random.default_rng(3)
         with torch.no_grad():

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from tests.opdb import ops
+from tests.opdb.calls import Skipped
+from tests.opdb.derivatives import forward_beyond
 from tests.opdb.limits import Limits
-from tests.opdb.modes import MODES, Skipped, forward_beyond
+from tests.opdb.modes import MODES
 from tests.opdb.reporting import FAILED, NOT_APPLICABLE, PASSED
 
 

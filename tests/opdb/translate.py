@@ -123,7 +123,10 @@ def _translated_global(value: Any) -> Any:
 
 # ---- values ----
 NUMPY = {torch.bfloat16: ml_dtypes.bfloat16}
-OTHERS: dict[type, Callable[[Any], Any]] = {}  # how other classes are translated; tests.moduledb adds its own
+# how other classes are translated; tests.moduledb adds its own
+OTHERS: dict[type, Callable[[Any], Any]] = {
+    torch.nn.PairwiseDistance: lambda module: retrograd.nn.PairwiseDistance(module.norm, module.eps, module.keepdim)
+}
 
 
 def array(tensor: torch.Tensor) -> np.ndarray:

@@ -96,6 +96,10 @@ class Dual(LevelArray):
         return self.primal.shape  # type: ignore[no-any-return]
 
     @property
+    def ndim(self) -> int:
+        return self.primal.ndim  # type: ignore[no-any-return]
+
+    @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.primal.dtype  # type: ignore[no-any-return]
 
@@ -117,6 +121,10 @@ class Batched(LevelArray):
         return self.array.shape[1:]  # type: ignore[no-any-return]
 
     @property
+    def ndim(self) -> int:
+        return self.array.ndim - 1  # type: ignore[no-any-return]
+
+    @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.array.dtype  # type: ignore[no-any-return]
 
@@ -124,6 +132,7 @@ class Batched(LevelArray):
         return f"Batched({self.level!r}, {self.array!r})"
 
 
+LEVEL_TYPES = frozenset({Batched, Dual})
 NO_LEVELS: frozenset[Level] = frozenset()
 
 

@@ -15,6 +15,7 @@ LARGE = 1 << 12
 STRIP = 32  # rows
 BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 _ONES: dict[Any, np.ndarray] = {}
+_NUMBERS: dict[Any, np.ndarray] = {}
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -90,6 +91,18 @@ def ones(count: int, dtype: Any) -> np.ndarray:
         if len(_ONES) > 16:
             _ONES.clear()
         found = _ONES[count, dtype] = np.ones(count, dtype)
+    return found
+
+
+def number(module: Any, value: float, dtype: Any) -> Any:
+    """Return a number as a 0-d array that is kept: NumPy's ufuncs take those in half the time of Python's numbers."""
+    if module is not np:
+        return value
+    found = _NUMBERS.get((value, dtype))
+    if found is None:
+        if len(_NUMBERS) > 256:
+            _NUMBERS.clear()
+        found = _NUMBERS[value, dtype] = np.array(value, dtype)
     return found
 
 

@@ -21,13 +21,26 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Batched, Dual, LevelArray, highest_level, operators, raw_leaf
+from . import heap as heap
+from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf
 from .levels import DUAL, Level
-from .numpy_namespace import ArrayNamespace, cupy_namespace, declared, is_half, numpy_namespace, raw_namespace
+from .numpy_namespace import (
+    _NUMPY_TYPES,
+    ArrayNamespace,
+    cupy_namespace,
+    declared,
+    is_half,
+    numpy_namespace,
+    raw_namespace,
+)
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
 
 Rule = Callable[..., Any]
+
+# Exact types, which are told apart in 30 ns; isinstance asks the metaclass of Tensor, too.
+OF_THE_CPU = _NUMPY_TYPES | {bool, int, float, complex}
+NO_TENSORS = OF_THE_CPU | LEVEL_TYPES
 
 primitives: dict[str, Primitive] = declared
 
@@ -184,25 +197,26 @@ class Primitive:
 
     # ---- calling ----
     def __call__(self, *args: Any, **params: Any) -> Any:
-        if tensor_type is not None:
-            for arg in args:
-                if isinstance(arg, tensor_type):
-                    return record(self, args, params)  # type: ignore[misc]
+        for arg in args:
+            if type(arg) not in NO_TENSORS and tensor_type is not None and isinstance(arg, tensor_type):
+                return record(self, args, params)  # type: ignore[misc]
         return self.bind(args, params)
 
     def bind(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run on arrays of any level."""
         for arg in args:
-            if isinstance(arg, LevelArray):
+            if type(arg) in LEVEL_TYPES:
                 return self.bind_level(args, params)
         return self.run(args, params)
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run on raw arrays."""
-        xp = raw_namespace(args[0]) if args else numpy_namespace
-        if xp is not numpy_namespace or (len(args) > 1 and _any_cupy(args)):
-            xp = cupy_namespace()
-            args = _on_one_device(self, xp, args)
+        xp = numpy_namespace
+        for arg in args:
+            if type(arg) not in OF_THE_CPU and raw_namespace(arg) is not numpy_namespace:
+                xp = cupy_namespace()
+                args = _on_one_device(self, xp, args)
+                break
         if self.widens and is_half(args[0].dtype):
             half = args[0].dtype
             out = self.implementation(xp, args[0].astype(np.float32), *args[1:], **params)  # type: ignore[misc]
@@ -217,22 +231,32 @@ class Primitive:
             quick = quick_elementwise(self, args)
             if quick is not None:
                 return quick
-        args = [check_alive(arg) if isinstance(arg, LevelArray) else arg for arg in args]
-        level = highest_level(args)
-        if level is None:
-            return self.run(args, params)
+        level: Any = None
+        for arg in args:
+            if type(arg) in LEVEL_TYPES:
+                own = arg.level
+                if not own.alive and not engine_state.depth:
+                    return self.bind([check_alive(one) if type(one) in LEVEL_TYPES else one for one in args], params)
+                if level is None or own.number > level.number:
+                    level = own
         if level.kind == DUAL:
             return self._bind_dual(level, args, params)
         return self._bind_batched(level, args, params)
 
     def _bind_dual(self, level: Level, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        primals, tangents = [], []
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        moves = False
         for arg in args:
-            mine = isinstance(arg, Dual) and arg.level is level
-            primals.append(arg.primal if mine else arg)
-            tangents.append(arg.tangent if mine else None)
+            if type(arg) is Dual and arg.level is level:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                moves = moves or arg.tangent is not None
+            else:
+                primals.append(arg)
+                tangents.append(None)
         out = self.bind(primals, params)
-        if not self.differentiable or all(t is None for t in tangents):
+        if not moves or not self.differentiable:
             return out
         t_out = self.push_forward(primals, tangents, out, params)
         if self.outputs == 1:
@@ -306,8 +330,12 @@ class Primitive:
         return values
 
     def _bind_batched(self, level: Level, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        batched = [isinstance(arg, Batched) and arg.level is level for arg in args]
-        arrays = [arg.array if mine else arg for arg, mine in zip(args, batched, strict=True)]
+        batched: list[bool] = []
+        arrays: list[Any] = []
+        for arg in args:
+            mine = type(arg) is Batched and arg.level is level
+            batched.append(mine)
+            arrays.append(arg.array if mine else arg)
         if self.kind == ELEMENTWISE:
             out = self.bind(align_ranks(arrays, batched), params)
         elif self.batch_rule is not None:
@@ -344,23 +372,36 @@ def quick_elementwise(primitive: Primitive, args: Sequence[Any]) -> Any:
     """Run an elementwise operation on duals or batches of one level over NumPy's floats; None if the case is another."""
     level: Any = None
     kind: Any = None
-    rank = 0
+    dtype: Any = None
+    rank = beside = 0
     values: list[Any] = []
     for arg in args:
         given = type(arg)
         if given is Batched or given is Dual:
             value = arg.array if given is Batched else arg.primal
-            if type(value) is not NDARRAY or not ((d := value.dtype) is F32 or d is F64):
+            if type(value) is not NDARRAY:
                 return None
             if level is None:
                 level, kind, rank = arg.level, given, value.ndim
             elif arg.level is not level or value.ndim != rank:
                 return None
-            values.append(value)
         elif given is float or given is int:
             values.append(arg)
+            continue
+        elif given is NDARRAY:
+            value = arg
+            beside = max(beside, value.ndim)
         else:
             return None
+        if dtype is None:
+            dtype = value.dtype
+            if dtype is not F32 and dtype is not F64:
+                return None
+        elif value.dtype is not dtype:
+            return None
+        values.append(value)
+    if kind is Batched and beside >= rank:  # broadcasting would line a constant up with the batch
+        return None
     if (not level.alive and not engine_state.depth) or primitive.name == "alias":  # whose tangents are aliases, too
         return None
     rules = primitive.quick_rules
@@ -406,10 +447,6 @@ def _quick_rules(primitive: Primitive) -> tuple[Any, ...]:
 def stack(rows: Sequence[Any]) -> Any:
     """Stack arrays of any level along a new first axis."""
     return vocabulary.concat(*[vocabulary.expand_dims(row, axis=0) for row in rows], axis=0)
-
-
-def _any_cupy(args: Sequence[Any]) -> bool:
-    return any(raw_namespace(arg) is not numpy_namespace for arg in args[1:] if hasattr(arg, "get"))
 
 
 def _on_one_device(primitive: Primitive, xp: Any, args: Sequence[Any]) -> list[Any]:

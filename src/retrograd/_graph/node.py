@@ -25,7 +25,7 @@ import numpy as np
 
 from .. import _errors
 from .._core import primitive as core
-from .._core.arrays import NO_LEVELS, LevelArray
+from .._core.arrays import LEVEL_TYPES, NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._places import Place, describe, user_frame
@@ -117,6 +117,19 @@ class Guard:
     def __init__(self) -> None:
         self.versions: dict[str, Any] = {}  # name -> (storage, version) or list of them
         self.packed: dict[str, Any] = {}
+
+
+def intact(guard: Any) -> bool:
+    """Tell by a quick look whether saved values are as they were and at hand; what is in doubt is looked at closely."""
+    if type(guard) is not Guard or guard.packed:
+        return False
+    for entry in guard.versions.values():
+        if type(entry) is not tuple:  # of a sequence of inputs
+            return False
+        storage, version = entry
+        if storage is not None and (storage.version != version or storage.detached is not None):
+            return False
+    return True
 
 
 class Node:
@@ -495,9 +508,11 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         "readers": {n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names},
     }
     body["saves"] = bool(arrays)
-    body["keeps_shapes"] = "x" in arrays and "y" in arrays and len(rules) == 2
-    if primitive.kind == ELEMENTWISE and None not in rules and len(rules) <= 2:
-        body |= hot_methods(rules, arrays, Node.pull_back)
+    elementwise = primitive.kind == ELEMENTWISE
+    body["keeps_shapes"] = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
+    if primitive.group_rule is None and not primitive.variadic and primitive.rest is None and primitive.outputs == 1:
+        read = {"slow": Node.pull_back, "intact": intact, "vocabulary": vocabulary, "level_types": LEVEL_TYPES}
+        body |= hot_methods(primitive, rules, arrays, **read)
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 
-from .._core.kernels import BLOCK
+from .._core.kernels import BLOCK, WIDE_BLOCK, is_large, normal_odds, over_blocks
 from .._core.numpy_namespace import HALVES, numpy_namespace
+from .._core.passes import LARGE, number
 from .._core.primitive import elementwise
 from . import elementwise as e
 
@@ -40,9 +41,7 @@ def blockwise(block):
                 return plain(xp, *[a.reshape(1) for a in arrays], **params).reshape(())
         elif x.size > BLOCK and type(x) is numpy.ndarray and all([_is_dense(a, x) for a in arrays]):
             out = numpy.empty(x.shape, x.dtype)
-            flat = [a.reshape(-1) for a in (*arrays, out)]
-            for at in range(0, x.size, BLOCK):
-                block(xp, *[a[at : at + BLOCK] for a in flat], **params)
+            over_blocks(lambda *parts: block(xp, *parts, **params), [a.reshape(-1) for a in (*arrays, out)])
             return out
         out = _room(xp.module, arrays)
         block(xp, *arrays, out, **params)
@@ -58,19 +57,17 @@ def blockwise(block):
     return called
 
 
-_numbers = {}
+_zero_blocks = {}
 
 
-def _number(m, value, dtype):
-    """Return a number as a 0-d array, which is kept: NumPy's ufuncs take those in half the time of Python's numbers."""
-    if m is not numpy:
-        return value
-    found = _numbers.get((value, dtype))
+def _zeros(m, x):
+    """Return zeros to compare with: many that are kept, because NumPy's `maximum` with a number takes three times as long."""
+    if m is not numpy or not LARGE <= x.size <= WIDE_BLOCK:
+        return number(m, 0, x.dtype)
+    found = _zero_blocks.get(x.dtype)
     if found is None:
-        if len(_numbers) > 256:
-            _numbers.clear()
-        found = _numbers[value, dtype] = numpy.array(value, dtype)
-    return found
+        found = _zero_blocks[x.dtype] = numpy.zeros(WIDE_BLOCK, x.dtype)
+    return found[: x.size].reshape(x.shape)
 
 
 def _is_dense(array, x):
@@ -84,7 +81,7 @@ def _choose(xp, condition, out, other):
 
 # ---- silu ----
 def _sigmoid_into(m, x, out):
-    one = _number(m, 1, x.dtype)
+    one = number(m, 1, x.dtype)
     m.negative(x, out)
     m.exp(out, out)
     m.add(out, one, out)
@@ -96,7 +93,7 @@ def _silu(xp, x, out):
     m = xp.module
     m.negative(x, out)
     m.exp(out, out)
-    m.add(out, _number(m, 1, x.dtype), out)
+    m.add(out, number(m, 1, x.dtype), out)
     m.divide(x, out, out)
 
 
@@ -104,7 +101,7 @@ def _silu(xp, x, out):
 def _silu_back(xp, g, x, out):
     m = xp.module
     _sigmoid_into(m, x, out)
-    one = _number(m, 1, x.dtype)
+    one = number(m, 1, x.dtype)
     slope = one - out
     slope *= x
     slope += one
@@ -191,16 +188,19 @@ def _inner(m, x, out):
 
 @blockwise
 def _gelu(xp, x, out, *, approximate):
-    if approximate == "tanh":
-        _inner(xp.module, x, out)
-        xp.module.tanh(out, out)
-    else:
-        xp.module.multiply(x, HALF_ROOT, out)
-        out[...] = xp.erf(out)
     m = xp.module
-    out += _number(m, 1, x.dtype)
+    if approximate == "tanh":
+        _inner(m, x, out)
+        m.tanh(out, out)
+    elif is_large(x):
+        m.divide(x, normal_odds(x), out)
+        return
+    else:
+        m.multiply(x, number(m, HALF_ROOT, x.dtype), out)
+        out[...] = xp.erf(out)
+    out += number(m, 1, x.dtype)
     out *= x
-    out *= _number(m, 0.5, x.dtype)
+    out *= number(m, 0.5, x.dtype)
 
 
 @blockwise
@@ -219,15 +219,18 @@ def _gelu_back(xp, g, x, out, *, approximate):
         out *= 0.5
     else:
         slope = x * x
-        slope *= -0.5
-        slope = m.exp(slope)
+        slope *= number(m, -0.5, x.dtype)
+        m.exp(slope, slope)
         slope *= x
-        slope *= 2 * DENSITY
-        m.multiply(x, HALF_ROOT, out)
-        out[...] = xp.erf(out)
-        out += 1
+        slope *= number(m, DENSITY, x.dtype)
+        if is_large(x):
+            m.divide(number(m, 1, x.dtype), normal_odds(x), out)
+        else:
+            m.multiply(x, number(m, HALF_ROOT, x.dtype), out)
+            out[...] = xp.erf(out)
+            out += number(m, 1, x.dtype)
+            out *= number(m, 0.5, x.dtype)
         out += slope
-        out *= 0.5
     out *= g
 
 
@@ -263,12 +266,12 @@ def _elu(xp, x, out, *, alpha, scale, input_scale):
     # exp(y) - 1 = 2 t / (1 - t) with t = tanh(y / 2), which NumPy has in all lanes, and expm1 not
     m = xp.module
     dtype = x.dtype
-    zero = _number(m, 0, dtype)
+    zero = _zeros(m, x)
     t = m.minimum(x, zero)
-    t *= _number(m, input_scale / 2, dtype)
+    t *= number(m, input_scale / 2, dtype)
     m.tanh(t, t)
-    t /= _number(m, 1, dtype) - t
-    t *= _number(m, 2 * alpha * scale, dtype)
+    t /= number(m, 1, dtype) - t
+    t *= number(m, 2 * alpha * scale, dtype)
     m.maximum(x, zero, out=out)
     if scale != 1:
         out *= scale
@@ -279,12 +282,12 @@ def _elu(xp, x, out, *, alpha, scale, input_scale):
 def _elu_back(xp, g, x, out, *, alpha, scale, input_scale):
     m = xp.module
     below = alpha * scale * input_scale
-    m.fmin(x, _number(m, 0, x.dtype), out=out)  # NaN has the slope of what is above 0, as in torch
+    m.fmin(x, _zeros(m, x), out=out)  # NaN has the slope of what is above 0, as in torch
     if input_scale != 1:
-        out *= input_scale
+        out *= number(m, input_scale, x.dtype)
     m.exp(out, out)
     if below != 1:
-        out *= below
+        out *= number(m, below, x.dtype)
     if below != scale:
         out += ~(x <= 0) * x.dtype.type(scale - below)
     out *= g
@@ -311,10 +314,22 @@ elu_back = elementwise(
 
 
 # ---- softplus: log(1 + exp(beta x)) / beta, and x itself beyond a threshold ----
+SURE = 17  # from which on 1 + exp(-x) is 1 in float32, so that a threshold beyond it need not be looked at
+
+
 @blockwise
 def _soft(xp, x, out, *, beta, threshold):
     m = xp.module
     scaled = x * beta
+    if threshold >= SURE and is_large(x):
+        m.abs(scaled, out)
+        m.negative(out, out)
+        m.exp(out, out)
+        m.log1p(out, out)
+        out += m.maximum(scaled, _zeros(m, x), out=scaled)
+        if beta != 1:
+            out /= beta
+        return
     m.minimum(scaled, 88, out=out)
     m.exp(out, out)
     m.log1p(out, out)
@@ -327,7 +342,8 @@ def _soft(xp, x, out, *, beta, threshold):
 def _soft_back(xp, g, x, out, *, beta, threshold):
     scaled = x * beta
     _sigmoid_into(xp.module, scaled, out)
-    _choose(xp, ~(scaled > threshold), out, 1.0)
+    if threshold < SURE or not is_large(x):
+        _choose(xp, ~(scaled > threshold), out, 1.0)
     out *= g
 
 
@@ -358,7 +374,7 @@ soft_back = elementwise(
 @blockwise
 def _leaky(xp, x, out, *, negative_slope):
     m = xp.module
-    m.multiply(x, _number(m, negative_slope, x.dtype), out)
+    m.multiply(x, number(m, negative_slope, x.dtype), out)
     if 0 <= negative_slope <= 1:
         m.maximum(x, out, out=out)
     else:
@@ -369,9 +385,15 @@ def _leaky(xp, x, out, *, negative_slope):
 def _leaky_back(xp, g, x, out, *, negative_slope):
     # NaN has the slope of what is below 0, as in torch
     m = xp.module
-    m.multiply(g, _number(m, negative_slope, x.dtype), out)
+    if 0 <= negative_slope <= 1 and x.size >= LARGE:
+        out[...] = m.greater(x, number(m, 0, x.dtype))
+        out *= number(m, 1 - negative_slope, x.dtype)
+        out += number(m, negative_slope, x.dtype)  # 1 - s + s is 1, rounded or not
+        out *= g
+        return
+    m.multiply(g, number(m, negative_slope, x.dtype), out)
     if m is numpy and x.size < 64:
-        numpy.copyto(out, g, where=numpy.greater(x, _number(m, 0, x.dtype)))
+        numpy.copyto(out, g, where=numpy.greater(x, number(m, 0, x.dtype)))
     else:
         _choose(xp, ~(x > 0), out, g)
 

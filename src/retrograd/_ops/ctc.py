@@ -127,7 +127,9 @@ def ctc_loss_back(xp, g, needed, residuals, x, targets, input_lengths, target_le
     part[:, :, blank] -= share[:, :, ::2].sum(2)
     if states > 1:
         cells = m.arange(steps * rows).reshape(steps, rows, 1) * x.shape[2] + classes[:, 1::2]
-        m.subtract.at(part.reshape(-1), cells.reshape(-1), share[:, :, 1::2].reshape(-1))
+        m.add.at(
+            part.reshape(-1), cells.reshape(-1), -share[:, :, 1::2].reshape(-1)
+        )  # CuPy subtracts whole numbers only
     part *= g[:, None]
     lost = total < NEVER / 2
     if lost.any():

@@ -63,7 +63,7 @@ def _taps(xp, t, size, mode, padding, align, half):
         found = [(below, _rounded(xp, 1 - share, half)), (below + 1, share)]
     else:
         below = xp.floor(at)
-        weights = [_rounded(xp, weight, half) for weight in cubic_weights(_rounded(xp, at - below, half))]
+        weights = cubic_weights(at - below)
         found = [(_padded(xp, below + k - 1, size, padding, align), weights[k]) for k in range(4)]
     taps = []
     for place, weight in found:

@@ -20,9 +20,16 @@ def _scaled(x, factor):
 def matmul(xp, x, y):
     if x.ndim < 3 and y.ndim < 3 and x.dtype.itemsize != 2:
         return x.dot(y)  # the same BLAS call, without the machinery of a gufunc
-    if x.size < LARGE > y.size and x.dtype.char in "fd" and x.shape[-1] != 1:
+    if x.ndim > 2 < y.ndim and x.shape[-1] == 1 == y.shape[-2]:
+        return x * y  # outer products, one by one, at which BLAS takes ten times as long
+    if x.size < LARGE > y.size and x.dtype.char in "fd":
         return xp.module.matmul(x, y)
     return xp.matmul(x, y)
+
+
+def _summed(xp, grad, shape):
+    """Sum what broadcasting added; a gradient that has its shape is left alone, for every step is a node of the next order."""
+    return grad if tuple(grad.shape) == shape else xp.sum_to(grad, shape=shape)
 
 
 @matmul.vjp("x")
@@ -33,9 +40,13 @@ def matmul_dx(xp, g, y, x_shape):
             return g * y
         return xp.expand_dims(g, axis=len(g.shape)) * y
     if len(x_shape) == 1:  # (k) @ (..., k, n) -> (..., n)
+        if len(y.shape) == 2:
+            return xp.matmul(y, g)
         full = xp.matmul(y, xp.expand_dims(g, axis=len(g.shape)))
         return xp.sum_to(xp.squeeze(full, axis=len(full.shape) - 1), shape=x_shape)
-    return xp.sum_to(xp.matmul(g, transposed(xp, y)), shape=x_shape)
+    if len(x_shape) == len(y.shape) == 2:
+        return xp.matmul_nt(g, y)
+    return _summed(xp, xp.matmul(g, transposed(xp, y)), x_shape)
 
 
 @matmul.vjp("y")
@@ -44,11 +55,15 @@ def matmul_dy(xp, g, x, y_shape):
     if len(x.shape) == 1:
         if len(y_shape) == 1:
             return g * x
-        return xp.sum_to(xp.expand_dims(x, axis=1) * xp.expand_dims(g, axis=len(g.shape) - 1), shape=y_shape)
+        return _summed(xp, xp.expand_dims(x, axis=1) * xp.expand_dims(g, axis=len(g.shape) - 1), y_shape)
     if len(y_shape) == 1:  # (..., m, k) @ (k) -> (..., m)
+        if len(x.shape) == 2:
+            return xp.matmul(transposed(xp, x), g)
         full = xp.matmul(transposed(xp, x), xp.expand_dims(g, axis=len(g.shape)))
         return xp.sum_to(xp.squeeze(full, axis=len(full.shape) - 1), shape=y_shape)
-    return xp.sum_to(xp.matmul(transposed(xp, x), g), shape=y_shape)
+    if len(x.shape) == len(y_shape) == 2:
+        return xp.matmul_tn(x, g)
+    return _summed(xp, xp.matmul(transposed(xp, x), g), y_shape)
 
 
 @matmul.batch
@@ -60,6 +75,15 @@ def matmul_batch(call, args, batched, size):
             matrix, vector = (x, y) if batched[0] else (y, x)
             return call(matrix, vector)
         return vocabulary.sum(x * y, axis=(1,), keepdims=False)
+    # One matrix for the whole batch: its vectors are the rows of a matrix, and one product does for all of them.
+    if x_rank == 2 and y_rank == 1 and not batched[0]:
+        return call(y, transposed(vocabulary, x))
+    if y_rank == 2 and not batched[1]:
+        if x_rank == 1:
+            return call(x, y)
+        if x_rank == 2:
+            rows = vocabulary.reshape(x, shape=(size * x.shape[1], x.shape[2]))
+            return vocabulary.reshape(call(rows, y), shape=(size, x.shape[1], y.shape[1]))
     if x_rank == 1:
         x = vocabulary.expand_dims(x, axis=x.ndim - 1)
     if y_rank == 1:
@@ -79,6 +103,51 @@ def _lined_up(x, batched, rank, size):
         return x
     missing = rank - (x.ndim - 1)
     return vocabulary.reshape(x, shape=(size, *(1,) * missing, *x.shape[1:])) if missing else front(x, True, size)
+
+
+# Products of two matrices of which one is transposed. The gradients of these and of `matmul` are such products again: no order
+# needs a node for a transposition, and no gradient comes out in another memory order than what it belongs to, which would
+# make every sum of two of them ten times as slow.
+@multilinear(torch="mm")
+def matmul_nt(xp, x, y):
+    return x.dot(y.T) if x.dtype.itemsize != 2 else xp.matmul(x, y.T)
+
+
+@matmul_nt.vjp("x")
+def matmul_nt_dx(xp, g, y):
+    return xp.matmul(g, conjugate(xp, y))
+
+
+@matmul_nt.vjp("y")
+def matmul_nt_dy(xp, g, x):
+    return xp.matmul_tn(g, conjugate(xp, x))
+
+
+@matmul_nt.batch
+def matmul_nt_batch(call, args, batched, size):
+    x, y = args
+    return matmul_batch(vocabulary.matmul, (x, transposed(vocabulary, y)), batched, size)
+
+
+@multilinear(torch="mm")
+def matmul_tn(xp, x, y):
+    return x.T.dot(y) if x.dtype.itemsize != 2 else xp.matmul(x.T, y)
+
+
+@matmul_tn.vjp("x")
+def matmul_tn_dx(xp, g, y):
+    return xp.matmul_nt(conjugate(xp, y), g)
+
+
+@matmul_tn.vjp("y")
+def matmul_tn_dy(xp, g, x):
+    return xp.matmul(conjugate(xp, x), g)
+
+
+@matmul_tn.batch
+def matmul_tn_batch(call, args, batched, size):
+    x, y = args
+    return matmul_batch(vocabulary.matmul, (transposed(vocabulary, x), y), batched, size)
 
 
 # ---- products added to something ----

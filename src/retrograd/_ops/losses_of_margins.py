@@ -126,7 +126,7 @@ def multilabel_margin_loss_back(xp, g, needed, residuals, x, target, *, reductio
         above = (gaps > 0).astype(x.dtype)
         own = out[part]
         own += above.sum(1)
-        m.subtract.at(own, (m.arange(len(own))[:, None], named), above.sum(2))
+        m.add.at(own, (m.arange(len(own))[:, None], named), -above.sum(2))  # CuPy subtracts whole numbers only
     out *= _per_row(xp, g, len(rows), reduction) / rows.shape[1]
     return out.reshape(x.shape), None
 

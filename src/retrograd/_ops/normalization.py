@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core import parallel, passes
 from .._core.fused import fused
+from .._core.passes import number
 
 STRIP = 1 << 16  # elements that stay in the second cache beside what is computed from them
 NEAR = 4  # deviations: a mean farther from 0 is rounded so coarsely that its error is taken off as well
@@ -22,6 +23,11 @@ def strips_of(module, count, width):
     """Return how many strips rows make, and how many rows each has; a GPU takes all rows at once."""
     step = max(1, count if module is not np else STRIP // max(width, 1))
     return -(-count // step), step
+
+
+def is_strip(module, count, width):
+    """Tell whether rows are a single strip."""
+    return 0 < count and (module is not np or count * width <= STRIP)
 
 
 def over_strips(module, work, count, width):
@@ -59,81 +65,106 @@ def down(module, parts):
 
 
 # ---- rows of a matrix ----
+def _normalise_strip(module, x, one, weight, bias, eps, centred, out):
+    """Write the normalised rows of a strip; return (mean, 1 / deviation) of each."""
+    width = number(module, len(one), x.dtype)
+    if centred:
+        mean = x.dot(one)
+        mean /= width
+        module.subtract(x, mean[:, None], out)
+        variance = dots(module, out, out)
+        variance /= width
+        if (mean * mean > NEAR * NEAR * variance).any():
+            wrong = out.dot(one)
+            wrong /= width
+            out -= wrong[:, None]
+            mean += wrong
+            variance -= wrong * wrong
+    else:
+        mean = None
+        variance = dots(module, x, x)
+        variance /= width
+    variance += eps
+    module.sqrt(variance, variance)
+    scale = module.divide(number(module, 1, x.dtype), variance, variance)
+    module.multiply(out if centred else x, scale[:, None], out)
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
+    return mean, scale
+
+
 def normalise_rows(module, x, weight, bias, eps, centred=True):
     """Return the normalised rows of a dense matrix, scaled and shifted by column; and (mean, 1 / deviation) of each."""
     count, width = x.shape
-    out = module.empty_like(x)
-    mean = module.empty((count, 1), x.dtype) if centred else None
-    scale = module.empty((count, 1), x.dtype)
+    out = module.empty(x.shape, x.dtype)
     one = ones(module, width, x.dtype)
+    if is_strip(module, count, width):
+        return out, _normalise_strip(module, x, one, weight, bias, eps, centred, out)
+    mean = module.empty(count, x.dtype) if centred else None
+    scale = module.empty(count, x.dtype)
 
     def work(k, rows):
-        here, part, factor = x[rows], out[rows], scale[rows]
+        middle, scale[rows] = _normalise_strip(module, x[rows], one, weight, bias, eps, centred, out[rows])
         if centred:
-            middle = module.divide((here @ one)[:, None], width, out=mean[rows])
-            module.subtract(here, middle, out=part)
-        module.divide(
-            dots(module, part, part)[:, None] if centred else dots(module, here, here)[:, None], width, factor
-        )
-        if centred and (middle * middle > NEAR * NEAR * factor).any():
-            wrong = (part @ one)[:, None] / width
-            part -= wrong
-            middle += wrong
-            factor -= wrong * wrong
-        factor += eps
-        module.sqrt(factor, factor)
-        module.divide(1, factor, factor)
-        if centred:
-            part *= factor
-        else:
-            module.multiply(here, factor, out=part)
-        if weight is not None:
-            part *= weight
-        if bias is not None:
-            part += bias
+            mean[rows] = middle
 
     over_strips(module, work, count, width)
     return out, (mean, scale)
+
+
+def _strip_back(module, g, needed, mean, scale, x, weight, factors, out):
+    """Write the gradient of the rows of a strip into `out`, if that is needed; return those of column weights and shifts."""
+    dweight = dbias = None
+    if needed[2]:
+        dbias = ones(module, len(x), x.dtype).dot(g)
+    if not (needed[0] or needed[1]):
+        return dweight, dbias
+    away = x if mean is None else x - mean[:, None]
+    products = g * away
+    if needed[1]:
+        dweight = scale.dot(products)
+    if not needed[0]:
+        return dweight, dbias
+    # dx = s (g w - average(g w) - (x - mean) s^2 average(g w (x - mean))); without a mean there is no average of g w
+    width = number(module, len(factors), x.dtype)
+    along = products.dot(factors)
+    along *= scale
+    along *= scale
+    along /= width
+    module.multiply(away, along[:, None], products)
+    if mean is not None:
+        level = g.dot(factors)
+        level /= width
+        products += level[:, None]
+    if weight is None:
+        module.subtract(g, products, out)
+    else:
+        module.multiply(g, weight, out)
+        out -= products
+    out *= scale[:, None]
+    return dweight, dbias
 
 
 def normalise_rows_back(module, g, needed, residuals, x, weight):
     """Return the gradients of rows, column weights and column shifts; one pass over x and g for all three."""
     mean, scale = residuals
     count, width = x.shape
-    number, _ = strips_of(module, count, width)
-    out = module.empty_like(x) if needed[0] else None
-    dweight, dbias = (module.zeros((max(number, 1), width), x.dtype) if need else None for need in needed[1:])
+    out = module.empty(x.shape, x.dtype) if needed[0] else None
     factors = ones(module, width, x.dtype) if weight is None else weight
+    if is_strip(module, count, width):
+        return out, *_strip_back(module, g, needed, mean, scale, x, weight, factors, out)
+    strips, _ = strips_of(module, count, width)
+    dweight, dbias = (module.zeros((max(strips, 1), width), x.dtype) if need else None for need in needed[1:])
 
     def work(k, rows):
-        here, gradient, factor = x[rows], g[rows], scale[rows]
-        if needed[2]:
-            dbias[k] = ones(module, len(here), x.dtype) @ gradient
-        if not (needed[0] or needed[1]):
-            return
-        away = here if mean is None else here - mean[rows]
-        products = gradient * away
-        if needed[1]:
-            dweight[k] = factor[:, 0] @ products
-        if not needed[0]:
-            return
-        # dx = s (g w - average(g w) - (x - mean) s^2 average(g w (x - mean))); without a mean there is no average of g w
-        along = (products @ factors)[:, None]
-        along *= factor
-        along *= factor
-        along /= width
-        module.multiply(away, along, out=products)
-        if mean is not None:
-            level = (gradient @ factors)[:, None]
-            level /= width
-            products += level
-        part = out[rows]
-        if weight is None:
-            module.subtract(gradient, products, out=part)
-        else:
-            module.multiply(gradient, weight, out=part)
-            part -= products
-        part *= factor
+        middle, part = None if mean is None else mean[rows], None if out is None else out[rows]
+        steep, level = _strip_back(module, g[rows], needed, middle, scale[rows], x[rows], weight, factors, part)
+        if steep is not None:
+            dweight[k] = steep
+        if level is not None:
+            dbias[k] = level
 
     over_strips(module, work, count, width)
     return out, *(None if parts is None else down(module, parts) for parts in (dweight, dbias))

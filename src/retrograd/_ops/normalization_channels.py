@@ -464,8 +464,8 @@ def _short_groups_back(xp, g, needed, residuals, x, weight, groups):
     shape = x.shape[0] * groups, math.prod(x.shape[1:]) // groups
     dx = dweight = None
     if needed[1]:
-        away = dense(module, x, shape) - mean
-        away *= scale
+        away = dense(module, x, shape) - mean[:, None]
+        away *= scale[:, None]
         dweight = (away.reshape(x.shape) * g).sum(axis)
     if needed[0]:
         steep = g if weight is None else affine(xp, g, weight, None)

@@ -106,7 +106,9 @@ def padding_taps(size, before, after, mode):
     if mode == "replicate":
         places = np.clip(at, 0, size - 1)
     elif mode == "circular":
-        places = at % size
+        first = max(-before, 0)
+        left = size - first - max(-after, 0)  # torch crops before it goes round
+        places = (at - first) % left + first if left > 0 else at
     else:
         places = (size - 1) - abs((size - 1) - at % max(2 * (size - 1), 1))
     return Taps(size, len(at), np.arange(len(at)), places)

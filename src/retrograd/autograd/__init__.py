@@ -312,7 +312,7 @@ def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     import importlib
 
-    if name in ("functional", "variable"):
+    if name in ("functional", "profiler", "variable"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "NestedIOFunction":
         return importlib.import_module(f"{__name__}._nested_io").NestedIOFunction

@@ -9,7 +9,7 @@ the input, a column for each of the output.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,8 +119,27 @@ def _pulled(output: Any, inputs: list[Any], v: Any) -> list[Any]:
     return list(grad(output, inputs, v, retain_graph=True, allow_unused=True))
 
 
-def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
-    """Return the Jacobians of one output by backward, element by element; a second run must agree."""
+class Columns(NamedTuple):
+    """Jacobians found by backward, and what a second run said of them."""
+
+    matrices: list[Any]
+    equal: bool
+    sizes_fit: bool
+    dtypes_fit: bool
+
+    def accepted(self, nondet_tol: float, check_dtypes: bool) -> list[Any]:
+        """Return the matrices, or raise if they are not to be trusted."""
+        if check_dtypes and not self.dtypes_fit:
+            raise GradcheckError("Gradient has dtype mismatch")
+        if not self.sizes_fit:
+            raise GradcheckError("Analytical gradient has incorrect size")
+        if not self.equal:
+            raise GradcheckError(NOT_REENTRANT.format(nondet_tol))
+        return self.matrices
+
+
+def columns_of(inputs: Sequence[Any], output: Any, nondet_tol: float) -> Columns:
+    """Return the Jacobians of one output by backward, element by element, two times."""
     tensors = [t for _, t in checked_inputs(inputs)]
     basis = np.zeros(int(np.prod(output.shape, dtype=int)), output._array.dtype)
 
@@ -132,21 +151,24 @@ def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, c
             basis[j] = 0
         return [[column[i] for column in found] for i in range(len(tensors))]
 
-    return _twice(columns, tensors, nondet_tol, check_dtypes)
+    return _twice(columns, tensors, nondet_tol)
+
+
+def analytical_jacobian(inputs: Sequence[Any], output: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
+    """Return the Jacobians of one output by backward; a second run must agree."""
+    return columns_of(inputs, output, nondet_tol).accepted(nondet_tol, check_dtypes)
 
 
 def analytical_products(inputs: Sequence[Any], output: Any, v: Any, nondet_tol: float, check_dtypes: bool) -> list[Any]:
     """Return the products of a vector with the Jacobians of one output, checking that a second run agrees."""
     tensors = [t for _, t in checked_inputs(inputs)]
     seed = v.reshape(output.shape).to(output.dtype)
-    found = _twice(lambda: [[one] for one in _pulled(output, tensors, seed)], tensors, nondet_tol, check_dtypes)
-    return [one.reshape(-1) for one in found]
+    found = _twice(lambda: [[one] for one in _pulled(output, tensors, seed)], tensors, nondet_tol)
+    return [one.reshape(-1) for one in found.accepted(nondet_tol, check_dtypes)]
 
 
-def _twice(
-    compute: Callable[[], list[list[Any]]], tensors: list[Any], nondet_tol: float, check_dtypes: bool
-) -> list[Any]:
-    """Compute columns of gradients two times; check dtypes, sizes and that both are equal."""
+def _twice(compute: Callable[[], list[list[Any]]], tensors: list[Any], nondet_tol: float) -> Columns:
+    """Compute columns of gradients two times; see whether dtypes and sizes fit and both are equal."""
     first, second = compute(), compute()
     dtypes_fit = sizes_fit = equal = True
     matrices = []
@@ -165,13 +187,7 @@ def _twice(
         if array.size and np.abs(array - other).max() > nondet_tol:
             equal = False
         matrices.append(wrap(array).to(tensor.device))
-    if not dtypes_fit and check_dtypes:
-        raise GradcheckError("Gradient has dtype mismatch")
-    if not sizes_fit:
-        raise GradcheckError("Analytical gradient has incorrect size")
-    if not equal:
-        raise GradcheckError(NOT_REENTRANT.format(nondet_tol))
-    return matrices
+    return Columns(matrices, equal, sizes_fit, dtypes_fit)
 
 
 # ---- forward mode ----

@@ -6,7 +6,8 @@ nodes that are ready, leaves come first, then the newest node, which is torch's 
 usually the next one, so it is kept in hand instead of going through the heap.
 
 Note [Who owns a gradient]
-A gradient that somebody else may hold is never written to. The engine owns a sum it has made, and adds to it in place.
+A gradient that somebody else may hold is never written to. The engine owns a sum it has made, and an array with memory of
+its own to which nobody else has a reference; it adds to them in place.
 What a rule returns is fresh unless it is the incoming gradient or a view; only fresh gradients become `.grad` as they
 are, others are copied.
 """
@@ -18,6 +19,7 @@ import threading
 from collections.abc import Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
+from sys import getrefcount
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,13 +108,23 @@ def _in_fresh_thread(*arguments: Any) -> None:
 
 
 # How many gradients a node waits for, so encoded that the common case of one consumer is told from the last of many.
-SMALL = 4096  # elements; below, a new array is quicker than adding in place
 SINGLE, STEP, LAST = 1, 2, 2  # one consumer: 1; k > 1 consumers: 2 k, counted down by 2
 
 
-def _count(roots: Sequence[Any]) -> dict[Any, int]:
-    """Count the gradients that each node and leaf will receive."""
+def _references() -> int:
+    """Return what `getrefcount` says in the engine's loop of an array that is pending and held by nothing else."""
+    pending = {None: np.empty(1)}
+    held = pending.get(None)
+    return getrefcount(held)
+
+
+ONLY_PENDING = _references()
+
+
+def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
+    """Count the gradients that each node and leaf will receive; list those from which none goes on."""
     counts: dict[Any, int] = {}
+    ends: list[Any] = []
     stack = []
     for root in roots:
         node = root.node if type(root) is Slot else root
@@ -122,8 +134,10 @@ def _count(roots: Sequence[Any]) -> dict[Any, int]:
     get = counts.get
     push, pop = stack.append, stack.pop
     while stack:
-        for edge in pop()._edges:
+        node, goes_on = pop(), False
+        for edge in node._edges:
             if edge is not None:
+                goes_on = True
                 if type(edge) is Slot:
                     edge = edge.node
                 seen = get(edge)
@@ -134,16 +148,19 @@ def _count(roots: Sequence[Any]) -> dict[Any, int]:
                     counts[edge] = 2 * STEP
                 else:
                     counts[edge] = seen + STEP
-    return counts
+        if not goes_on:
+            ends.append(node)
+    return counts, ends
 
 
 def _run(
     roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, capture: Capture | None, place: Place | None
 ) -> None:
-    counts = _count(roots)
+    counts, ends = _count(roots)
     if capture is not None and not graph:
         capture.seen.update({id(seed._array): seed for seed in seeds})
-    needed = None if capture is None else capture.needed(counts)
+    selecting = capture is not None and not capture.wants_all(ends)
+    needed = None if capture is None else capture.needed(counts) if selecting else set(map(id, counts))
     keep_levels = _kept_levels(roots, seeds)
     pending: dict[Any, Any] = {}
     sums: set[Any] = set()  # targets whose pending gradient is a sum made here
@@ -168,7 +185,7 @@ def _run(
                     finish_leaf(node, g, graph, capture, root=len(roots) == 1)
                 node = None
                 continue
-            if capture is not None and not capture.passes(node, g, graph, needed, len(roots) == 1):
+            if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
                 node = None
                 continue
             extra = node.extra
@@ -182,7 +199,7 @@ def _run(
             else:
                 if extra is not None:
                     g = run_before(node, extra, g, graph)
-                if capture is not None and capture.ends_at(node, needed):
+                if selecting and capture.ends_at(node, needed):  # type: ignore[union-attr]
                     node.touch(graph)
                     grads = (None,) * len(node._edges)
                 else:
@@ -208,8 +225,12 @@ def _run(
                     if grad is not None:
                         if (held := pending.get(edge)) is None:
                             pending[edge] = grad
-                        elif edge in sums and type(held) is NDARRAY and held.size > SMALL and not graph:
-                            np.add(held, grad, out=held)
+                        elif (
+                            type(held) is NDARRAY is type(grad)
+                            and held.dtype is grad.dtype
+                            and (edge in sums or (getrefcount(held) <= ONLY_PENDING and held.flags.owndata))
+                        ):
+                            held += grad
                         else:
                             pending[edge] = held + grad
                             sums.add(edge)
@@ -229,7 +250,7 @@ def _run(
                         else:
                             finish_leaf(edge, grad, graph, capture)
                     continue
-                if capture is not None and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator]
+                if selecting and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator,union-attr]
                     continue
                 if following is None and edge not in pending:
                     following, g = edge, grad  # in hand: it is usually the next one
@@ -287,6 +308,16 @@ class Capture:
         self.seen: dict[int, Any] = {}  # id of an array -> its Tensor: what passes unchanged is one tensor
         self.found: dict[tuple[int, int], Any] = {}
         self.wanted = {id(edge.node if type(edge) is Slot else edge) for edge in inputs}
+
+    def wants_all(self, ends: Sequence[Any]) -> bool:
+        """Tell whether what is wanted are the leaves at which the graph ends: then every node runs, and none is asked."""
+        wanted, leaf_types = self.wanted, _base.leaf_types
+        if self.accumulate or len(ends) != len(wanted):
+            return False
+        for end in ends:
+            if id(end) not in wanted or type(end) not in leaf_types:
+                return False
+        return True
 
     def needed(self, counts: dict[Any, int]) -> set[int]:
         """Return the ids of nodes that run: a wanted node or leaf can be reached from them."""
@@ -373,10 +404,16 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     meta = node.meta
     if meta is None:
         return list(grads)
-    return [
-        g if g is None or facts is None else fit(g, facts, meta.rule_levels, keep_levels)
-        for g, facts in zip(grads, meta.inputs, strict=False)
-    ]
+    levels = meta.rule_levels
+    fitted = []
+    for g, facts in zip(grads, meta.inputs, strict=False):
+        if g is None or facts is None:
+            fitted.append(g)
+        elif levels is facts.levels and g.shape == facts.shape and g.dtype is facts.dtype:
+            fitted.append(g)  # most gradients within a transform
+        else:
+            fitted.append(fit(g, facts, levels, keep_levels))
+    return fitted
 
 
 # ---- anomaly mode, single nodes, callbacks ----

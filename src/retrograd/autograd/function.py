@@ -8,6 +8,8 @@ mode. The node of the graph is `ctx` itself.
 
 from __future__ import annotations
 
+import sys
+import traceback
 import warnings
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from .._core.levels import BATCH, creation_numbers
 from .._core.primitive import vocabulary
 from .._graph.node import Freed, InputFacts, Meta, Node, Slot, pack_value
 from .._modes import current_mode, using
-from .._places import user_place
+from .._places import user_frame, user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, storage_of, wrap, wrap_leaf_alias
 from ..tensor._tensor import Tensor
@@ -366,6 +368,8 @@ def _run_forward(cls: Any, args: tuple[Any, ...], two_part: bool) -> tuple[Any, 
     node.forward_saved = node.to_save if node.saved_for_forward is None else node.saved_for_forward
     if tracked:
         _keep_saved(node, outputs, wrapped)
+        if mode.anomaly:
+            node.need_extra().traceback = traceback.extract_stack(user_frame(sys._getframe(1)))
     else:
         node.to_save = node.dirty_tensors = node.non_differentiable = ()
     result = wrapped if isinstance(output, tuple) else wrapped[0]

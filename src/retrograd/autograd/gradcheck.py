@@ -13,6 +13,11 @@ import numpy as np
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from . import _gradcheck_texts as texts
+from ._gradcheck_deprecated import (
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+)
 from ._gradcheck_jacobians import (
     Directions,
     GradcheckError,
@@ -31,7 +36,14 @@ from ._gradcheck_jacobians import (
 )
 from .function import Function
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 
 class _Tolerances(NamedTuple):
@@ -216,7 +228,7 @@ def _check_backward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: 
     """Check backward; complex outputs in two parts, the imaginary one first."""
     outputs = as_tuple(func(*inputs))
     if not any(out.is_complex() for out in outputs):
-        check(func, inputs, tolerances, False, None, ())
+        check(_Comparison(func, inputs, tolerances, False, None, ()))
         return
     halved = [i for i, out in enumerate(o for o in outputs if o.requires_grad) if out.is_complex()]
     for part in ("imaginary", "real"):
@@ -225,14 +237,14 @@ def _check_backward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: 
         def taken(*args: Any, name: str = name) -> Any:
             return tuple(getattr(out, name) if out.is_complex() else out for out in as_tuple(func(*args)))
 
-        check(taken, inputs, tolerances, False, part, halved)
+        check(_Comparison(taken, inputs, tolerances, False, part, halved))
 
 
 def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _Tolerances, undefined: bool) -> None:
     """Check forward mode; complex inputs in two parts, the imaginary one first."""
     halved = [i for i, one in enumerate(inputs) if isinstance(one, Tensor) and one.is_complex()]
     if not halved:
-        check(func, inputs, tolerances, True, None, ())
+        check(_Comparison(func, inputs, tolerances, True, None, ()))
         if undefined:
             _check_undefined_forward(func, inputs)
         return
@@ -251,7 +263,7 @@ def _check_forward(check: Any, func: Any, inputs: tuple[Any, ...], tolerances: _
             _own(one.detach().imag if imaginary else one.detach().real, one.requires_grad) if i in halved else one
             for i, one in enumerate(inputs)
         ]
-        check(joined, parts, tolerances, True, part, halved)
+        check(_Comparison(joined, parts, tolerances, True, part, halved))
         if undefined:
             _check_undefined_forward(joined, parts)
 
@@ -267,74 +279,80 @@ def _compared(inputs: Sequence[Any], outputs: tuple[Any, ...], forward: bool) ->
     return [i for i, out in enumerate(outputs) if out.requires_grad]
 
 
+class _Comparison:
+    """One comparison of a function's Jacobians: in one mode, and of complex numbers one part."""
+
+    def __init__(
+        self,
+        func: Any,
+        inputs: Sequence[Any],
+        tolerances: _Tolerances,
+        forward: bool,
+        part: str | None,
+        halved: Iterable[int],
+    ) -> None:
+        self.func, self.inputs, self.tolerances, self.forward = func, inputs, tolerances, forward
+        self.part, self.halved = part, halved
+        self.outputs = as_tuple(func(*inputs))
+        self.chosen = _compared(inputs, self.outputs, forward)
+        self.checked = checked_inputs(inputs)
+
+    def refuse(self, analytical: Any, numerical: Any, i: int, j: int, more: str = "") -> None:
+        """Raise the error of output `i` and input `j`, counting those that are compared."""
+        halved = (self.checked[j][0] if self.forward else i) in self.halved
+        named = self.part if halved else None
+        raise GradcheckError(texts.mismatch(analytical, numerical, i, j, named, self.forward) + more)
+
+    def refuse_if_not_zero(self, slopes: Iterable[Any]) -> None:
+        """Raise if outputs that claim to have no gradient have one."""
+        if any(bool(np.any(slope.numpy(force=True) != 0)) for slope in slopes):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
 # ---- slow mode: whole Jacobians ----
-def _check_slow(
-    func: Any,
-    inputs: Sequence[Any],
-    tolerances: _Tolerances,
-    forward: bool,
-    part: str | None,
-    halved: Iterable[int],
-) -> None:
-    outputs = as_tuple(func(*inputs))
-    chosen = _compared(inputs, outputs, forward)
-    checked = checked_inputs(inputs)
-    if not chosen or (forward and not any(out.requires_grad for out in outputs)):
-        _check_constant(func, inputs, range(len(outputs)), tolerances)
+def _check_slow(one: _Comparison) -> None:
+    func, inputs, tolerances, chosen = one.func, one.inputs, one.tolerances, one.chosen
+    if not chosen or (one.forward and not any(out.requires_grad for out in one.outputs)):
+        every = range(len(one.outputs))
+        for _, tensor in one.checked:
+            one.refuse_if_not_zero(numerical_jacobian(func, inputs, tensor, every, tolerances.eps))
         return
-    numerical = [numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps) for _, tensor in checked]
-    if forward:
-        found = [forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in checked]
+    numerical = [numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps) for _, tensor in one.checked]
+    if one.forward:
+        found = [forward_jacobian(func, inputs, at, len(chosen), tolerances.check_dtypes) for at, _ in one.checked]
         analytical = [list(row) for row in zip(*found, strict=True)]
     else:
         analytical = []
     for i, k in enumerate(chosen):
-        if not forward:
-            analytical.append(analytical_jacobian(inputs, outputs[k], tolerances.nondet_tol, tolerances.check_dtypes))
+        if not one.forward:
+            output = one.outputs[k]
+            analytical.append(analytical_jacobian(inputs, output, tolerances.nondet_tol, tolerances.check_dtypes))
         for j, (a, n) in enumerate(zip(analytical[i], (row[i] for row in numerical), strict=True)):
             if not close(a, n, tolerances.rtol, tolerances.atol):
-                named = part if (checked[j][0] if forward else i) in halved else None
-                raise GradcheckError(texts.mismatch(a, n, i, j, named, forward))
-
-
-def _check_constant(func: Any, inputs: Sequence[Any], chosen: Sequence[int], tolerances: _Tolerances) -> None:
-    """Check that outputs which claim to have no gradient have none."""
-    for _, tensor in checked_inputs(inputs):
-        for matrix in numerical_jacobian(func, inputs, tensor, chosen, tolerances.eps):
-            if bool(np.any(matrix.numpy(force=True) != 0)):
-                raise GradcheckError("Numerical gradient for function expected to be zero")
+                one.refuse(a, n, i, j)
 
 
 # ---- fast mode: one random direction ----
-def _check_fast(
-    func: Any,
-    inputs: Sequence[Any],
-    tolerances: _Tolerances,
-    forward: bool,
-    part: str | None,
-    halved: Iterable[int],
-) -> None:
-    outputs = as_tuple(func(*inputs))
-    chosen = _compared(inputs, outputs, forward)
-    checked = checked_inputs(inputs)
+def _check_fast(one: _Comparison) -> None:
+    func, inputs, tolerances, chosen = one.func, one.inputs, one.tolerances, one.chosen
     directions = Directions()
-    us = [directions.of_input(tensor) for _, tensor in checked]
-    vs = None if forward else [directions.of_output(outputs[k]) for k in chosen]
+    us = [directions.of_input(tensor) for _, tensor in one.checked]
+    vs = None if one.forward else [directions.of_output(one.outputs[k]) for k in chosen]
     if not chosen:
-        for (_, tensor), u in zip(checked, us, strict=True):
-            slopes = numerical_directional(func, inputs, tensor, u, range(len(outputs)), tolerances.eps)
-            if any(bool(np.any(s.numpy(force=True) != 0)) for pair in slopes for s in pair if s is not None):
-                raise GradcheckError("Numerical gradient for function expected to be zero")
+        every = range(len(one.outputs))
+        for (_, tensor), u in zip(one.checked, us, strict=True):
+            pairs = numerical_directional(func, inputs, tensor, u, every, tolerances.eps)
+            one.refuse_if_not_zero(s for pair in pairs for s in pair if s is not None)
         return
     pulled = None
     if vs is not None:
         pulled = [
-            analytical_products(inputs, outputs[k], v, tolerances.nondet_tol, tolerances.check_dtypes)
+            analytical_products(inputs, one.outputs[k], v, tolerances.nondet_tol, tolerances.check_dtypes)
             for k, v in zip(chosen, vs, strict=True)
         ]
-    for j, ((at, tensor), u) in enumerate(zip(checked, us, strict=True)):
+    for j, ((at, tensor), u) in enumerate(zip(one.checked, us, strict=True)):
         slopes = numerical_directional(func, inputs, tensor, u, chosen, tolerances.eps)
-        columns = forward_column(func, inputs, at, u, tolerances.check_dtypes) if forward else []
+        columns = forward_column(func, inputs, at, u, tolerances.check_dtypes) if one.forward else []
         for i in range(len(chosen)):
             atol = tolerances.atol * sum_of(u)
             if vs is None or pulled is None:
@@ -343,9 +361,7 @@ def _check_fast(
                 numerical, analytical = _products(slopes[i], vs[i]), _along(pulled[i][j], u)
                 atol *= sum_of(vs[i])
             if not close(analytical, numerical, tolerances.rtol, atol):
-                named = part if (at if forward else i) in halved else None
-                report = texts.mismatch(analytical, numerical, i, j, named, forward)
-                raise GradcheckError(report + _slow_report(func, inputs, tolerances, forward, at, j, chosen, i))
+                one.refuse(analytical, numerical, i, j, _slow_report(one, i, j))
 
 
 def _products(slopes: tuple[Any, Any], v: Any) -> Any:
@@ -362,21 +378,14 @@ def _along(gradient: Any, u: Any) -> Any:
     return (gradient * u).sum()
 
 
-def _slow_report(
-    func: Any,
-    inputs: Sequence[Any],
-    tolerances: _Tolerances,
-    forward: bool,
-    at: int,
-    j: int,
-    chosen: list[int],
-    i: int,
-) -> str:
-    numerical = numerical_jacobian(func, inputs, inputs[at], chosen, tolerances.eps)[i]
-    if forward:
-        analytical = forward_jacobian(func, inputs, at, len(chosen), False)[i]
+def _slow_report(one: _Comparison, i: int, j: int) -> str:
+    """Compare the whole Jacobians of output `i` and input `j`, and say how they differ."""
+    func, inputs, tolerances, at = one.func, one.inputs, one.tolerances, one.checked[j][0]
+    numerical = numerical_jacobian(func, inputs, inputs[at], one.chosen, tolerances.eps)[i]
+    if one.forward:
+        analytical = forward_jacobian(func, inputs, at, len(one.chosen), False)[i]
     else:
-        analytical = analytical_jacobian(inputs, as_tuple(func(*inputs))[chosen[i]], float("inf"), False)[j]
+        analytical = analytical_jacobian(inputs, as_tuple(func(*inputs))[one.chosen[i]], float("inf"), False)[j]
     difference = (analytical - numerical).abs().max()
     passed = close(analytical, numerical, tolerances.rtol, tolerances.atol)
     return texts.slow_report(analytical, numerical, difference, passed)

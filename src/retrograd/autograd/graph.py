@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 from .._graph.node import Node, Slot, face_of
@@ -24,9 +24,12 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 _handle_ids = itertools.count()
@@ -203,3 +206,29 @@ class _Handles:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+# ---- settings of streams and of compiled graphs, which have nothing to set here ----
+def _check_switch(enabled: bool) -> None:
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"enabled must be a bool, but got {type(enabled).__name__}")
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accept torch's switch of a warning about CUDA streams; everything here runs on one stream."""
+    _check_switch(enabled)
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accept torch's switch about CUDA streams while a graph is captured; nothing is captured here."""
+    _check_switch(enabled)
+
+
+def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
+    """Raise what torch raises outside compiled code: the budget is the compiler's."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(f"{name} can only be used inside a torch.compile region; it has no effect in eager mode.")

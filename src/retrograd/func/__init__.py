@@ -1,5 +1,7 @@
 """torch.func: composable transforms."""
 
+from typing import Any
+
 from ._batch_norm import replace_all_batch_norm_modules_
 from ._linearize import debug_unwrap, functionalize, hvp, linearize
 from ._modules import functional_call, stack_module_state
@@ -18,8 +20,18 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what few programs use when it is asked for."""
+    if name == "rearrange":
+        from ._rearrange import rearrange
+
+        return rearrange
+    raise AttributeError(f"module 'torch.func' has no attribute '{name}'")

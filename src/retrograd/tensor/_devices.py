@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import raw_leaf
 from .._core.primitive import linear
 from .._device import device as device_type
 
@@ -29,7 +30,7 @@ def place_array(array: Any, device: device_type) -> Any:
     """Return an array with the same values on a device."""
     on_cpu = isinstance(array, (np.ndarray, np.generic))
     if device.type == "cpu":
-        return array if on_cpu else array.get()
+        return on_host(array)
     module = cupy()
     index = module.cuda.runtime.getDevice() if device.index is None else device.index
     if index >= module.cuda.runtime.getDeviceCount():
@@ -41,6 +42,17 @@ def place_array(array: Any, device: device_type) -> Any:
 def device_of_array(array: Any) -> device_type:
     """Return the device of a raw array."""
     return device_type("cpu") if isinstance(array, (np.ndarray, np.generic)) else device_type("cuda", array.device.id)
+
+
+def beside(array: Any, other: Any) -> Any:
+    """Return an array made on the CPU where another one, of any level, lies."""
+    other = raw_leaf(other)
+    return array if isinstance(other, (np.ndarray, np.generic)) else place_array(array, device_of_array(other))
+
+
+def on_host(array: Any) -> Any:
+    """Return a raw array with the same values on the CPU."""
+    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def _to_device(xp: Any, x: Any, *, device: Any, source: Any) -> Any:

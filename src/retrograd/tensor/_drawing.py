@@ -16,6 +16,7 @@ from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of
 from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
+from ._devices import beside, on_host
 from ._gathering import refuse_kernel
 from ._generators import chosen, default_generator
 from ._layout import refuse_repeats
@@ -173,12 +174,12 @@ def _sampled(array: Any, gen: Any, draw: Any, inside: bool = False) -> Any:
             rows = []
             for row in inner:
                 _random.Generator.set_state(gen, start)
-                rows.append(draw(row))
-            return Batched(array.level, np.stack(rows))
+                rows.append(draw(np.asarray(on_host(row))))
+            return Batched(array.level, beside(np.stack(rows), inner))
         return Batched(array.level, _sampled(inner, gen, draw, True))
     if level is not None and level.randomness == "different" and not inside:
-        return Batched(level, draw(np.broadcast_to(array, (level.size, *array.shape))))
-    return draw(np.asarray(array))
+        return Batched(level, beside(draw(np.broadcast_to(on_host(array), (level.size, *array.shape))), array))
+    return beside(draw(np.asarray(on_host(array))), array)
 
 
 def _followed(values: Any, parameter: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import LevelArray
+from .._device import device as device_type
 from . import _base
 from ._creation import as_dtype, finish, from_numpy, tensor
 
@@ -87,17 +88,54 @@ def frombuffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int =
 
 
 # ---- DLPack, of which NumPy does the work ----
-def from_dlpack(ext_tensor: Any) -> Any:
-    """Make a tensor on the memory of another library's array."""
+class _Capsule:
+    """Shows a bare capsule, the older form of DLPack, as an array that has it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the CPU: NumPy raises for a capsule from elsewhere
+
+
+class _Memory:
+    """Shows an array's memory as writable: NumPy takes what an older capsule brings for read-only, torch does not."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array  # which stays alive as long as its memory is used
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+
+
+def _imported(source: Any) -> Any:
+    array = np.from_dlpack(source)
+    return finish(array if array.flags.writeable else np.asarray(_Memory(array)))
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """Make a tensor on the memory of another library's array, or on a copy of it."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if device is not None or copy is not None:
+            raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+        try:
+            return _imported(_Capsule(ext_tensor))
+        except ValueError:  # no capsule, or used up
+            raise RuntimeError(
+                "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+                "might have already constructed a tensor from it once."
+            ) from None
+    if device is not None and not isinstance(device, (str, device_type)):
+        raise AssertionError(f"from_dlpack: unsupported device type: {device.__class__}")
     if isinstance(ext_tensor, _base.Tensor):
         __dlpack__(ext_tensor)  # which refuses what cannot be shared
-        return ext_tensor.detach()
-    if not hasattr(ext_tensor, "__dlpack__"):
-        raise RuntimeError(
-            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
-            "have already constructed a tensor from it once."
-        )
-    return finish(np.from_dlpack(ext_tensor))
+        result = ext_tensor.detach()
+    else:
+        result = _imported(ext_tensor)
+    result = result if device is None else result.to(device)
+    return result.clone() if copy else result
 
 
 def __dlpack__(self: Any, **options: Any) -> Any:  # noqa: N807 - a method of Tensor

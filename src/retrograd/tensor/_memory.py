@@ -9,6 +9,7 @@ import numpy as np
 from .._core import primitive as core
 from .._core.arrays import Batched, Dual, LevelArray
 from .._core.primitive import vocabulary
+from ._devices import beside
 
 
 def covers(target: Any, value: Any) -> bool:
@@ -53,7 +54,7 @@ def store(target: Any, value: Any) -> None:
             "Please clone() the tensor before performing the operation."
         )
     else:
-        target[...] = value
+        target[...] = beside(value, target) if isinstance(value, np.ndarray) else value
 
 
 def own_memory(array: Any) -> Any:

@@ -5,7 +5,22 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_LAZY = ("checkpoint", "hooks")  # loaded when they are asked for
+# loaded when they are asked for
+_LAZY = ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "dlpack", "hooks")
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Say that an object belongs to a module, for how it is printed."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchange class, attributes, memory, gradient and history of two tensors; whoever holds one sees the other."""
+    from ._swapping import swap_tensors as swap
+
+    swap(t1, t2)
 
 
 def __getattr__(name: str) -> Any:

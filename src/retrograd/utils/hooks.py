@@ -10,6 +10,24 @@ from ..autograd.graph import RemovableHandle
 from ..tensor._tensor import Tensor
 
 
+def unserializable_hook(f: Any) -> Any:
+    """Mark a hook that need not be kept when its tensor is pickled: nobody is warned that it is lost."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of each backward hook that pickling a tensor loses."""
+    extra = tensor._extra
+    for hook in () if extra is None else (extra.hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function "
+                "with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
+
+
 class BackwardHookFunction(Function):
     """Pass tensors through unchanged: its node is where a module's inputs or outputs are watched."""
 
@@ -126,4 +144,4 @@ def _of_length(changed: Any, count: int, what: str, name: str) -> tuple[Any, ...
     return made
 
 
-__all__ = ["BackwardHook", "RemovableHandle"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

@@ -10,6 +10,7 @@ from ..._core.arrays import raw_leaf
 from ..._ops import pooling as p
 from ..._ops import pooling_places, resizing
 from ...overrides import overridable
+from ...tensor._devices import beside, on_host
 from ...tensor._record import record
 from ...tensor._reductions import mean
 from ...tensor._refusals import REFUSED, kernel, refuse
@@ -155,7 +156,7 @@ def _adaptive_max(name: str, ndim: int, input: Any, output_size: Any, return_ind
     if windows is not None and math.prod([w.kernel for w in windows]) <= MANY:
         values, at = record(p.max_pool, (input,), {"windows": windows}, node)
         return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values
-    places = pooling_places.of_adaptive(sizes, counts)
+    places = beside(pooling_places.of_adaptive(sizes, counts), array)
     values, indices = record(p.max_of_places, (input, places), {"ndim": ndim, "shape": counts}, node)
     return (values, indices) if return_indices else values
 
@@ -225,12 +226,13 @@ def _fractional(
         samples = rand(1 if rank == ndim + 1 else shape[0], shape[rank - ndim - 1], ndim, dtype=input.dtype)
     kernels, counts = _fractional_sizes(name, ndim, kernel_size, output_size)
     _check_fractional(name, ndim, input, kernels, counts, samples)
-    numbers = raw_leaf(samples._array)
+    numbers = on_host(raw_leaf(samples._array))
     numbers = numbers[: shape[0]] if rank == ndim + 2 else numbers[0]
     if ndim == 2:
         numbers = numbers[..., ::-1]  # torch draws for the width first
     places = pooling_places.of_fractions(numbers, shape[rank - ndim :], kernels, counts)
     params = {"ndim": ndim, "shape": counts}
+    places = beside(places, input._array)
     values, indices = record(p.max_of_places, (input, places), params, f"FractionalMaxPool{ndim}DBackward0")
     return (values, indices) if return_indices else values
 

@@ -14,6 +14,7 @@ from ...tensor._creation import tensor as new_tensor
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import need_tensor
 from .._reduction import MEAN
+from ._by_sample import outermost_batch, sample_by_sample
 from ._loss_checks import is_tensor, need_real, reduced
 
 CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
@@ -105,6 +106,12 @@ def ctc_loss(
             f"{CHECKING}"
         )
     need_real("ctc_loss_cpu", batched, half=False)
+    if targets.dim() == 1 and (level := outermost_batch(input_lengths, target_lengths)) is not None:
+
+        def of_sample(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+            return (ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity),)
+
+        return sample_by_sample(level, of_sample, (batched, targets, input_lengths, target_lengths))[0]
     steps, batch, classes = batched.size()
     if not batched.numel():
         raise RuntimeError("log_probs tensor must not be empty")

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.arrays import LevelArray, levels_of, raw_leaf
-from ..._core.levels import BATCH
-from ..._core.primitive import vocabulary
+from ..._core.arrays import LevelArray, raw_leaf
 from ..._errors import _TYPE_NAMES
 from ..._modes import using
 from ..._ops import embedding as e
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._joining import stack
+from ...tensor._devices import beside, on_host
 from ...tensor._operands import not_a_tensor
 from ...tensor._record import record
+from ._by_sample import outermost_batch, sample_by_sample
 
 MODES = ("sum", "mean", "max")
 NO_SPARSE = (
@@ -74,7 +73,7 @@ def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
     """Scale the rows that are picked down to a norm, in place and unrecorded."""
     with using(grad=False):
         if isinstance(weight._array, LevelArray) or isinstance(indices._array, LevelArray):
-            numbers = _base.wrap(np.arange(weight.size(0)))
+            numbers = _base.wrap(beside(np.arange(weight.size(0)), weight._array))
             used = (indices.reshape(-1, 1) == numbers).any(0).unsqueeze(1)
             weight.copy_(weight.detach().renorm(norm_type, 0, max_norm).where(used, weight.detach()))
             return
@@ -120,19 +119,6 @@ def _largest(table: Any, indices: Any, bags: Any, count: int) -> Any:
     return best
 
 
-def _one_by_one(level: Any, given: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
-    """Reduce the bags of every sample of a batch: their sizes may differ."""
-    by_frequency, mode, sparse, include_last_offset, padding_idx = rest
-    whole = [None if one is None else vocabulary.leave_batch(one, level=level, axis=0) for one in given]
-    samples = []
-    for k in range(level.size):
-        weight, indices, offsets, own = (None if one is None else one[k] for one in whole)
-        samples.append(
-            embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, own, include_last_offset, padding_idx)
-        )
-    return tuple(vocabulary.enter_batch(stack(parts), level=level, axis=0) for parts in zip(*samples, strict=True))
-
-
 @overridable
 def embedding_bag(
     weight: Any,
@@ -158,16 +144,18 @@ def embedding_bag(
         )
     if sparse and weight.requires_grad:
         raise NotImplementedError(NO_SPARSE.format("embedding_bag"))
-    for tensor in (weight, indices, offsets, per_sample_weights):
-        if tensor is not None and levels_of(tensor._array):
-            level = max((one for one in levels_of(tensor._array)), key=lambda one: one.number)
-            if level.kind == BATCH and (tensor is not weight or mode == 2):
-                given = (weight, indices, offsets, per_sample_weights)
-                rest = (bool(scale_grad_by_freq), mode, sparse, include_last_offset, padding_idx)
-                return _one_by_one(level, given, rest)
+    decides = (indices, offsets, per_sample_weights, weight if mode == 2 else None)
+    if (level := outermost_batch(*decides)) is not None:
+
+        def of_sample(weight: Any, indices: Any, offsets: Any, own: Any) -> Any:
+            return embedding_bag(
+                weight, indices, offsets, scale_grad_by_freq, mode, sparse, own, include_last_offset, padding_idx
+            )
+
+        return sample_by_sample(level, of_sample, (weight, indices, offsets, per_sample_weights))
     rows = weight._array.shape[0]
-    numbers = indices._array
-    bags, sizes = _bags_of(numbers.size, offsets._array, include_last_offset)
+    numbers = on_host(indices._array)  # the sizes of bags are known there only
+    bags, sizes = _bags_of(numbers.size, on_host(offsets._array), include_last_offset)
     wrong = _out_of_range(numbers, rows)
     if wrong is not None:
         at = int(np.flatnonzero(wrong)[0])
@@ -177,9 +165,12 @@ def embedding_bag(
         kept &= numbers != (padding_idx if padding_idx >= 0 else padding_idx + rows)
     used, owner = numbers[kept], bags[kept]
     filled = np.bincount(owner, minlength=len(sizes)).astype(np.int64)
-    wrap = _base.wrap
+
+    def wrap(array: Any) -> Any:
+        return _base.wrap(beside(array, weight._array))
+
     if mode == 2:
-        best = _largest(np.asarray(weight.detach()._array), used, owner, len(sizes))
+        best = _largest(on_host(raw_leaf(weight._array)), used, owner, len(sizes))
         picked = weight.gather(0, wrap(best)) * wrap((filled > 0)[:, None]).to(weight.dtype)
         return picked, wrap(bags), wrap(filled), wrap(best)
     picked = embedding(weight, wrap(used), -1, scale_grad_by_freq)

@@ -10,6 +10,7 @@ import numpy as np
 from ..._core.arrays import LevelArray
 from ...overrides import overridable
 from ...tensor import _base
+from ...tensor._devices import beside
 from . import _embedding_rows as rows
 
 
@@ -58,7 +59,7 @@ def _read_bags(input: Any, offsets: Any, per_sample_weights: Any) -> tuple[Any, 
         count, length = input.shape
         starts = np.arange(count, dtype=np.int64) * length
         flat = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-        return input.reshape(-1), _base.wrap(starts), flat
+        return input.reshape(-1), _base.wrap(beside(starts, input._array)), flat
     if input.dim() != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if not isinstance(offsets, _base.Tensor):
@@ -128,18 +129,18 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
             raise RuntimeError(
                 "vmap: one_hot cannot infer num_classes of a batch\nHint: give num_classes, which is the same for all samples."
             )
-        return (tensor.unsqueeze(-1) == _base.wrap(np.arange(num_classes))).long()
+        return (tensor.unsqueeze(-1) == _base.wrap(beside(np.arange(num_classes), array))).long()
     if not array.size:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return _base.wrap(np.zeros((*array.shape, num_classes), np.int64))
+        return _base.wrap(beside(np.zeros((*array.shape, num_classes), np.int64), array))
     if array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = int(array.max()) + 1
     elif array.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return _base.wrap(np.equal(array[..., None], np.arange(num_classes)).astype(np.int64))
+    return _base.wrap((array[..., None] == beside(np.arange(num_classes), array)).astype(np.int64))
 
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]

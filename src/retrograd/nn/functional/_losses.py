@@ -172,7 +172,7 @@ def gaussian_nll_loss(
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
-        elif input.size()[:-1] != var.size()[:-1] or var.size(-1) != 1:
+        elif input.dim() != var.dim() or [m for n, m in zip(input.size(), var.size(), strict=True) if m != n] != [1]:
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")

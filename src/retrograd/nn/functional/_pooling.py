@@ -10,6 +10,7 @@ from ... import _errors
 from ..._ops import pooling as p
 from ..._ops import pooling_places
 from ...overrides import overridable, takes_out
+from ...tensor._devices import beside
 from ...tensor._record import record
 from ...tensor._refusals import REFUSED, kernel, refuse
 
@@ -224,7 +225,9 @@ def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], retu
         refuse(name, input._array.dtype)
     if math.prod([window.kernel for window in windows]) > MANY:
         places, shape = pooling_places.of_windows(windows)
-        values, indices = record(p.max_of_places, (input, places), {"ndim": ndim, "shape": shape}, _MAX_NODES[ndim])
+        values, indices = record(
+            p.max_of_places, (input, beside(places, input._array)), {"ndim": ndim, "shape": shape}, _MAX_NODES[ndim]
+        )
         return (values, indices) if return_indices else values
     values, at = record(p.max_pool, (input,), {"windows": windows}, _MAX_NODES[ndim])
     return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values

@@ -305,7 +305,8 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
         "mode": _MODES[interpolation_mode],
         "padding": _PADDINGS[padding_mode],
         "align": bool(align_corners),
-        "half": input._array.dtype if is_half(input._array.dtype) else None,
+        # nearest and linear choose elements as torch does, which rounds at every step; cubic weights are rounded once
+        "half": input._array.dtype if is_half(input._array.dtype) and interpolation_mode != 2 else None,
     }
     operation = grid_sampling.grid_sample_2d if ndim == 2 else grid_sampling.grid_sample_3d
     return record_fused(operation, (input, grid), params)

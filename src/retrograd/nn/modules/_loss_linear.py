@@ -11,9 +11,16 @@ from .. import functional as F  # noqa: N812 - torch's name
 from ._loss_base import _WeightedLoss
 from .linear import Linear
 
-METHODS = (None, "auto")
+RATIO = "aspect_ratio"
+METHODS = (None, "auto", RATIO)
 POLICIES = ("accurate", "balanced", "compact", "auto")
 SUM_DTYPES = (None, _dtypes.float16, _dtypes.bfloat16, _dtypes.float32, _dtypes.float64)
+
+
+def _is_ratio(method: str | None) -> bool:
+    """Tell whether a method names a ratio: a whole number above zero."""
+    name, _, number = str(method).partition(":")
+    return name == RATIO and number.isdecimal() and int(number) > 0
 
 
 @dataclass
@@ -27,7 +34,7 @@ class LinearCrossEntropyOptions:
     acc_dtype: Any = None
 
     def __post_init__(self) -> None:
-        if self.chunking_method not in METHODS:
+        if self.chunking_method not in METHODS and not _is_ratio(self.chunking_method):
             raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
         if self.acc_policy not in POLICIES:
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
@@ -63,6 +70,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"expected weight shape to be ({num_classes},), got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = tuple(out_features)

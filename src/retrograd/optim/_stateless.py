@@ -1,0 +1,1 @@
+swap_in_optimizer_params_and_state = None

@@ -1,0 +1,166 @@
+"""torch.optim.adam: moments of the gradient, corrected for their beginning at zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor._creation import zeros_like
+from ..tensor._tensor import Tensor
+from ._step import (
+    Options,
+    Prepared,
+    RuleOptimizer,
+    Shared,
+    State,
+    add_product,
+    add_quotient,
+    check_betas,
+    check_fused,
+    check_lr,
+    count,
+    decayed,
+    new_count,
+    update_tensors,
+)
+from .optimizer import ParamsT
+
+
+def adam_numbers(
+    step: float, lr: Any, beta1: Any, beta2: Any, eps: float, weight_decay: float, decoupled: bool
+) -> tuple[Any, ...]:
+    """Return what the rule needs to know about this step."""
+    shrink = 1 - lr * weight_decay if decoupled and weight_decay else None
+    pull = 0 if decoupled else weight_decay
+    correction = (1 - beta2**step) ** 0.5
+    rate = lr / (1 - beta1**step)
+    # m / (sqrt(v) / c + eps) is m c / (sqrt(v) + eps c), which goes over the array once less
+    return shrink, pull, 1 - beta1, beta2, 1 - beta2, eps * correction, -rate * correction
+
+
+def adam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
+    """Update one parameter."""
+    exp_avg, exp_avg_sq, largest = buffers
+    shrink, pull, new1, beta2, new2, eps, rate = numbers
+    if shrink is not None:
+        p.mul_(shrink)
+    g = decayed(g, p, pull)
+    exp_avg.lerp_(g, new1)
+    exp_avg_sq.mul_(beta2)
+    add_product(exp_avg_sq, g, g, new2)
+    if largest is not None:
+        largest.copy_(largest.maximum(exp_avg_sq))
+        exp_avg_sq = largest
+    add_quotient(p, exp_avg, exp_avg_sq.sqrt().add(eps), rate)
+
+
+class Adam(RuleOptimizer):
+    """Adaptive moments; with `decoupled_weight_decay` it is AdamW."""
+
+    _rule = staticmethod(adam_rule)
+    _missing = (
+        ("amsgrad", False),
+        ("maximize", False),
+        ("foreach", None),
+        ("capturable", False),
+        ("differentiable", False),
+        ("decoupled_weight_decay", False),
+        ("fused", None),
+    )
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_lr(lr, eps=eps)
+        check_betas(betas)
+        check_lr(lr, weight_decay=weight_decay)
+        are_tensors = [isinstance(beta, Tensor) for beta in betas]
+        if any(are_tensors) and not all(are_tensors):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for at, beta in enumerate(betas):
+            if isinstance(beta, Tensor):
+                if foreach and not capturable:
+                    raise ValueError(f"betas[{at}] as a Tensor is not supported for capturable=False and foreach=True")
+                if beta.numel() != 1:
+                    raise ValueError(f"Tensor betas[{at}] must be 1-element")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
+
+    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+        if not state:
+            state["step"] = new_count(options["fused"])
+            state["exp_avg"] = zeros_like(param)
+            state["exp_avg_sq"] = zeros_like(param)
+            if options["amsgrad"]:
+                state["max_exp_avg_sq"] = zeros_like(param)
+        largest = state["max_exp_avg_sq"] if options["amsgrad"] else None
+        step = count(state)
+        numbers = shared.get(step)
+        if numbers is None:
+            beta1, beta2 = options["betas"]
+            weight_decay, decoupled = options["weight_decay"], options["decoupled_weight_decay"]
+            numbers = adam_numbers(step, options["lr"], beta1, beta2, options["eps"], weight_decay, decoupled)
+            shared[step] = numbers
+        return (state["exp_avg"], state["exp_avg_sq"], largest), numbers
+
+
+def adam(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    max_exp_avg_sqs: list[Any],
+    state_steps: list[Any],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Update parameters by their gradients."""
+    for at, (p, g) in enumerate(zip(params, grads, strict=True)):
+        step = count({"step": state_steps[at]})
+        numbers = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
+        buffers = exp_avgs[at], exp_avg_sqs[at], max_exp_avg_sqs[at] if amsgrad else None
+        update_tensors(adam_rule, p, g, buffers, numbers, maximize)
+
+
+__all__ = ["Adam", "adam"]

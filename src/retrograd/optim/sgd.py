@@ -1,0 +1,124 @@
+"""torch.optim.sgd: gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor._creation import empty_like
+from ._step import (
+    Options,
+    Prepared,
+    RuleOptimizer,
+    Shared,
+    State,
+    add_times,
+    check_fused,
+    check_lr,
+    decayed,
+    update_tensors,
+)
+from .optimizer import ParamsT
+
+
+def sgd_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
+    """Update one parameter."""
+    lr, momentum, dampening, weight_decay, nesterov, first = numbers
+    (buffer,) = buffers
+    g = decayed(g, p, weight_decay)
+    if buffer is not None:
+        if first:
+            buffer.copy_(g)
+        else:
+            buffer.mul_(momentum).add_(g, alpha=1 - dampening)
+        g = g.add(buffer, alpha=momentum) if nesterov else buffer
+    add_times(p, g, -lr)
+
+
+class SGD(RuleOptimizer):
+    """Stochastic gradient descent."""
+
+    _rule = staticmethod(sgd_rule)
+    _missing = (
+        ("nesterov", False),
+        ("maximize", False),
+        ("foreach", None),
+        ("differentiable", False),
+        ("fused", False),
+    )
+    _floats = ()
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr, momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
+
+    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+        momentum = options["momentum"]
+        buffer, first = None, False
+        if momentum:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                first = True
+                buffer = state["momentum_buffer"] = empty_like(param)
+        numbers = shared.get(first)
+        if numbers is None:
+            weight_decay, nesterov = options["weight_decay"], options["nesterov"]
+            numbers = options["lr"], momentum, options["dampening"], weight_decay, nesterov, first
+            shared[first] = numbers
+        return (buffer,), numbers
+
+
+def sgd(
+    params: list[Any],
+    d_p_list: list[Any],
+    momentum_buffer_list: list[Any],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """Update parameters by their gradients; buffers that are None are made."""
+    for at, (p, g) in enumerate(zip(params, d_p_list, strict=True)):
+        buffer, first = momentum_buffer_list[at], False
+        if momentum and buffer is None:
+            first = True
+            buffer = momentum_buffer_list[at] = empty_like(p)
+        numbers = lr, momentum, dampening, weight_decay, nesterov, first
+        update_tensors(sgd_rule, p, g, (buffer if momentum else None,), numbers, maximize)
+
+
+__all__ = ["SGD", "sgd"]

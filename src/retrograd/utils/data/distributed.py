@@ -1,0 +1,65 @@
+"""torch.utils.data.distributed: the part of a dataset that one of several processes takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...tensor._generators import Generator
+from ...tensor._sampling import randperm
+from .sampler import Sampler
+
+
+class DistributedSampler(Sampler[Any]):
+    """Every `num_replicas`-th index, from `rank` on, of an order that all processes agree on."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError(
+                "Requires distributed package to be available\nHint: retrograd has no process groups; give num_replicas "
+                "and rank."
+            )
+        if rank >= num_replicas or rank < 0:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        size = len(dataset)
+        self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+        self.shuffle = shuffle
+        self.seed = seed
+
+    def __iter__(self) -> Iterator[int]:
+        size = len(self.dataset)
+        if self.shuffle:
+            generator = Generator().manual_seed(self.seed + self.epoch)
+            order = randperm(size, generator=generator).tolist()
+        else:
+            order = list(range(size))
+        if not self.drop_last and order:
+            order *= -(-self.total_size // size)  # repeated from the beginning until all processes have as many
+        order = order[: self.total_size]
+        if len(order) != self.total_size:
+            raise AssertionError(f"Number of indices ({len(order)}) does not match total_size ({self.total_size})")
+        return iter(order[self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the number that makes each epoch's order another one."""
+        self.epoch = epoch
+
+
+__all__ = ["DistributedSampler"]

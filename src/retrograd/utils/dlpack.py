@@ -1,0 +1,42 @@
+"""torch.utils.dlpack: memory shared with other libraries."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from ..tensor import Tensor
+from ..tensor._exchange import from_dlpack
+
+# DLPack's numbers for kinds of devices
+DLDeviceType = enum.IntEnum(
+    "DLDeviceType",
+    {
+        "kDLCPU": 1,
+        "kDLCUDA": 2,
+        "kDLCUDAHost": 3,
+        "kDLOpenCL": 4,
+        "kDLVulkan": 7,
+        "kDLMetal": 8,
+        "kDLVPI": 9,
+        "kDLROCM": 10,
+        "kDLROCMHost": 11,
+        "kDLExtDev": 12,
+        "kDLCUDAManaged": 13,
+        "kDLOneAPI": 14,
+        "kDLWebGPU": 15,
+        "kDLHexagon": 16,
+        "kDLMAIA": 17,
+    },
+    module=__name__,
+)
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type(tensor).__name__}")
+    return tensor.detach().__dlpack__()
+
+
+__all__ = ["DLDeviceType", "from_dlpack"]
