@@ -42,9 +42,6 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
 
-    def _next_index(self) -> Any:
-        return next(self._sampler_iter)
-
     def _next_data(self) -> Any:
         raise NotImplementedError
 
