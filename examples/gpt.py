@@ -18,7 +18,7 @@ WIDTH = 96
 HEADS = 4
 LAYERS = 2
 BATCH_SIZE = 16
-LEARNING_RATE = 3e-3
+LEARNING_RATE = 4e-3
 WARM_UP = 50
 
 
@@ -117,7 +117,7 @@ def draw(losses, vocabulary, path):
 
 
 def main():
-    options = read_options(__doc__, steps=1000)
+    options = read_options(__doc__, steps=1500)
     text = (DATA / "alice.txt").read_text()
     alphabet = sorted(set(text))
     code_of = {character: code for code, character in enumerate(alphabet)}

@@ -90,7 +90,7 @@ def draw(weights, path):
     for axes in figure.subplots(1, 2, sharey=True):
         x, y = (each[0] for each in sine_waves(1, SHOTS)())
         axes.plot(x.flatten(), y.flatten(), "ko", label="points seen")
-        for steps, color in [(0, "0.8"), (1, "C1"), (5, "C0")]:
+        for steps, color in [(0, "0.8"), (1, "C1"), (INNER_STEPS, "C0")]:
             learned = adapt(weights, x, y, steps)
             curve = functional_call(network, learned, (ticks,))
             axes.plot(ticks.flatten(), curve.flatten(), color=color, label=f"after {steps} steps")

@@ -11,17 +11,18 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, DistributionFinder
 
 TORCH_VERSION = "2.13.0"  # the release whose behaviour is matched
+SPAWN = "multiprocessing.spawn"
 
 
 def as_torch() -> TorchAlias:
@@ -54,6 +55,8 @@ class TorchAlias:
         sys.meta_path.insert(0, self._finder)
         sys.modules["torch"] = retrograd
         self._names["__version__"] = TorchVersion(TORCH_VERSION)
+        if SPAWN in sys.modules:
+            _carry_into_children(sys.modules[SPAWN])
 
     def uninstall(self) -> None:
         """Give the name `torch` back to whatever had it before."""
@@ -80,6 +83,8 @@ class TorchFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == SPAWN:
+            return _spec_of_spawn(path)
         if not _is_torch_name(fullname):
             return None
         counterpart = "retrograd" + fullname.removeprefix("torch")
@@ -116,6 +121,50 @@ class AliasLoader(Loader):
         # The module has run under its own name. Between create_module and here the import system wrote the
         # alias's spec into it; left there, relative imports and reload would go astray.
         module.__spec__ = self._own_spec
+
+
+# Note [Children]
+# multiprocessing starts a process anew (methods spawn and forkserver) by sending it a table, which it unpickles before it
+# imports the program. A value in that table which unpickles by calling `as_torch` puts retrograd in place there in time. The
+# table is made by `multiprocessing.spawn`, which most programs never import: it is changed when they do.
+
+
+def _spec_of_spawn(path: Sequence[str] | None) -> ModuleSpec | None:
+    """Find `multiprocessing.spawn` so that, once it has run, its children are served. See Note [Children]."""
+    spec = PathFinder.find_spec(SPAWN, path)
+    if spec is not None and spec.loader is not None:
+        execute: Callable[[ModuleType], None] = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            _carry_into_children(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
+def _carry_into_children(spawn: ModuleType) -> None:
+    table_for_child = spawn.get_preparation_data
+    if getattr(table_for_child, "carries_torch", False):
+        return
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        table: dict[str, Any] = table_for_child(name)
+        if is_in_force():
+            table["torch"] = _AsTorchWhenUnpickled()
+            if (
+                name == "ignore"
+            ):  # for the server that forks: it must not import the program itself, it has the other torch
+                table = {key: value for key, value in table.items() if "main" not in key}
+        return table
+
+    get_preparation_data.carries_torch = True  # type: ignore[attr-defined]
+    spawn.get_preparation_data = get_preparation_data  # type: ignore[attr-defined]
+
+
+class _AsTorchWhenUnpickled:
+    def __reduce__(self) -> tuple[Callable[[], TorchAlias], tuple[()]]:
+        return as_torch, ()
 
 
 class TorchVersion(str):

@@ -1,5 +1,6 @@
 """`retrograd run`: a program cannot tell it from `python`, except that `import torch` gives retrograd."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -229,6 +230,33 @@ def test_libraries_that_a_script_imports_get_retrograd_too(call, folder):
     )
     write(folder / "program.py", "import library; print(library.Twice()(library.ones()).tolist())")
     assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "[2.0, 2.0]\n", "")
+
+
+@pytest.mark.parametrize("method", sorted({"spawn", "forkserver"} & set(multiprocessing.get_all_start_methods())))
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        (RETROGRAD_RUN, "import multiprocessing"),
+        (PYTHON, "import multiprocessing.spawn, retrograd; retrograd.as_torch()"),
+    ],
+    ids=["by the command", "by as_torch"],
+)
+def test_processes_of_multiprocessing_get_retrograd_too(call, folder, method, command, first):
+    program = write(
+        folder / "program.py",
+        f"""
+        {first}
+        import torch  # in the child as well, which imports the program
+
+        def name_of_torch(_):
+            return torch.__name__, str(torch.__version__)
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context({method!r}).Pool(1) as pool:
+                print(*pool.map(name_of_torch, [0]))
+        """,
+    )
+    assert outcome(call(*command, program)) == (0, "('retrograd', '2.13.0')\n", "")
 
 
 def test_empty_script_takes_less_than_half_a_second(call, folder):
