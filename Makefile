@@ -46,6 +46,7 @@ oracle: $(DEV) $(ORACLE)
 
 opdb: $(DEV) $(ORACLE)
 	$(BIN)/python -m tests.opdb --part
+	$(BIN)/python -m tests.opdb --part --nn
 
 moduledb: $(DEV) $(ORACLE)
 	$(BIN)/python -m tests.moduledb --part
@@ -74,5 +75,5 @@ $(ORACLE): $(CREATED)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis digits-loss.png
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis *.png
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
