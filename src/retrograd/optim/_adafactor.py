@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dtypes import finfo
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor._creation import zeros_like
 from ..tensor._tensor import Tensor
 from ._step import count, new_count, numbers_to_tensors, plain_numbers
-from .optimizer import Optimizer, ParamsT
+from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 
 def adafactor_update(
@@ -79,13 +78,10 @@ class Adafactor(Optimizer):
         }
         super().__init__(params, defaults)
 
-    @no_grad()
+    @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             options = plain_numbers(group)
             for p in group["params"]:
@@ -102,8 +98,8 @@ class Adafactor(Optimizer):
                         state["col_var"] = g.new_zeros((*g.shape[:-2], 1, g.shape[-1]))
                     else:
                         state["variance"] = zeros_like(g)
-                buffers = [state.get(name) for name in ("row_var", "col_var", "variance")]
-                adafactor_update(p, g.neg() if group["maximize"] else g, *buffers, count(state), options)
+                moments = state.get("row_var"), state.get("col_var"), state.get("variance")
+                adafactor_update(p, g.neg() if group["maximize"] else g, *moments, count(state), options)
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor._creation import zeros_like
 from ..tensor._matrix import addmm
 from ..tensor._tensor import Tensor
-from .optimizer import Optimizer, ParamsT
+from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 MOST_STEPS = 100
 
@@ -85,13 +84,10 @@ class Muon(Optimizer):
                         f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
                     )
 
-    @no_grad()
+    @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             options = {name: value for name, value in group.items() if name in self.defaults}
             given = [p for p in group["params"] if p.grad is not None]

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._core.parallel import over_ranges
-from .._modes import NO_GRAD, read_mode, restore_mode, set_grad
+from .._modes import NO_GRAD, read_mode
 from .._places import user_frame
-from ..autograd.grad_mode import enable_grad
 from ..tensor._base import LEAF, _edge_slot, materialise
 from ..tensor._complex_views import view_as_real
 from ..tensor._creation import tensor as make_tensor
@@ -23,19 +22,18 @@ from ..tensor._record_flat import EXACT
 from ..tensor._tensor import Tensor
 from ..tensor._views import wrote
 from ._cells import Cell, Room
-from .optimizer import Optimizer, _get_scalar_dtype
+from .optimizer import Optimizer, _get_scalar_dtype, _use_grad_for_differentiable, loss_of
 
 NDARRAY = np.ndarray
 KINDS = {np.dtype(np.float32): np.dtype(np.float32), np.dtype(np.float64): np.dtype(np.float64)}
 KINDS |= {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
-BLOCK = (
-    1 << 15
-)  # elements of a block: the cells of a rule stay in the second cache, the calls are small beside the work
-SPLIT = 1 << 16  # elements from which a parameter is updated in blocks
-WIDE = 1 << 17  # elements from which it is on several threads: a rule goes over them several times
+BLOCK = 1 << 16  # elements of a block: its cells stay in the second cache, calls are small beside the work
+SPLIT = 1 << 17  # elements from which a parameter is updated in blocks
+WIDE = 1 << 18  # elements from which it is on several threads: a rule goes over them several times
 State: TypeAlias = dict[str, Any]
 Options: TypeAlias = dict[str, Any]
 Shared: TypeAlias = dict[Any, Any]
+Rooms: TypeAlias = dict[Any, list[Room]]  # free ones, by size and dtype
 Prepared: TypeAlias = tuple[tuple[Any, ...], Any]
 ONE = {np.dtype(kind): np.ones((), kind) for kind in (np.float32, np.float64)}
 
@@ -50,7 +48,9 @@ class Slot:
         self.buffers = buffers  # arrays, None where the rule has none
         self.dtype, self.shape = array.dtype, array.shape
         kind = KINDS[array.dtype]
-        real = [None if one is None else one.view(kind) if kind is not one.dtype else one for one in (array, *buffers)]
+        real: list[Any] = [
+            None if one is None else one.view(kind) if kind is not one.dtype else one for one in (array, *buffers)
+        ]
         shape = real[0].shape
         self.flat: list[Any] | None = None
         self.cells: list[Any] = []
@@ -65,7 +65,7 @@ class Slot:
         self.gradient = Cell(None, room)
         self.cells = [None if one is None else Cell(one, room) for one in real[1:]]
 
-    def update(self, rule: Callable[..., None], grad: Any, numbers: Any, maximize: bool, blocks: list[Any]) -> bool:
+    def update(self, rule: Callable[..., None], grad: Any, numbers: Any, maximize: bool, blocks: Rooms) -> bool:
         """Run a rule on cells; tell whether that was possible with this gradient."""
         if grad.dtype is not self.dtype or grad.shape != self.shape:
             return False
@@ -88,41 +88,33 @@ def _real(array: Any) -> Any:
 
 
 def _in_blocks(
-    rule: Callable[..., None], flat: list[Any], grad: Any, numbers: Any, maximize: bool, blocks: list[Any]
+    rule: Callable[..., None], flat: list[Any], grad: Any, numbers: Any, maximize: bool, rooms: Rooms
 ) -> None:
-    """Run a rule block by block, large parameters on several threads; each thread has a room of its own."""
+    """Run a rule block by block, large parameters on several threads."""
     kind = flat[0].dtype
     row = (grad if grad.dtype is kind else _real(grad)).reshape(-1)
+    arrays = [flat[0], row, *flat[1:]]
+
+    size = row.size
+    blocks = iter(range(0, size, BLOCK))  # a thread that comes late finds fewer
 
     def work(start: int, end: int) -> None:
-        try:
-            room = blocks.pop()  # of threads only one gets it
-            if room.dtype is not kind:
-                room = Room((BLOCK,), kind)
-        except IndexError:
-            room = Room((BLOCK,), kind)
-        parameter, gradient = Cell(None, room), Cell(None, room)
-        cells = [None if one is None else Cell(None, room) for one in flat[1:]]
-        for at in range(start, end, BLOCK):
-            stop = min(at + BLOCK, end)
-            here: Any = room if stop - at == BLOCK else Room((stop - at,), kind)
-            here.empty()
-            if here is not room:
-                parameter.room = gradient.room = here
-                for cell in cells:
-                    if cell is not None:
-                        cell.room = here
-            parameter.array, gradient.array = flat[0][at:stop], row[at:stop]
-            for cell, one in zip(cells, flat[1:], strict=True):
-                if cell is not None:
-                    cell.array = one[at:stop]
-            rule(parameter, gradient.neg() if maximize else gradient, cells, numbers)
-        blocks.append(room)
+        for at in blocks:
+            stop = min(at + BLOCK, size)
+            free = rooms.setdefault((stop - at, kind), [])
+            try:
+                room = free.pop()  # threads have rooms of their own
+            except IndexError:
+                room = Room((stop - at,), kind)
+            room.empty()
+            parameter, gradient, *cells = [None if one is None else Cell(one[at:stop], room) for one in arrays]
+            rule(parameter, gradient.neg() if maximize else gradient, cells, numbers)  # type: ignore[union-attr]
+            free.append(room)
 
-    if row.size >= WIDE:
-        over_ranges(work, row.size)
+    if size >= WIDE:
+        over_ranges(work, size)
     else:
-        work(0, row.size)
+        work(0, size)
 
 
 class RuleOptimizer(Optimizer):
@@ -144,18 +136,12 @@ class RuleOptimizer(Optimizer):
         """Update a parameter by its gradient, on cells or on Tensors."""
         raise NotImplementedError
 
+    @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
-        before = set_grad(bool(self.defaults["differentiable"]))
-        try:
-            loss = None
-            if closure is not None:
-                with enable_grad():
-                    loss = closure()
-            self._update_all()
-            return loss
-        finally:
-            restore_mode(before)
+        loss = loss_of(closure)
+        self._update_all()
+        return loss
 
     def _update_all(self) -> None:
         quick = read_mode() is NO_GRAD
@@ -163,7 +149,7 @@ class RuleOptimizer(Optimizer):
         if "_slots" not in self.__dict__:
             self._slots: dict[Any, Slot] = {}
             self._rooms: dict[Any, Room] = {}
-            self._blocks: list[Any] = []
+            self._blocks: Rooms = {}
         slots, states, blocks = self._slots, self.state, self._blocks
         rule, prepare = self._rule, self._prepare
         for group in self.param_groups:
@@ -335,6 +321,11 @@ def add_product(x: Any, y: Any, z: Any, factor: Any) -> None:
         x.add_(y.mul(z).mul(factor))
     else:
         x.addcmul_(y, z, value=factor)
+
+
+def keep_larger(x: Any, y: Any) -> None:
+    """Keep the larger of each two numbers in `x`; a graph would keep `x` as it was."""
+    x.copy_((x if type(x) is Cell else x.clone()).maximum(y))
 
 
 def decayed(g: Any, p: Any, weight_decay: Any) -> Any:

@@ -19,6 +19,7 @@ from ._step import (
     check_lr,
     count,
     decayed,
+    keep_larger,
     new_count,
     update_tensors,
 )
@@ -48,7 +49,7 @@ def adam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
     exp_avg_sq.mul_(beta2)
     add_product(exp_avg_sq, g, g, new2)
     if largest is not None:
-        largest.copy_(largest.maximum(exp_avg_sq))
+        keep_larger(largest, exp_avg_sq)
         exp_avg_sq = largest
     add_quotient(p, exp_avg, exp_avg_sq.sqrt().add(eps), rate)
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor._complex_views import view_as_real
 from ..tensor._joining import cat
 from ..tensor._tensor import Tensor
-from .optimizer import Optimizer, ParamsT
+from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 LEAST_CURVATURE = 1e-10
 
@@ -86,7 +85,7 @@ def strong_wolfe(
         left, right = sorted((bracket[0].t, bracket[1].t))
         if (right - left) * largest < tolerance_change:
             break
-        t = cubic_minimum(*bracket)
+        t = cubic_minimum(bracket[0], bracket[1])
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:
             if stuck or t >= right or t <= left:
@@ -196,8 +195,8 @@ class LBFGS(Optimizer):
             r.add_(steps[at], alpha=(weights[at] - changes[at].dot(r) * ro[at]).item())
         return r
 
-    @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    @_use_grad_for_differentiable
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Take up to `max_iter` steps; `closure` clears the gradients, computes the loss and calls backward."""
         group = self.param_groups[0]
         rate = float(group["lr"])
@@ -206,8 +205,7 @@ class LBFGS(Optimizer):
         state.setdefault("n_iter", 0)
 
         def evaluate() -> Any:
-            with enable_grad():
-                return closure()
+            return loss_of(closure)
 
         first_loss = evaluate()
         loss, evaluations = float(first_loss), 1

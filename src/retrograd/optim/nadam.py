@@ -109,11 +109,13 @@ class NAdam(RuleOptimizer):
             state["mu_product"] = new_number(1.0)
             state["exp_avg"] = zeros_like(param)
             state["exp_avg_sq"] = zeros_like(param)
+        beta1, beta2 = options["betas"]
         numbers = nadam_numbers(
             count(state),
             state["mu_product"],
             options["lr"],
-            *options["betas"],
+            beta1,
+            beta2,
             options["eps"],
             options["weight_decay"],
             options["momentum_decay"],

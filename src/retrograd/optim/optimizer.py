@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
 from .._modes import restore_mode, set_grad
+from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
 from ..tensor._leaves import is_leaf
 from ..tensor._tensor import Tensor
@@ -53,13 +54,21 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = set_grad(bool(self.defaults["differentiable"]))
+        before = set_grad(bool(self.defaults.get("differentiable")))
         try:
             return func(self, *args, **kwargs)
         finally:
             restore_mode(before)
 
     return step
+
+
+def loss_of(closure: Callable[[], Any] | None) -> Any:
+    """Compute the loss anew, with gradients; None if there is no closure."""
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
 
 
 _HOOKS = tuple(

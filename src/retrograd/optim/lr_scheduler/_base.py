@@ -169,7 +169,7 @@ class _LRScheduler(LRScheduler):
 
 def _watch_steps(optimizer: Optimizer) -> None:
     """Let an optimizer remember that it has stepped, so that schedules can complain of the order."""
-    step = optimizer.step
+    step: Any = optimizer.step
     if hasattr(step, "_wrapped_by_lr_sched"):
         return
     function, owner = step.__func__, weakref.ref(optimizer)  # a strong reference would be a cycle

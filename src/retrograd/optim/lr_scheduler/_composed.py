@@ -79,7 +79,7 @@ class SequentialLR(_Composed):
         if isinstance(scheduler, _Composed):
             for one in scheduler._schedulers:
                 self._undo_first_step(one)
-        if hasattr(scheduler, "last_epoch"):
+        elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
@@ -99,12 +99,10 @@ class ChainedScheduler(_Composed):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
-            raise ValueError(
-                "ChainedScheduler expects at least one scheduler to be chained, but got no scheduler."
-            )
+            raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = check_schedulers("ChainedScheduler", schedulers, optimizer)
         self._schedulers = list(schedulers)
-        self.optimizer = optimizer  # type: ignore[assignment]
+        self.optimizer = optimizer
         self._last_lr = rates_of(self._schedulers[-1].optimizer)
 
     def step(self) -> None:  # type: ignore[override]

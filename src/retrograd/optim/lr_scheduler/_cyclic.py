@@ -79,7 +79,7 @@ class CyclicLR(LRScheduler):
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return float(1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x)
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch; the momenta are set."""
@@ -149,7 +149,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             if epoch < 0:
@@ -276,5 +276,3 @@ def _phases(rise: float, total: int, three: bool) -> list[dict[str, Any]]:
         }
         for at, end in enumerate(ends)
     ]
-
-

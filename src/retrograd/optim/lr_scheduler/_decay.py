@@ -214,10 +214,8 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""
         self._warn_outside_step()
-        if self.last_epoch == 0:
+        if self._is_initial or self.last_epoch == 0:
             return self._current()
-        if self._is_initial:  # resumed: there is no last rate to go on from
-            return self._get_closed_form_lr()
         lowest, angle = self.eta_min, math.pi / self.T_max
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [

@@ -1,0 +1,13 @@
+"""torch.optim._functional: the functional forms of the optimizers, in one place."""
+
+from .adadelta import adadelta as adadelta
+from .adagrad import adagrad as adagrad
+from .adam import adam as adam
+from .adamax import adamax as adamax
+from .adamw import adamw as adamw
+from .asgd import asgd as asgd
+from .nadam import nadam as nadam
+from .radam import radam as radam
+from .rmsprop import rmsprop as rmsprop
+from .rprop import rprop as rprop
+from .sgd import sgd as sgd
