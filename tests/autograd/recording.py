@@ -36,12 +36,14 @@ MODULES = (
     "surface_hooks",
     "surface_saved",
     "surface_function",
+    "surface_graph",
     "surface_accumulating",
     "surface_copying",
     "surface_modes",
     "surface_names",
     "tests.func.test_surface_vmap",
     "tests.func.test_surface_transforms",
+    "tests.func.test_surface_mixed",
 )  # of this folder, or a whole name
 TOLERANCE = 1e-6
 

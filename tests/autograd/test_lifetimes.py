@@ -331,7 +331,7 @@ def test_node_hooks():
 def test_post_accumulate_hook():
     def run() -> None:
         x = leaf()
-        x.register_post_accumulate_grad_hook(lambda p: p.grad.zero_())
+        x.register_post_accumulate_grad_hook(lambda p: [p.grad.zero_()].clear())
         (x * 2).sum().backward()
 
     frees(run)

@@ -61,7 +61,7 @@ def over_blocks(function: Callable[..., None], rows: list[np.ndarray], block: in
 
 
 def _polynomial(coefficients: Sequence[Any], z: np.ndarray) -> np.ndarray:
-    value = z * coefficients[0]
+    value: np.ndarray = z * coefficients[0]
     for coefficient in coefficients[1:-1]:
         value += coefficient
         value *= z

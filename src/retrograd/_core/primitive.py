@@ -421,10 +421,9 @@ def quick_elementwise(primitive: Primitive, args: Sequence[Any]) -> Any:
         if rule is None or type(t) is not NDARRAY or t.shape != out.shape:
             return None
         term = rule(t, values, out)
-        if total is not None:
-            total = total + term
-        else:
-            total = t.copy() if term is t else term  # a write into the output must not reach the input's tangent
+        if term is t and total is None:
+            term = t.copy()  # a write into the output must not reach the input's tangent
+        total = term if total is None else total + term
     if total is None:
         return out
     return Dual(level, out, total) if total.dtype is out.dtype else None

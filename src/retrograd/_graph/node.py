@@ -19,16 +19,18 @@ from __future__ import annotations
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 import numpy as np
 
 from .. import _errors
 from .._core import primitive as core
-from .._core.arrays import LEVEL_TYPES, NO_LEVELS, LevelArray
+from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
-from .._places import Place, describe, user_frame
+from .._places import describe, user_frame
+from .guards import Freed as Freed
+from .guards import Guard as Guard
+from .guards import Packed as Packed
 from .hot_backward import hot_methods
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 
@@ -89,49 +91,6 @@ class Meta:
         self.outputs: tuple[InputFacts, ...] = ()
 
 
-class Freed:
-    """The guard of a node whose saved values are gone."""
-
-    __slots__ = ("place",)
-
-    def __init__(self, place: Place | None) -> None:
-        self.place = place
-
-
-class Packed:
-    """A saved value in the hands of saved-tensor hooks."""
-
-    __slots__ = ("given", "unpack", "value")
-
-    def __init__(self, value: Any, unpack: Any, given: Any) -> None:
-        self.value = value
-        self.unpack = unpack
-        self.given = ref(given)  # the tensor that was packed: an in-place operation moves it to its memory
-
-
-class Guard:
-    """Versions of saved values whose tensor had a Storage, and values given to saved-tensor hooks."""
-
-    __slots__ = ("packed", "versions")
-
-    def __init__(self) -> None:
-        self.versions: dict[str, Any] = {}  # name -> (storage, version) or list of them
-        self.packed: dict[str, Any] = {}
-
-
-def intact(guard: Any) -> bool:
-    """Tell by a quick look whether saved values are as they were and at hand; what is in doubt is looked at closely."""
-    if type(guard) is not Guard or guard.packed:
-        return False
-    for entry in guard.versions.values():
-        if type(entry) is not tuple:  # of a sequence of inputs
-            return False
-        storage, version = entry
-        if storage is not None and (storage.version != version or storage.detached is not None):
-            return False
-    return True
-
-
 class Node:
     """A recorded operation. See Note [Edges] and Note [Saved values]."""
 
@@ -146,6 +105,7 @@ class Node:
     num_outputs = 1
     hooked_outputs: int | None = None  # how many gradients hooks see; None: all
     visible: tuple[int, ...] | None = None  # positions of the edges torch shows; None: all
+    takes_mask = False  # whether there is a `pull_back_some`, which can be told what is not needed
     saves = False  # whether there is anything to release
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
     hidden = False  # stands for "no edge" in `next_functions`
@@ -381,6 +341,11 @@ class Node:
     # ---- the backward of a primitive ----
     def pull_back(self, g: Any, graph: bool) -> Any:
         """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
+        return self.pull_back_some(g, graph, None)
+
+    def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
+        """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
+        edges = self._edges if mask is None else mask
         if self.array_names:
             self.check_saved()
         if self.keeps_shapes and self.meta is None:
@@ -390,7 +355,7 @@ class Node:
         xp = vocabulary if graph or (meta is not None and meta.out_levels) else gradient_namespace(g)
         primitive = self.primitive
         if primitive.group_rule is not None:  # type: ignore[union-attr]
-            values = _with_needed(self, values)
+            values = _with_needed(self, edges, values)
             return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
         conjugated = (
             meta is not None and meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint  # type: ignore[union-attr]
@@ -398,7 +363,7 @@ class Node:
         if conjugated:
             g = xp.conj(g)
         grads: list[Any] = []
-        for edge, rule in zip(self._edges, self.rules, strict=False):
+        for edge, rule in zip(edges, self.rules, strict=False):
             if edge is None or rule is None:
                 grads.append(None)
                 continue
@@ -426,8 +391,8 @@ def _positions(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def _with_needed(node: Node, values: Any) -> Any:
-    read = SimpleNamespace(needed=tuple(edge is not None for edge in node._edges))
+def _with_needed(node: Node, edges: Any, values: Any) -> Any:
+    read = SimpleNamespace(needed=tuple(edge is not None for edge in edges))
     for name in node.primitive.group_rule.names:  # type: ignore[union-attr]
         if name != "needed":
             setattr(read, name, getattr(values, name))
@@ -461,7 +426,7 @@ def face_of(edge: Any) -> tuple[Any, int]:
 
 
 # ---- node classes of primitives ----
-_classes: dict[tuple[str, str], type[Node]] = {}
+_classes: dict[tuple[str, str | None], type[Node]] = {}
 
 
 def default_node_name(torch_name: str) -> str:
@@ -471,11 +436,11 @@ def default_node_name(torch_name: str) -> str:
 
 def node_class(primitive: Primitive, name: str | None = None) -> type[Node]:
     """Return the Node class of a primitive under a torch name, made on first use."""
-    name = name or default_node_name(primitive.torch)
-    key = (primitive.name, name)
-    found = _classes.get(key)
+    found = _classes.get((primitive.name, name))
     if found is None:
-        found = _classes[key] = _make_node_class(primitive, name)
+        full = name or default_node_name(primitive.torch)
+        found = _classes.get((primitive.name, full)) or _make_node_class(primitive, full)
+        _classes[primitive.name, name] = _classes[primitive.name, full] = found
     return found
 
 
@@ -507,12 +472,12 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         "input_of": {n: i for i, n in enumerate(primitive.inputs)},
         "readers": {n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names},
     }
+    body["takes_mask"] = True
     body["saves"] = bool(arrays)
     elementwise = primitive.kind == ELEMENTWISE
     body["keeps_shapes"] = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
     if primitive.group_rule is None and not primitive.variadic and primitive.rest is None and primitive.outputs == 1:
-        read = {"slow": Node.pull_back, "intact": intact, "vocabulary": vocabulary, "level_types": LEVEL_TYPES}
-        body |= hot_methods(primitive, rules, arrays, **read)
+        body |= hot_methods(primitive, rules, arrays, Node.pull_back_some)
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices
@@ -565,10 +530,21 @@ class SavedTensor:
 
     def register_hooks(self, pack: Any, unpack: Any) -> None:
         """Hand the saved value to `pack` now and to `unpack` when it is read."""
+        refused = "Calling register_hooks on a saved tensor"
+        guard = self._node.guard
+        if type(guard) is Freed:
+            again = str(_errors.freed(guard.place)).split("freed). ", 1)[1]
+            raise RuntimeError(f"{refused} after it has been freed. {again}")
+        if guard is not None and self._name in guard.packed:
+            raise RuntimeError(
+                f"{refused} whose hooks have already been set. Hint: only one pair of hooks is allowed at a time."
+            )
         tensor = self._node.saved_tensor(self._name)
-        if self._node.guard is None:
-            self._node.guard = Guard()
-        self._node.guard.packed[self._name] = pack_value(tensor, pack, unpack)
+        if tensor is None:
+            raise RuntimeError(f"{refused} with value None is forbidden")
+        if guard is None:
+            guard = self._node.guard = Guard()
+        guard.packed[self._name] = pack_value(tensor, pack, unpack)
 
 
 def _raw_saved_property(name: str) -> property:

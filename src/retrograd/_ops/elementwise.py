@@ -162,7 +162,25 @@ cos = elementwise("cos", dx=lambda xp, g, x: g * -xp.sin(x))
 tan = elementwise("tan", dx=lambda xp, g, out: g * (1 + out * out))
 sinh = elementwise("sinh", dx=lambda xp, g, x: g * xp.cosh(x))
 cosh = elementwise("cosh", dx=lambda xp, g, x: g * xp.sinh(x))
-tanh = elementwise("tanh", dx=lambda xp, g, out: g * (1 - out * out))
+
+
+def _tanh_back(xp, g, out):
+    if type(g) is numpy.ndarray is type(out) and g.dtype is out.dtype and out.ndim and g.shape == out.shape:
+        slope = out * out  # the same three steps, in one piece of memory
+        numpy.subtract(1, slope, slope)
+        slope *= g
+        return slope
+    return g * (1 - out * out)
+
+
+tanh = elementwise("tanh", dx=lambda xp, g, out: xp.tanh_back(g, out))
+tanh_back = elementwise(  # one node for three, of which double backward differentiates every one
+    "tanh_back",
+    torch="tanh_backward",
+    implementation=_tanh_back,
+    dx=lambda xp, g, y: xp.tanh_back(g, y),
+    dy=lambda xp, g, x, y: -2 * g * x * y,
+)
 arcsin = elementwise("arcsin", torch="asin", dx=lambda xp, g, x: g * xp.rsqrt(1 - x * x))
 arccos = elementwise("arccos", torch="acos", dx=lambda xp, g, x: g * -xp.rsqrt(1 - x * x))
 arctan = elementwise("arctan", torch="atan", dx=lambda xp, g, x: g / (x * x + 1))

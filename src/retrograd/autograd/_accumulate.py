@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _errors
 from .._core.arrays import LevelArray
 from .._modes import current_mode
 from ..tensor import _base
@@ -55,6 +56,7 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
                 type(g) is NDARRAY
                 and getrefcount(g) <= ONE_HOLDER
                 and g.flags.carray  # dense, and writable: a number that was spread is not
+                and leaf._array.flags.c_contiguous
                 and (g.base is None or _owns_its_base(g))
             ):
                 extra.grad = wrap(g)
@@ -64,7 +66,10 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
             kind = type(array)
             if kind is NDARRAY:
                 if type(g) is NDARRAY and array.dtype is g.dtype and array.flags.c_contiguous and _is_plain(leaf):
-                    np.add(array, g, out=array)
+                    try:
+                        np.add(array, g, out=array)
+                    except ValueError:  # the leaf got data of another shape since
+                        raise _errors.broadcast_error(array.shape, g.shape) from None
                     storage.version += 1
                     return
             elif kind is type(g) and kind in (np.float32, np.float64):
@@ -106,14 +111,18 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
         extra = leaf._need_extra()
         held = extra.grad
         if held is None:
-            extra.grad = _first_gradient(g if tensors else wrap(g))
+            extra.grad = _first_gradient(g if tensors else wrap(g), leaf._array)
         elif current_mode().grad or isinstance(held._array, LevelArray) or isinstance(g, LevelArray):
             extra.grad = held + (g if tensors else wrap(g))
             if isinstance(extra.grad._array, np.ndarray) and not extra.grad._array.flags.c_contiguous:
                 check_layout(extra.grad, leaf)
         else:
             array = _base.materialise(held)
-            np.add(array, g._array if tensors else g, out=array, casting="unsafe")
+            added = g._array if tensors else g
+            try:
+                np.add(array, added, out=array, casting="unsafe")
+            except ValueError:
+                raise _errors.broadcast_error(array.shape, added.shape) from None
             wrote(held)  # raises for inference tensors; torch, too, has added by then
             if not array.flags.c_contiguous or not _is_plain(leaf):
                 check_layout(held, leaf)
@@ -131,9 +140,14 @@ def check_layout(grad: Any, leaf: Any) -> None:
         )
 
 
-def _first_gradient(g: Any) -> Any:
-    """Copy a gradient for `.grad`, by torch's steps: new memory, then `copy_`."""
-    grad = wrap(copied(g._array))
+def _first_gradient(g: Any, leaf: Any) -> Any:
+    """Copy a gradient for `.grad`, by torch's steps: new memory, ordered as a dense leaf's, then `copy_`."""
+    array = copied(g._array)
+    if type(array) is type(leaf) is NDARRAY and not leaf.flags.c_contiguous and is_dense(leaf):
+        ordered = np.empty_like(leaf, array.dtype)
+        ordered[...] = array
+        array = ordered
+    grad = wrap(array)
     storage = _base.storage_of(grad)
     storage.version = 1
     storage.inference = current_mode().inference

@@ -90,7 +90,8 @@ def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ..
     """Return what a node's hook made of gradients, after torch's checks."""
     if result is None:
         return tensors
-    result = (result,) if isinstance(result, _base.Tensor) else tuple(result)
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
     if len(result) != len(tensors):
         raise RuntimeError(
             f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected "
@@ -99,7 +100,7 @@ def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ..
     for before, after in zip(tensors, result, strict=True):
         if after is not None:
             _check_hook_result(hook, before, after)
-    return tuple(result)
+    return result
 
 
 def _retain(owner: Any, grad: Any) -> None:
@@ -145,16 +146,15 @@ def finish_leaf(leaf: Any, g: Any, graph: bool, capture: Any, root: bool = False
         check_leaf(leaf)
     elif extra is not None and extra.accumulator_pre_hooks:
         for hook in list(extra.accumulator_pre_hooks.values()):
-            result = hook((as_tensor(g, graph),))
-            if result is not None:
-                result = result if isinstance(result, _base.Tensor) else result[0]
-                g = as_given(result, graph)
+            before = (as_tensor(g, graph),)
+            g = as_given(_replaced(hook, hook(before), before)[0], graph)
     if g is not None and leaf._edge is LEAF:
         accumulate_grad(leaf, g, graph)
     extra = leaf._need_extra()
     if extra.post_hooks:
         for hook in list(extra.post_hooks.values()):
-            hook(leaf)
+            if hook(leaf) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if extra.accumulator_hooks:
         for hook in list(extra.accumulator_hooks.values()):
             hook((), (as_tensor(g, graph),))

@@ -202,6 +202,10 @@ def _run(
                 if selecting and capture.ends_at(node, needed):  # type: ignore[union-attr]
                     node.touch(graph)
                     grads = (None,) * len(node._edges)
+                elif selecting and node.takes_mask and (mask := capture.mask(node, needed)) is not None:  # type: ignore[union-attr]
+                    grads = (
+                        _watched(node, g, graph, keep_levels, mask) if watched else node.pull_back_some(g, graph, mask)
+                    )
                 else:
                     grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph, keep_levels)
             if not keep and node.saves:
@@ -314,10 +318,7 @@ class Capture:
         wanted, leaf_types = self.wanted, _base.leaf_types
         if self.accumulate or len(ends) != len(wanted):
             return False
-        for end in ends:
-            if id(end) not in wanted or type(end) not in leaf_types:
-                return False
-        return True
+        return all([id(end) in wanted and type(end) in leaf_types for end in ends])
 
     def needed(self, counts: dict[Any, int]) -> set[int]:
         """Return the ids of nodes that run: a wanted node or leaf can be reached from them."""
@@ -356,6 +357,17 @@ class Capture:
             return False
         targets = [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
         return not any(id(target) in needed for target in targets)
+
+    def mask(self, node: Any, needed: Any) -> list[Any] | None:
+        """Return a node's edges with None for those behind which nothing is wanted; None if it has no such edges."""
+        found: list[Any] | None = None
+        for i, edge in enumerate(node._edges):
+            if edge is not None:
+                target = id(edge.node if type(edge) is Slot else edge)
+                if target not in needed and target not in self.wanted:
+                    found = list(node._edges) if found is None else found
+                    found[i] = None
+        return found
 
     def masked(self, node: Any, grads: Any, needed: Any) -> list[Any]:
         """Leave out the gradients that torch does not compute because nothing wanted lies behind them."""
@@ -417,12 +429,12 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
 
 
 # ---- anomaly mode, single nodes, callbacks ----
-def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any]) -> Any:
+def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: Any = None) -> Any:
     """Run a node under anomaly detection, or where gradients keep levels."""
     if node.primitive is enter_dual and node.level in keep_levels and getattr(node, "shown", None) is MADE_BY_USER:
         return g, None  # the root is a dual itself: its gradient is that of the primal, tangents and all
     if not current_mode().anomaly:
-        return node.pull_back(g, graph)
+        return node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
     from .anomaly_mode import run_watched
 
     return run_watched(node, g, graph)

@@ -173,7 +173,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 "implement one of them."
             )
         results = backward(self, *grads)
-        results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        results = results if isinstance(results, tuple) else (results,)
         return self._checked(results, graph)
 
     def _checked(self, results: tuple[Any, ...], graph: bool) -> list[Any]:
@@ -290,13 +290,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function."""
+        two_part = cls.setup_context is not Function.setup_context
         if kwargs:
             import inspect
 
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            ctx = () if two_part else (None,)
+            bound = inspect.signature(cls.forward).bind(*ctx, *args, **kwargs)
             bound.apply_defaults()
-            args = bound.args
-        two_part = cls.setup_context is not Function.setup_context
+            args = bound.args[len(ctx) :]
         if two_part:
             args = _with_defaults(cls.forward, args)
         if current_mode().transforms and not two_part and _in_transform():
@@ -380,6 +381,11 @@ def _connect(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode
     """Give the outputs their place in the graph: new, dirty, returned as they are, or views of inputs."""
     dirty = {id(t) for t in node.dirty_tensors}
     given = {id(a) for a in args if isinstance(a, Tensor)}
+    for i, one in enumerate(node.dirty_tensors):
+        if not isinstance(one, Tensor):
+            raise RuntimeError(
+                f"mark_dirty can only accept variables, but argument {i} is of type {type(one).__name__}"
+            )
     if dirty - {id(o) for o in outputs}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
@@ -398,22 +404,15 @@ def _connect(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode
         if id(out) in dirty:
             wrapped.append(_dirty_output(out, edge, mode))
         elif id(out) in given:
-            wrapped.append(_returned_input(out, edge, mode))
+            wrapped.append(out.detach() if id(out) in constant else _returned_input(out, edge, mode))
         else:
-            view = None if out._extra is None else out._extra.view
-            if view is not None and (id(view.base) in given or any(_shares(view.base, a) for a in args)):
-                view.made_in = "function"
-            elif view is not None:
-                view.made_in = "grad"
+            if out._extra is not None and out._extra.view is not None:
+                out._extra.view.made_in = "function"
             if out._edge is not None and not differentiable:
                 out = out.detach()
             out._edge = edge
             wrapped.append(out)
     return tuple(wrapped)
-
-
-def _shares(base: Any, arg: Any) -> bool:
-    return isinstance(arg, Tensor) and arg._storage is not None and arg._storage is base._storage
 
 
 def _dirty_output(out: Any, edge: Any, mode: Any) -> Any:

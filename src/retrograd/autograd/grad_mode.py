@@ -118,7 +118,11 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
     """Switch gradients on or off, at once or for a block."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode = mode
         self.prev = current_mode().grad
         self._previous = change_mode(grad=self.mode)
         if self.prev and not self.mode:

@@ -81,6 +81,8 @@ def edge_from(value: Any) -> Any:
         if hasattr(node, "variable"):
             return node.variable
         return Slot(node, value.output_nr) if node.num_outputs != 1 else node
+    if not isinstance(value, _base.Tensor):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}")
     edge = edge_of(value)
     return Nowhere() if edge is NOWHERE else edge  # a node of its own: no backward reaches it
 
@@ -135,10 +137,10 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     if mode == "any":
         return _register_any(tensors, fn)
     for tensor in tensors:
-        if tensor.requires_grad and tensor.grad_fn is None:
-            if current_mode().inference:  # torch asks a view for its node
+        if tensor.grad_fn is None:
+            if tensor.requires_grad and current_mode().inference:  # torch asks a view for its node
                 raise AttributeError("'NoneType' object has no attribute 'next_functions'")
-            if edge_of(tensor) is NOWHERE:
+            if not tensor.requires_grad or edge_of(tensor) is NOWHERE:
                 raise AssertionError("Expected gradient function to be set")
     from .engine import current_task
 

@@ -56,7 +56,7 @@ def _merged(dicts: Any) -> dict[str, Any]:
     if not all(isinstance(one, dict) for one in dicts):
         raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
     names = [name for one in dicts for name in one]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
     return {name: value for one in dicts for name, value in one.items()}

@@ -89,7 +89,7 @@ def _arguments(args: tuple[Any, ...], argnums: Argnums) -> tuple[int, ...]:
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
         settled.append(n % len(args))
     if len(set(settled)) != len(settled):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(settled)}")
     return tuple(settled)
 
 
@@ -202,15 +202,15 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 )
             output, aux = output
     flat, spec = tree_flatten(output)
+    if not flat or flat == [None]:
+        raise RuntimeError(
+            f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
+        )
     for one in flat:
         if not isinstance(one, Tensor):
             raise RuntimeError(
                 f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
             )
-    if not flat:
-        raise RuntimeError(
-            f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
-        )
     targets, in_spec = tree_flatten(inner)
     roots = [edge_of(o) for o in flat if o._edge is not None]
     keep = differentiable and _needs_outside(roots, _own_ids(targets), transform.born)
@@ -223,6 +223,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"cotangents: {given_spec}, primal output: {spec}"
             )
         for out, one in zip(flat, given, strict=True):
+            if not isinstance(one, Tensor):
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(one).__name__}")
             if tuple(out._array.shape) != tuple(one._array.shape):
                 raise RuntimeError(
                     f"Mismatch in shape: grad_output[0] has a shape of {one.shape} and output[0] has a shape of "
@@ -242,14 +244,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
     from ..autograd.forward_ad import check_dual, dual_of
 
-    for what, value in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(value, tuple):
-            raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected {what} to be a tuple. E.g. it should be valid to call "
-                f"f(*primals)."
-                if what == "primals"
-                else "jvp(f, primals, tangents): Expected primals and tangents to be tuples"
-            )
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
     flat, spec = tree_flatten(primals)
     flat_t, spec_t = tree_flatten(tangents)
     if spec != spec_t:
@@ -281,6 +279,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 )
             output, aux = output
         outs, out_spec = tree_flatten(output)
+        if not outs or outs == [None]:
+            raise RuntimeError(
+                f"jvp(f, primals, tangents): Expected f to be a function that has non-empty output (got output = {outs})"
+            )
         for one in outs:
             if not isinstance(one, Tensor):
                 raise RuntimeError(

@@ -35,12 +35,22 @@ def vmap(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if type(out_dims) is not int:
+            _check_out_dims(func, out_dims)
         flat, spec, dims, size = _read_inputs(func, in_dims, args)
         if chunk_size is not None:
             return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
         return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none)
 
     return wrapped
+
+
+def _check_out_dims(func: Any, out_dims: Any) -> None:
+    if not all(dim is None or isinstance(dim, int) for dim in tree_flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
 
 
 def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec, list[Any], int]:
