@@ -119,6 +119,26 @@ def save_of_a_result(torch):
     return y, y.requires_grad, y.is_leaf
 
 
+class Silent:
+    """A hook that is written the same in every process."""
+
+    def __repr__(self):
+        return "silent"
+
+    def __call__(self, g):
+        return None
+
+
+@program
+def hooks_that_a_file_does_not_keep(torch):
+    x, p = leaf(torch), torch.nn.Parameter(torch.ones(2))
+    x.register_hook(Silent())
+    p.register_hook(Silent())
+    marked = leaf(torch)
+    marked.register_hook(torch.utils.hooks.unserializable_hook(Silent()))
+    return [warned(keep, one) for one in (x, p, marked) for keep in (pickle.dumps, lambda v: again(torch, v))]
+
+
 @program
 def save_of_a_parameter(torch):
     p = torch.nn.Parameter(torch.ones(2))

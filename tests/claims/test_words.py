@@ -369,8 +369,12 @@ def test_create_graph_in_backward_warns(torch):
         r"^Using backward\(\) with create_graph=True will create a reference cycle between the parameter and its gradient "
         r"which can cause a memory leak\."
     )
-    with pytest.warns(UserWarning, match=words):
-        (x**3).sum().backward(create_graph=True)
+    torch.set_warn_always(True)  # torch says it once a process
+    try:
+        with pytest.warns(UserWarning, match=words):
+            (x**3).sum().backward(create_graph=True)
+    finally:
+        torch.set_warn_always(False)
     x.grad = None  # breaks the cycle
 
 

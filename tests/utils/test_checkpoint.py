@@ -15,10 +15,8 @@ import retrograd
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.utils.checkpoint import (
     CheckpointError,
-    CheckpointPolicy,
     checkpoint,
     checkpoint_sequential,
-    create_selective_checkpoint_contexts,
     detach_variable,
     set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
@@ -494,11 +492,6 @@ def test_debug_setting_of_a_block_wins():
         y = checkpoint(function, leaf(3), use_reentrant=False)
     with pytest.raises(CheckpointError, match="An error happened while unpacking tensors"):
         y.sum().backward()
-
-
-def test_selective_checkpointing_is_refused():
-    with pytest.raises(NotImplementedError, match="selective checkpointing"):
-        create_selective_checkpoint_contexts(lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE)
 
 
 def test_metadata_may_differ_if_told_so():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,15 @@ def rebuild(
     return result
 
 
+def warn_of_hooks(tensor: Any) -> None:
+    """Warn, as torch, of hooks that a file does not keep; nobody is told of a Parameter's."""
+    if tensor._extra is not None and tensor._extra.hooks and not isinstance(tensor, _base.Parameter):
+        import_module("retrograd.utils.hooks").warn_if_has_hooks(tensor)
+
+
 def reduced(tensor: Any) -> Any:
-    """Return what pickle keeps of a leaf."""
-    if tensor._edge is not None and not tensor.is_leaf:
-        raise RuntimeError(NOT_A_LEAF)
+    """Return what pickle keeps of a tensor: a leaf, whatever it was."""
+    warn_of_hooks(tensor)
     owner, offset = memory_of(tensor)
     shape, steps = tuple(tensor._array.shape), steps_of(tensor, owner)
     return rebuild, (
@@ -82,7 +88,7 @@ def reduced(tensor: Any) -> Any:
 
 
 def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
-    """Copy a leaf; tensors that share memory share the memory of their copies."""
+    """Copy a leaf; tensors that share memory share the memory of their copies. A Parameter's copy has no gradient yet."""
     if id(tensor) in memo:
         return memo[id(tensor)]
     if tensor._edge is not None and not tensor.is_leaf:
@@ -100,6 +106,6 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
     result._storage = storage
     memo[id(tensor)] = result
     result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
-    if tensor._extra is not None and tensor._extra.grad is not None:
+    if not isinstance(tensor, _base.Parameter) and tensor._extra is not None and tensor._extra.grad is not None:
         result._need_extra().grad = copy.deepcopy(tensor._extra.grad, memo)
     return result

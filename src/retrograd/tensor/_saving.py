@@ -8,14 +8,16 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import sys
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar
 
 from .. import _device, _dtypes, _size
 from . import _base
-from ._copying import memory_of, steps_of
+from ._copying import memory_of, steps_of, warn_of_hooks
 
 STORAGES = {
     "float16": "HalfStorage",
@@ -52,6 +54,25 @@ _STORAGE_NAMES = {name: TorchName("torch", storage) for name, storage in STORAGE
 _DTYPE_NAMES = {each: TorchName("torch", each.name) for each in _dtypes.ALL_DTYPES}
 
 
+def torch_name(obj: Any) -> TorchName | None:
+    """Return the name under which torch has a class or function of this package; None for what is not of it.
+
+    What is written in a private file is looked for in the public modules that hand it on, the innermost one first.
+    """
+    package = __name__.partition(".")[0]
+    module, name = getattr(obj, "__module__", None) or "", getattr(obj, "__qualname__", "")
+    if module.partition(".")[0] != package:
+        return None
+    if module == package or "._" in module:
+        holders = [
+            path
+            for path, held in list(sys.modules.items())
+            if path.startswith(f"{package}.") and "._" not in path and vars(held).get(name) is obj
+        ]
+        module = max(holders, key=lambda path: path.count("."), default=module)
+    return TorchName("torch" + module.removeprefix(package), name)
+
+
 class _Memory:
     """A memory that tensors of the pickle lie on: pickled as a persistent id."""
 
@@ -80,10 +101,29 @@ class Pickler(pickle._Pickler):  # the one in Python, whose steps can be changed
 
     dispatch[TorchName] = _save_torch_name
 
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write a class or function by its name; what is of this package under torch's, so that torch finds its own."""
+        if name is None and (known := torch_name(obj)) is not None:
+            self.write(pickle.GLOBAL + f"{known.module}\n{known.name}\n".encode())
+            self.memoize(obj)
+            return
+        super().save_global(obj, name)  # type: ignore[misc] - of the class in Python, unknown to the type checker
+
+    dispatch[FunctionType] = save_global
+
+    def _save_class(self, obj: Any) -> None:
+        if torch_name(obj) is None:
+            pickle._Pickler.dispatch[type](self, obj)  # type: ignore[attr-defined] - knows the types of None and of ...
+        else:
+            self.save_global(obj)
+
+    dispatch[type] = _save_class
+
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, _base.Parameter):
             return REBUILD_PARAMETER, (obj.detach(), obj.requires_grad, OrderedDict())
         if type(obj) is _base.Tensor:
+            warn_of_hooks(obj)
             return REBUILD_TENSOR, self._parts(obj)
         if isinstance(obj, _size.Size):
             return SIZE, (tuple(obj),)
@@ -118,6 +158,11 @@ def save(
     """Save an object with its tensors into a file, in torch's format."""
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError(
+            "retrograd does not write torch's old file format (_use_new_zipfile_serialization=False)\nHint: leave the "
+            "argument out; every torch since 1.6 reads the zip format."
+        )
     data = io.BytesIO()
     pickler = Pickler(data, pickle_protocol)
     pickler.dump(obj)

@@ -15,6 +15,7 @@ from .._device import device as device_type
 from .._device import strided
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
+from .._modes import current_mode
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
 from ._formats import is_laid_out_in
@@ -257,9 +258,11 @@ class Tensor(TensorBase):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         if not is_leaf(self):
             raise RuntimeError(NOT_A_LEAF + ("" if value else DETACH_INSTEAD))
-        set_requires_grad(self, bool(value), "floating point and complex dtype")
+        set_requires_grad(self, value, "floating point and complex dtype")
 
     @read_only
     def is_leaf(self) -> bool:
@@ -461,6 +464,8 @@ class Tensor(TensorBase):
 
 
 _CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
+_CPP |= {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "Half": "c10::Half"}
+_CPP |= {"BFloat16": "c10::BFloat16", "Byte": "unsigned char", "Char": "signed char"}
 
 
 def _c(tensor: Any) -> str:
@@ -489,8 +494,10 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
                 extra.append(f"tangent={wrap(array.tangent)}")
             array = array.primal
         else:
-            inner = tensor_text(wrap(array.array))  # type: ignore[attr-defined]
-            return f"BatchedTensor(lvl={array.level.number}, bdim=0, value=\n    {inner}\n)"
+            inner = tensor_text(wrap(array.array)).replace("\n", "\n    ")  # type: ignore[attr-defined]
+            depths = {one.level: depth for depth, one in enumerate(current_mode().transforms, 1)}
+            number = depths.get(array.level, array.level.number)  # of a vmap that is over: its own
+            return f"BatchedTensor(lvl={number}, bdim=0, value=\n    {inner}\n)"
     if not isinstance(array, (np.ndarray, np.generic)):
         array = array.get()
     device = tensor.device
@@ -534,6 +541,9 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = Tensor()
+        if not isinstance(data, Tensor):
+            hint = "a Parameter is made of a Tensor: Parameter(torch.tensor(...))."
+            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
         if requires_grad and data._array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
