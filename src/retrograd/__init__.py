@@ -44,8 +44,16 @@ newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """_C backends cli compile cuda debug fft func linalg masked nn ops optim overrides profiler random return_types
-serialization signal special testing utils version""".split()  # noqa: SIM905 - names read better as text
+_LAZY = """_C amp backends cli compile cuda debug distributed fft func functional jit linalg masked multiprocessing nn
+ops optim overrides profiler random return_types serialization signal special testing torch_version types utils
+version""".split()  # noqa: SIM905 - names read better as text
+_OF_AUTOCAST = (
+    "autocast",
+    "clear_autocast_cache",
+    "get_autocast_dtype",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -57,6 +65,8 @@ def __getattr__(name: str) -> Any:
     if function is not None:
         globals()[name] = function
         return function
+    if name in _OF_AUTOCAST:
+        return getattr(importlib.import_module(f"{__name__}.amp.autocast_mode"), name)
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")
@@ -67,7 +77,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *later_functions, *_LAZY, "as_torch"})
+    return sorted({*globals(), *later_functions, *_LAZY, *_OF_AUTOCAST, "as_torch"})
 
 
 __all__ = [

@@ -179,7 +179,13 @@ general: Any = None
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:
-    return first(args, kwargs)
+    try:
+        return first(args, kwargs)
+    except BaseException as error:
+        shown = error.__traceback__  # this frame, `first` and `call`, which say nothing about the error
+        for _ in range(3):
+            shown = shown and shown.tb_next
+        raise error.with_traceback(shown)  # noqa: B904 - the same error
 
 
 def _in_general(*args: Any, **kwargs: Any) -> Any:

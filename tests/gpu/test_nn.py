@@ -128,10 +128,32 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "TransformerDecoderLayer": (lambda: nn.TransformerDecoderLayer(8, 2, 16, 0.0), (real(5, 2, 8), real(4, 2, 8))),
     "Transformer": (lambda: nn.Transformer(8, 2, 1, 1, 16, 0.0, batch_first=True), (real(2, 5, 8), real(2, 4, 8))),
 }
-ACTIVATIONS = (
-    "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish ReLU ReLU6 SELU SiLU "
-    "Sigmoid Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink"
-).split()
+ACTIVATIONS = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+]
 CALLS |= {
     name: (lambda name=name: getattr(nn, name)(**({"dim": 1} if "oftm" in name else {})), (real(3, 4),))
     for name in ACTIVATIONS

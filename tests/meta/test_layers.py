@@ -31,7 +31,14 @@ LAYERS = [
     {"autograd"},
     {"func"},
 ]
-ABOVE_ALL = {"__init__", "__main__", "_as_torch", "cli", "pytest_torch"}  # they put the package together
+ABOVE_ALL = {
+    "__init__",
+    "__main__",
+    "_as_torch",
+    "cli",
+    "pytest_torch",
+    "torch_version",
+}  # they put the package together
 LATER = {
     "_C",
     "utils",
@@ -56,6 +63,11 @@ LATER = {
     "library",
     "amp",
     "jit",
+    "distributed",
+    "functional",
+    "multiprocessing",
+    "types",
+    "distributions",
 }  # above func
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 RANK |= dict.fromkeys(LATER, len(LAYERS)) | dict.fromkeys(ABOVE_ALL, len(LAYERS) + 1)

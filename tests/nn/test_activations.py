@@ -107,6 +107,18 @@ def test_large_arrays_are_computed_as_small_ones(name) -> None:
     np.testing.assert_allclose(results[0], results[1], rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["silu", "gelu", "elu", "softplus", "leaky_relu"])
+def test_extremes_among_many_numbers_are_as_among_few(name) -> None:
+    extremes = np.array([0.0, -0.0, 1e-30, 5.5, -5.5, 17, 25, 60, -60, 100, -100, 1e20, -1e20, np.inf, -np.inf, np.nan])
+    results = []
+    for padding in (0, 5000):
+        x = retrograd.tensor(np.concatenate([extremes, np.ones(padding)]).astype(np.float32), requires_grad=True)
+        y = getattr(retrograd.nn.functional, name)(x)
+        y.backward(retrograd.full_like(y, 2.0))
+        results.append((y.detach().numpy()[:16], x.grad.numpy()[:16]))
+    np.testing.assert_allclose(results[0], results[1], rtol=2e-6, atol=1e-6)
+
+
 def test_rrelu_draws_torchs_slopes() -> None:
     drawn = []
     for library in (retrograd, torch):

@@ -201,6 +201,21 @@ def test_batches_in_parts(monkeypatch, part) -> None:
         assert retrograd.allclose(one, other)
 
 
+@pytest.mark.parametrize("options", [{}, {"stride": 2, "padding": 1}, {"dilation": (2, 1), "padding": (0, 2)}])
+def test_gradients_of_many_small_images(monkeypatch, options) -> None:
+    """Short rows of many images are put together images last: the gradient is that of each image alone."""
+    F = retrograd.nn.functional  # noqa: N806 - torch's name
+    retrograd.manual_seed(0)
+    x, w = (retrograd.randn(s, dtype=retrograd.float64, requires_grad=True) for s in ((20, 3, 8, 7), (5, 3, 3, 3)))
+    used = []
+    together = kernels._input_of_part
+    monkeypatch.setattr(kernels, "_input_of_part", lambda *args: (used.append(1), together(*args)))
+    (whole,) = retrograd.autograd.grad(F.conv2d(x, w, **options).sin().sum(), x)
+    assert used
+    alone = [retrograd.autograd.grad(F.conv2d(one[None], w, **options).sin().sum(), x)[0] for one in x]
+    assert retrograd.allclose(whole, sum(alone))
+
+
 def test_kept_patches_are_not_needed(monkeypatch) -> None:
     """The gradient of the weight is the same whether the forward kept its patches or not."""
     grads = []

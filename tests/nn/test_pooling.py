@@ -381,10 +381,17 @@ def test_program(program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "windows", [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 9, "padding": 4}]
+    "windows",
+    [
+        {"kernel_size": 2},
+        {"kernel_size": (3, 2)},
+        {"kernel_size": 3, "stride": 2, "padding": 1},
+        {"kernel_size": 9, "padding": 4},
+    ],
 )
-def test_of_equals_the_first_is_taken_and_of_nans_the_last(windows: dict[str, Any]) -> None:
-    x = np.random.default_rng(0).integers(0, 3, (2, 3, 9, 12)).astype(np.float32)
+@pytest.mark.parametrize("channels", [3, 30])
+def test_of_equals_the_first_is_taken_and_of_nans_the_last(windows: dict[str, Any], channels: int) -> None:
+    x = np.random.default_rng(0).integers(0, 3, (2, channels, 9, 12)).astype(np.float32)
     x[1, :, :4] = np.nan
     x[0, :, :5] = -np.inf
     results = []

@@ -4,6 +4,7 @@ python -m tests.opdb                      everything: the table by mode, the per
 python -m tests.opdb --ops add,linalg.inv some operations, every failure in full
 python -m tests.opdb --part               the fixed part that CI runs; fails if an operation fails that did not before
 python -m tests.opdb --part --record      write what fails now into known.json
+python -m tests.opdb --nn ...             the same for nn.functional, with known_nn.json
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.opdb.limits import FULL, PART
 from tests.opdb.modes import MODES
 from tests.opdb.running import run_task
 
-KNOWN = Path(__file__).parent / "known.json"
+HERE = Path(__file__).parent
 
 
 def main() -> int:
@@ -41,9 +42,10 @@ def main() -> int:
     tasks = [(k, limits, modes, options.nn, options.debug) for k in chosen]
     results = reporting.run_all(run_task, tasks, options.jobs)
     seconds = time.monotonic() - start
-    failing = reporting.report(results, modes, KNOWN, "operations", bool(options.ops), seconds)
-    if options.part and not options.ops and not options.nn:
-        return reporting.judge(failing, KNOWN, options.record)
+    known = HERE / ("known_nn.json" if options.nn else "known.json")
+    failing = reporting.report(results, modes, known, "operations", bool(options.ops), seconds)
+    if options.part and not options.ops:
+        return reporting.judge(failing, known, options.record)
     return 0
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.ops.opinfo import EVERYWHERE, UNARY, F, Op, S
+from typing import Any
+
+from tests.ops.opinfo import EVERYWHERE, UNARY, F, K, Op, S
 
 OPS: list[Op] = []
 AWAY = ((-7.5, -3.4), (-2.6, -1.4), (-0.9, -0.6), (0.6, 0.9), (1.4, 2.6), (3.4, 5.5), (6.5, 7.5))  # from all kinks
@@ -45,6 +47,15 @@ activation("prelu", (S(F(2, 3), F(1)), S(F(2, 3), F(3)), S(F(4), F(1)), S(F(2, 3
 activation("glu", (S(F(4)), S(F(2, 4)), S(F(4, 3), dim=0), S(F(2, 4, layout="transposed"), dim=1), S(F(2, 0))))
 activation("softmin", (S(F(3), dim=0), S(F(2, 3), dim=1)))
 activation("dropout", (S(F(2, 3), training=False), S(F(2, 3), p=0.0)), same_graph=False)
+
+
+def drop_gradient(torch: Any, g: Any, kept: Any, scale: float) -> Any:
+    inner = getattr(torch, "native_dropout_backward", None) or torch.ops.aten.native_dropout_backward
+    return inner(g, kept, scale)
+
+
+KEPT = K([[True, False, True], [False, True, True]])
+OPS.append(Op("native_dropout_backward", drop_gradient, (S(F(2, 3), KEPT, 1.5),), same_graph=False))
 LINEAR = (
     S(F(2, 3), F(4, 3), F(4)),
     S(F(2, 3), F(4, 3)),

@@ -109,3 +109,30 @@ for _kind in GATES:
             oracle_dtypes=REAL,
         )
     )
+
+
+def pack(torch: Any, x: Any, *, lengths: list[int], batch_first: bool = False) -> Any:
+    """Return the rows of packed sequences."""
+    return torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths, device="cpu"), batch_first).data
+
+
+def unpack(torch: Any, rows: Any, *, sizes: list[int], batch_first: bool = False) -> Any:
+    """Return padded sequences of packed rows."""
+    rnn = torch.nn.utils.rnn
+    return rnn.pad_packed_sequence(rnn.PackedSequence(rows, torch.tensor(sizes, device="cpu")), batch_first)[0]
+
+
+OPS += [
+    Op(
+        "pack_padded_sequence",
+        pack,
+        (S(F(3, 2, 2), lengths=[3, 1]), S(F(2, 3), lengths=[3, 2], batch_first=True)),
+        same_graph=False,
+    ),
+    Op(
+        "pad_packed_sequence",
+        unpack,
+        (S(F(4, 2), sizes=[2, 1, 1]), S(F(5), sizes=[3, 2], batch_first=True)),
+        same_graph=False,
+    ),
+]

@@ -99,7 +99,7 @@ def test_weights_only() -> None:
 
 def test_refused_files(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="not a ZIP archive"):
-        retrograd.load(io.BytesIO(b"abc"))
+        retrograd.load(io.BytesIO(b"PK\x03\x04"))
     with pytest.raises(FileNotFoundError):
         retrograd.load(tmp_path / "missing.pt")
     with pytest.raises(AttributeError, match="seekable"):

@@ -57,7 +57,7 @@ def blockwise(block):
     return called
 
 
-_zero_blocks = {}
+_zero_blocks: dict = {}
 
 
 def _zeros(m, x):
@@ -152,6 +152,7 @@ def _mish_back(xp, g, x, out):
     out *= power
     out *= x
     out += n
+    out += x * x.dtype.type(0)  # at infinity NaN, as torch's
     out *= g
 
 

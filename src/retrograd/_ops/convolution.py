@@ -178,7 +178,7 @@ def _with_bias(xp, out, bias):
 
 def _bias_gradient(xp, g):
     """Sum over images and places; the places by BLAS."""
-    rows = g.reshape(*g.shape[:2], -1)
+    rows = g.reshape(*g.shape[:2], prod(g.shape[2:]))
     return xp.sum(xp.module.matmul(rows, ones(rows.shape[-1], g.dtype)) if xp.module is np else rows.sum(-1), axis=(0,))
 
 

@@ -24,6 +24,7 @@ HELD = 1 << 23  # bytes a thread keeps for one use
 KEPT = 1 << 19  # elements of patches up to which the backward finds them again
 SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie: twice as fast if none is transposed
 WORTH_THREADS = 1 << 18  # elements of patches from which waking a thread pays
+SHORT, MANY_IMAGES = 12, 16  # elements of a result's row, and images, for which a gradient is put together images last
 FEW_PLACES = 32  # places of a result below which a product for each image is too small
 
 
@@ -259,6 +260,8 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     if not g.size or not inner or not x.size:
         return xp.module.zeros(shape, g.dtype)
     rows, of_each = channels // groups, inner * groups * places
+    if count == 1 < groups and patches is None:
+        return _weight_of_groups(xp, g, x, size, stride, padding, dilation, groups).reshape(shape)
     totals = []
 
     def work(start, end):
@@ -281,6 +284,28 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     for _, other in totals[1:]:
         total += other
     return xp.module.ascontiguousarray(total.swapaxes(-1, -2)).reshape(shape)
+
+
+def _weight_of_groups(xp, g, x, size, stride, padding, dilation, groups):
+    """Return (groups, channels out, channels in * kernel) of one image: its groups are as images, of which none is summed.
+
+    vmap makes groups of the samples whose gradients are wanted one by one.
+    """
+    g, x = (a.reshape(groups, -1, *a.shape[2:]) for a in (g, x))
+    rows, places, inner = g.shape[1], prod(g.shape[2:]), x.shape[1] * prod(size)
+    out = xp.module.empty((groups, rows, inner), g.dtype)
+
+    def work(start, end):
+        for part in _parts(start, end, inner * places):
+            patches = cut_into_patches(
+                xp, x[part], size=g.shape[2:], kernel=size, stride=stride, padding=padding, dilation=dilation,
+                out=_scratch(xp, "patches", (part.stop - part.start, x.shape[1], *size, *g.shape[2:]), x.dtype),
+            )  # fmt: skip
+            patches = patches.reshape(-1, inner, places).swapaxes(-1, -2)
+            xp.module.matmul(g[part].reshape(-1, rows, places), patches, out=out[part])
+
+    _over_images(xp, work, groups, inner * places, rows * inner * places)
+    return out
 
 
 def _weight_of_part(xp, g, patches, places):
@@ -323,9 +348,14 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     matrices = _by_group(weight, groups).swapaxes(-1, -2).copy()
     rows, of_each = channels // groups, inner * groups * places
 
+    short = groups == 1 and g.shape[-1] <= SHORT and inner >= 4 * channels  # else turning g costs more than is saved
+
     def work(start, end):
         for part in _parts(start, end, of_each):
             images = part.stop - part.start
+            if short and images >= MANY_IMAGES:
+                _input_of_part(xp, g[part], matrices, out[part], kernel, stride, padding, dilation)
+                continue
             patches = _scratch(xp, "patches", (images, out.shape[1], *kernel, *g.shape[2:]), g.dtype)
             xp.module.matmul(
                 matrices,
@@ -340,9 +370,24 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     return out
 
 
+def _input_of_part(xp, g, matrix, out, kernel, stride, padding, dilation):
+    """Write the gradient of some inputs whose results have short rows: with images as the last axis all runs are long."""
+    images, channels, *places = g.shape
+    turned = _scratch(xp, "turned", (prod(g.shape[1:]), images), g.dtype)
+    turned[...] = g.reshape(images, -1).T
+    patches = _scratch(xp, "patches", (matrix.shape[0], prod(places) * images), g.dtype)
+    xp.module.dot(matrix, turned.reshape(channels, -1), out=patches)
+    whole = _scratch(xp, "whole", (*out.shape[1:], images), g.dtype)
+    put_patches_together(
+        xp, patches.reshape(1, out.shape[1], *kernel, 1, *places, images), size=(*out.shape[2:], images),
+        stride=(*stride, 1), padding=(*padding, 0), dilation=(*dilation, 1), out=whole,
+    )  # fmt: skip
+    out.reshape(images, -1)[...] = whole.reshape(-1, images).T
+
+
 def _turned(weight, groups):
     """Return the weight of the opposite convolution: channels exchanged in each group, each kernel turned round."""
     out, inner, *kernel = weight.shape
     back = (..., *(slice(None, None, -1),) * len(kernel))
     turned = weight.reshape(groups, out // groups, inner, *kernel)[back].swapaxes(1, 2)
-    return turned.reshape(groups * inner, out // groups, *kernel)
+    return turned.copy().reshape(groups * inner, out // groups, *kernel)  # dense: BLAS takes no negative steps

@@ -9,6 +9,7 @@ The backward is exp(x - shift) * (scale / s), minus the scale at the target: it 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -38,7 +39,8 @@ def as_stack(x, target):
     if x.ndim == 1:
         return x.reshape(1, -1), target.reshape(1)
     samples, classes = x.shape[:2]
-    return x.reshape(samples, classes, -1), target.reshape(samples, -1)
+    places = math.prod(x.shape[2:])
+    return x.reshape(samples, classes, places), target.reshape(samples, places)
 
 
 @lru_cache(64)
@@ -66,7 +68,10 @@ def read_targets(xp, target, classes, ignore_index):
     counted = target != ignore_index
     strange = target[counted & (unsigned >= classes)]
     if strange.size:
-        raise IndexError(f"Target {int(strange[0])} is out of bounds.")
+        raise IndexError(
+            f"Target {int(strange[0])} is out of bounds.\nHint: the input has {classes} classes, so targets go from 0 to "
+            f"{classes - 1}; others are skipped only if they are ignore_index ({ignore_index})."
+        )
     return (target, None) if counted.all() else (xp.module.where(counted, target, 0), counted)
 
 
@@ -249,7 +254,7 @@ def _mean_of_few(x, target):
         return None
     rows, classes = x.shape
     unsigned = target.view(UINT64)
-    if not rows or not unsigned[unsigned.argmax()] < classes:
+    if not rows or not unsigned.item(unsigned.argmax()) < classes:
         return None
     places = target + _few_rows(rows, classes)
     powers = x - x.take(places)[:, None]

@@ -27,7 +27,7 @@ def strips_of(module, count, width):
 
 def is_strip(module, count, width):
     """Tell whether rows are a single strip."""
-    return 0 < count and (module is not np or count * width <= STRIP)
+    return count > 0 and (module is not np or count * width <= STRIP)
 
 
 def over_strips(module, work, count, width):

@@ -22,6 +22,7 @@ from .normalization import (
     dense,
     dots,
     down,
+    is_strip,
     normal,
     normalise_rows,
     normalise_rows_back,
@@ -142,10 +143,23 @@ def _combine_rows(module, g, x, mean, steepness, slope, level):
 
 
 # ---- planes as parts of rows, whose columns go over samples ----
-def _by_channel(module, parts, channels):
-    """Add up the sums of strips of rows, and the columns of each channel, in float64."""
-    sums = down(module, parts).astype(WIDE)
+def _by_channel(sums, channels):
+    """Add up the columns of each channel, in float64."""
+    sums = sums.astype(WIDE)
     return sums if sums.size == channels else sums.reshape(channels, -1).sum(1)
+
+
+def _sums_of_columns(module, work, count, width):
+    """Add up the vectors that `work(rows)` returns for each strip of rows."""
+    if is_strip(module, count, width):
+        return work(slice(None))
+    found = [None] * strips_of(module, count, width)[0]
+
+    def work_on_strip(k, rows):
+        found[k] = work(rows)
+
+    over_strips(module, work_on_strip, count, width)
+    return [down(module, module.stack(vectors)) for vectors in zip(*found, strict=True)]
 
 
 def _moments_of_columns(module, x, channels):
@@ -155,22 +169,21 @@ def _moments_of_columns(module, x, channels):
     """
     count, width = x.shape
     number = count * (width // channels)
-    mean = _by_channel(module, (ones(module, count, x.dtype) @ x)[None], channels)
+    one = ones(module, count, x.dtype)
+    mean = _by_channel(one.dot(x), channels)
     mean /= number
     rounded = _repeated(mean, x)
-    away = module.empty_like(x)
-    squares = module.empty((strips_of(module, count, width)[0], width), x.dtype)
+    away = module.empty(x.shape, x.dtype)
 
-    def work(k, rows):
+    def work(rows):
         part = module.subtract(x[rows], rounded, out=away[rows])
-        squares[k] = ones(module, len(part), x.dtype) @ (part * part)
+        return (ones(module, len(part), x.dtype).dot(part * part),)
 
-    over_strips(module, work, count, width)
-    variance = _by_channel(module, squares, channels)
+    variance = _by_channel(_sums_of_columns(module, work, count, width)[0], channels)
     variance /= number
     if (mean * mean <= NEAR * NEAR * variance).all():
         return mean, variance, away, None
-    wrong = _by_channel(module, (ones(module, count, x.dtype) @ away)[None], channels)
+    wrong = _by_channel(one.dot(away), channels)
     wrong /= number
     variance -= wrong * wrong
     return mean.astype(x.dtype) + wrong, variance, away, wrong
@@ -201,17 +214,17 @@ def _columns_back(module, g, needed, x, mean, scale, weight, averaged):
     count, width = x.shape
     channels = mean.size
     rounded = _repeated(mean, x)
-    levels, slopes = module.empty((2, strips_of(module, count, width)[0], width), x.dtype)
+    whole = is_strip(module, count, width)
+    kept = []
 
-    def add_up(k, rows):
-        one, gradient = ones(module, len(x[rows]), x.dtype), g[rows]
-        levels[k] = one @ gradient
-        away = x[rows] - rounded
-        away *= gradient
-        slopes[k] = one @ away
+    def add_up(rows):
+        away, gradient = x[rows] - rounded, g[rows]
+        if whole:
+            kept.append(away)
+        one = ones(module, len(away), x.dtype)
+        return one.dot(gradient), one.dot(away * gradient)
 
-    over_strips(module, add_up, count, width)
-    level, slope = (_by_channel(module, parts, channels) for parts in (levels, slopes))
+    level, slope = (_by_channel(sums, channels) for sums in _sums_of_columns(module, add_up, count, width))
     dweight = slope * scale
     if not needed[0]:
         return None, dweight, level
@@ -224,7 +237,7 @@ def _columns_back(module, g, needed, x, mean, scale, weight, averaged):
     level_here, steep = _repeated(steepness * level / number, x), _repeated(steepness, x)
 
     def combine(k, rows):
-        away = x[rows] - rounded
+        away = kept.pop() if whole else x[rows] - rounded
         away *= tilt
         away += level_here
         part = module.multiply(g[rows], steep, out=out[rows])

@@ -19,6 +19,8 @@ from .._core.numpy_namespace import is_half
 from .._core.primitive import front, general, linear
 from .order import has_nan
 
+FEW = 2048  # elements up to which calls, not memory, take the time
+
 
 class Window(NamedTuple):
     """The windows along one axis of `size` elements; there are `count` of them."""
@@ -28,7 +30,7 @@ class Window(NamedTuple):
     stride: int
     padding: int
     dilation: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
 
 
 # ---- where windows lie ----
@@ -122,6 +124,25 @@ def _is_cut(windows):
     return all(w == (w.size, w.kernel, w.kernel, 0, 1, w.count) and w.size == w.count * w.kernel for w in windows)
 
 
+@lru_cache(maxsize=256)
+def _pieces(shape, windows):
+    """Return how an array is cut: its shape with axes parted, the order of these, and where in memory the pieces then begin."""
+    lead, rank = len(shape) - len(windows), len(windows)
+    parted = (*shape[:lead], *[n for window in windows for n in (window.count, window.kernel)])
+    order = (*range(lead), *range(lead, lead + 2 * rank, 2), *range(lead + 1, lead + 2 * rank, 2))
+    length = math.prod([window.kernel for window in windows])
+    return parted, order, np.arange(0, math.prod(shape), length)
+
+
+def _largest_of_few(x, windows):
+    """Return the same for windows that cut a small array into pieces, in few calls."""
+    parted, order, starts = _pieces(x.shape, windows)
+    rows = x.reshape(parted).transpose(order).reshape(starts.size, -1)
+    at = rows.argmax(1)
+    shape = (*x.shape[: x.ndim - len(windows)], *[window.count for window in windows])
+    return rows.take(starts + at).reshape(shape), at.astype(np.uint8).reshape(shape)
+
+
 def _cut(module, values, kernel, row):
     """Cut a row of memory into rows, and deal these out to `kernel` arrays."""
     if row == 1:
@@ -166,7 +187,8 @@ def max_pool(xp, x, *, windows):
     """Return the largest element of each window of at most 256, and its place there. See Note [Windows]."""
     wide = x.astype(np.float32) if is_half(x.dtype) else x
     if _is_cut(windows):
-        best, at = _largest_of_pieces(xp.module, wide, windows)
+        few = 0 < x.size <= FEW and xp.module is np
+        best, at = _largest_of_few(wide, windows) if few else _largest_of_pieces(xp.module, wide, windows)
     else:
         best, at = _largest(xp.module, wide, windows, False)
     if wide.dtype.kind == "f" and has_nan(best):

@@ -91,7 +91,7 @@ def bernoulli(gen: Generator, p: float | Array, shape: Sequence[int], np_dtype: 
     if math.prod(shape) == 0:
         return np.empty(shape, dtype)
     refuse_unless(dtype, ("bool", *NUMBERS), "bernoulli_scalar_cpu_")
-    return fill(shape, dtype, lambda count: gen.unit_doubles(count) < p)
+    return fill(shape, dtype, lambda count: gen.with_chance(count, p))
 
 
 def _bernoulli_each(gen: Generator, p: Array, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class Mt19937:
     def __init__(self, seed: int) -> None:
         """Start at `seed`."""
         self._bits = np.random.MT19937(0)
+        self._in_pairs = np.random.Generator(self._bits)
         self.restart(seed)
 
     def restart(self, seed: int) -> None:
@@ -73,6 +75,15 @@ class Mt19937:
         taken = np.array(self._ahead[self._next : self._next + count], np.uint64)
         self._next += taken.size
         return taken if taken.size == count else np.concatenate((taken, self._bits.random_raw(count - taken.size)))
+
+    def pairs(self, count: int) -> Array:
+        """Return the next `count` pairs of words, the earlier word in the high half."""
+        if self._next < len(self._ahead):
+            words = self.words(2 * count)
+            return (words[0::2] << np.uint64(32)) | words[1::2]
+        if count:
+            self._untouched = False
+        return self._in_pairs.integers(0, 1 << 64, count, dtype=np.uint64)  # which takes words in this order
 
     def few(self, count: int) -> list[int]:
         """Return the next `count` words, at most 64, as Python numbers: quicker than an array of so few."""
@@ -238,8 +249,7 @@ class Generator:
 
     def random64(self, count: int) -> Array:
         """Return `count` uniform uint64 values, the earlier word in the high half."""
-        words = self._engine.words(2 * count)
-        return (words[0::2] << np.uint64(32)) | words[1::2]
+        return self._engine.pairs(count)
 
     def few32(self, count: int) -> list[int]:
         """Return a few uniform 32-bit numbers, at most 64."""
@@ -260,5 +270,16 @@ class Generator:
 
     def unit_doubles(self, count: int) -> Array:
         """Return `count` float64 values uniform over the multiples of 2**-53 in [0, 1)."""
-        masked = self.random64(count) & np.uint64((1 << 53) - 1)
-        return masked.view(np.int64).astype(np.float64) * 2.0**-53
+        doubles = self._fractions(count).view(np.int64).astype(np.float64)
+        doubles *= 2.0**-53
+        return doubles
+
+    def with_chance(self, count: int, chance: float) -> Array:
+        """Tell which of `count` values of `unit_doubles` are less than a chance."""
+        found: Array = self._fractions(count) < np.uint64(math.ceil(chance * 2.0**53))
+        return found
+
+    def _fractions(self, count: int) -> Array:
+        bits = self.random64(count)
+        bits &= np.uint64((1 << 53) - 1)
+        return bits

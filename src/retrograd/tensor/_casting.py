@@ -142,10 +142,9 @@ def to_device(tensor: Any, device: Any) -> Any:
     here = device_of(tensor)
     if device.type == here.type and (device.index is None or device.index == here.index):
         return tensor
-    if device.type not in ("cpu", "cuda"):
-        raise RuntimeError(f"device type {device.type} is not supported: retrograd runs on cpu and cuda")
-    from ._devices import move
+    from ._devices import move, need_known
 
+    need_known(device)
     return move(tensor, device)
 
 

@@ -26,11 +26,23 @@ def cupy() -> Any:
     return cupy
 
 
+def need_known(device: device_type) -> None:
+    """Refuse a device that is neither a CPU nor a CUDA device."""
+    if device.type == "meta":
+        raise NotImplementedError(
+            "retrograd has no meta tensors\nHint: create the tensor or module on 'cpu'; torch.nn.utils.skip_init and "
+            "Module.to_empty work there too."
+        )
+    if device.type not in ("cpu", "cuda"):
+        raise RuntimeError(f"device type {device.type} is not supported: retrograd runs on cpu and cuda")
+
+
 def place_array(array: Any, device: device_type) -> Any:
     """Return an array with the same values on a device."""
     on_cpu = isinstance(array, (np.ndarray, np.generic))
     if device.type == "cpu":
         return on_host(array)
+    need_known(device)
     module = cupy()
     index = module.cuda.runtime.getDevice() if device.index is None else device.index
     if index >= module.cuda.runtime.getDeviceCount():

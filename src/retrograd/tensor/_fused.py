@@ -34,6 +34,7 @@ get_frame = sys._getframe
 NDARRAY = np.ndarray
 SINGLE = F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
+PLAIN_PARTS = frozenset({*_NUMPY_TYPES, type(None)})  # of a gradient of several outputs
 gradients_of: Any = None  # installed by the engine's layer: torch's `grad`
 
 _decomposed: ContextVar[bool] = ContextVar("decomposed", default=False)
@@ -65,7 +66,13 @@ class FusedNode(Node):
     is_plain: bool  # whether all arrays are NumPy's, of float32 or float64 or integers
 
     def pull_back(self, g: Any, graph: bool) -> Any:
-        if not graph and type(g) in _NUMPY_TYPES and self.is_plain and self._is_fresh():
+        kind = type(g)
+        if (
+            not graph
+            and self.is_plain
+            and (kind in _NUMPY_TYPES or (kind is tuple and PLAIN_PARTS.issuperset(map(type, g))))
+            and self._is_fresh()
+        ):
             operation = self.operation
             return operation.back(numpy_namespace, g, self.needs, self.residuals, *self.read(), **self.params)
         self.check_saved()
@@ -135,6 +142,13 @@ def _reader(names: tuple[str, ...]) -> Any:
     return read
 
 
+def _keeper(names: tuple[str, ...]) -> Any:
+    """Return a method that saves the inputs."""
+    made: dict[str, Any] = {}
+    exec(f"def save_inputs(self, values): {''.join(f'self.{name}, ' for name in names)} = values", made)
+    return made["save_inputs"]
+
+
 def _node_class(operation: Fused) -> type[FusedNode]:
     names = operation.inputs
     body = {
@@ -145,6 +159,7 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "readers": dict.fromkeys(names, ()),
         "visible": VISIBLE.get(operation.node_name),
         "read": _reader(names),
+        "save_inputs": _keeper(names),
     }
     return type(operation.node_name, (FusedNode,), body)
 
@@ -203,7 +218,7 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
     arrays: list[Any] = []
     edges: list[Any] = []
     dtype = None
-    tracked = uniform = False
+    tracked = False
     for arg in args:
         if arg is None:
             arrays.append(None)
@@ -212,16 +227,21 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
         if type(arg) not in EXACT or type(array := arg._array) is not NDARRAY:
             return None
         d = array.dtype
-        if d is F32 or d is F64:
-            uniform = dtype is None or (d is dtype and uniform)
-            dtype = d
-        elif d.kind not in "iub":
-            return None
+        if d is not dtype:
+            if d is F32 or d is F64:
+                if dtype is not None:
+                    return None
+                dtype = d
+            elif d.kind not in "iub":
+                return None
         arrays.append(array)
         edge = arg._edge
-        edges.append(arg if edge is LEAF else edge)
-        tracked = tracked or edge is not None
-    if not uniform or _decomposed.get():
+        if edge is not None:
+            tracked = True
+            if edge is LEAF:
+                edge = arg
+        edges.append(edge)
+    if dtype is None or _decomposed.get():
         return None
     out, residuals = operation.implementation(numpy_namespace, *arrays, **params)
     if not tracked or mode is NO_GRAD:
@@ -234,13 +254,13 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
     node.needs = tuple([edge is not None for edge in edges])
     node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
     node.extra = node._storage = None
-    first = out[0] if operation.outputs != 1 else out
+    node.is_plain = True
+    first = out if operation.outputs == 1 else out[0]
     node.meta = None if first.dtype is dtype else make_meta(operation, arrays, out, node._edges)  # type: ignore[arg-type]
-    node.is_plain = operation.outputs == 1
+    node.save_inputs(arrays)
     guard = None
-    for name, arg, array in zip(operation.inputs, args, arrays, strict=True):
-        setattr(node, name, array)
-        if arg is not None:
+    for name, arg in zip(operation.inputs, args):  # noqa: B905 - the keyword costs 100 ns
+        if arg is not None and (arg._storage is not None or arg._edge is None):
             guard = guarded_tensor(guard, name, arg)
     node.guard = guard
     frame = get_frame(2)

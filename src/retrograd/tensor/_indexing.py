@@ -72,7 +72,7 @@ def _dims_used(part: Any) -> int:
 
 def _take_apart(tensor: Any, index: Any, reading: bool = True) -> _Parts:
     """Apply ints, slices, None and Ellipsis as views, as torch does, and collect the index arrays that remain."""
-    parts = _normalise(index)
+    parts = tuple(bool(part._array) if _zero_dim_mask(part) else part for part in _normalise(index))
     used = sum(_dims_used(part) for part in parts)
     ndim = tensor._array.ndim
     if used > ndim:
@@ -138,6 +138,13 @@ def _refuse_dims(index: Any, ndim: int) -> None:
 
 def _zero_dim_integer(part: Any) -> bool:
     return isinstance(part, _base.Tensor) and not _is_advanced(part)
+
+
+def _zero_dim_mask(part: Any) -> bool:
+    """Tell whether an index is one truth value: it takes all of the dimensions after it, or nothing."""
+    if not isinstance(part, _base.Tensor) or isinstance(part._array, LevelArray):
+        return False
+    return part._array.ndim == 0 and (part._array.dtype.kind == "b" or part._array.dtype == np.uint8)
 
 
 def _select(tensor: Any, dim: int, position: int, place: int) -> Any:

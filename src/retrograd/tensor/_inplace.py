@@ -376,8 +376,11 @@ def reshaping(name: str, function: Any) -> Any:
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     """Change whether autograd follows this leaf."""
+    if type(requires_grad) is not bool:
+        kind = type(requires_grad).__name__
+        raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
     if is_leaf(self):
-        set_requires_grad(self, bool(requires_grad))
+        set_requires_grad(self, requires_grad)
     elif not requires_grad:
         raise RuntimeError(NOT_A_LEAF + DETACH_INSTEAD)
     return self

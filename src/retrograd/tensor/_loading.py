@@ -17,7 +17,7 @@ from .. import _device, _dtypes, _size
 from . import _base
 from ._base import Storage
 from ._copying import rebuild
-from ._saving import STORAGES
+from ._saving import STORAGES, torch_name
 
 UNSAFE = (
     "Weights only load failed. This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only if "
@@ -33,6 +33,7 @@ NOT_ALLOWED = (
     "`torch.serialization.add_safe_globals([{0}])` or the `torch.serialization.safe_globals([{0}])` context manager to "
     "allowlist this global if you trust this class/function."
 )
+OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # how files begin that are no zip files
 
 
 class _StorageType:
@@ -93,12 +94,15 @@ _more_safe: dict[str, Any] = {}
 
 def add_safe_globals(safe_globals: Any) -> None:
     """Allow classes and functions in files read with `weights_only`."""
-    _more_safe.update({f"{one.__module__}.{one.__qualname__}": one for one in safe_globals})
+    for one in safe_globals:
+        _more_safe[f"{one.__module__}.{one.__qualname__}"] = one
+        if (known := torch_name(one)) is not None:  # under which files have it
+            _more_safe[f"{known.module}.{known.name}"] = one
 
 
 def get_safe_globals() -> list[Any]:
     """Return what the user has allowed."""
-    return list(_more_safe.values())
+    return list(dict.fromkeys(_more_safe.values()))
 
 
 def clear_safe_globals() -> None:
@@ -169,7 +173,7 @@ def load(
     try:
         archive = zipfile.ZipFile(f)
     except zipfile.BadZipFile:
-        raise RuntimeError("PytorchStreamReader failed reading zip archive: not a ZIP archive") from None
+        raise _not_a_zip_file(f) from None
     with archive:
         root = next((name[: -len("data.pkl")] for name in archive.namelist() if name.endswith("/data.pkl")), None)
         if root is None:
@@ -177,6 +181,30 @@ def load(
         encoding = pickle_load_args.get("encoding", "utf-8")
         loaded = Unpickler(archive, root, weights_only is not False, encoding).load()
     return loaded if map_location is None else _moved(loaded, map_location)
+
+
+def _not_a_zip_file(f: Any) -> Exception:
+    """Return the error for a file that is none of torch.save's, or an old one."""
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            start = file.read(len(OLD_FORMAT))
+    else:
+        f.seek(0)
+        start = f.read(len(OLD_FORMAT))
+    if start == OLD_FORMAT:
+        return NotImplementedError(
+            "retrograd does not read torch's old file format (before torch 1.6, or _use_new_zipfile_serialization=False)\n"
+            "Hint: convert the file with torch once: torch.save(torch.load(path), path)."
+        )
+    if not start:
+        return EOFError("Ran out of input\nHint: the file is empty.")
+    if start[:2] == b"PK":
+        return RuntimeError("PytorchStreamReader failed reading zip archive: not a ZIP archive")
+    if start[:1] == pickle.PROTO:
+        return RuntimeError("Invalid magic number; corrupt file?\nHint: this is a pickle; pickle.load reads it.")
+    return pickle.UnpicklingError(
+        f"invalid load key, {start[:1].decode('latin-1')!r}.\nHint: this is no file that torch.save has written."
+    )
 
 
 def _moved(value: Any, place: Any) -> Any:

@@ -172,6 +172,7 @@ LATER: dict[str, Names] = {
         functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor set_default_tensor_type"""
     ),
+    "_storages": Names(methods="untyped_storage"),
     "_positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
     "_windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
     "_cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),

@@ -30,7 +30,10 @@ def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
     kind = type(value)
     written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
     shown = f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
-    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}"
+    hint = ""
+    if kind is tuple and value and isinstance(value[0], _base.Tensor):
+        hint = "\nHint: some layers return more than a tensor, recurrent ones (output, state): pass on the output only."
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}{hint}"
 
 
 def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:

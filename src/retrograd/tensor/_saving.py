@@ -80,6 +80,9 @@ class _Memory:
         self.identity = identity
 
 
+_in_python: Any = pickle._Pickler  # whose methods are unknown to the type checker
+
+
 class Pickler(pickle._Pickler):  # the one in Python, whose steps can be changed
     """Writes tensors as torch does, and collects their memories."""
 
@@ -107,13 +110,13 @@ class Pickler(pickle._Pickler):  # the one in Python, whose steps can be changed
             self.write(pickle.GLOBAL + f"{known.module}\n{known.name}\n".encode())
             self.memoize(obj)
             return
-        super().save_global(obj, name)  # type: ignore[misc] - of the class in Python, unknown to the type checker
+        _in_python.save_global(self, obj, name)
 
     dispatch[FunctionType] = save_global
 
     def _save_class(self, obj: Any) -> None:
         if torch_name(obj) is None:
-            pickle._Pickler.dispatch[type](self, obj)  # type: ignore[attr-defined] - knows the types of None and of ...
+            _in_python.dispatch[type](self, obj)  # which knows the types of None, of ... and of NotImplemented
         else:
             self.save_global(obj)
 

@@ -165,11 +165,8 @@ class Tensor(TensorBase):
         return device_of(self)
 
     layout = strided
-    is_sparse = False
-    is_quantized = False
-    is_meta = False
-    is_mkldnn = False
-    is_nested = False
+    is_sparse = is_sparse_csr = is_quantized = is_meta = is_mkldnn = is_nested = False
+    is_mps = is_xpu = is_xla = is_hpu = is_mtia = is_maia = is_vulkan = is_ipu = False
 
     @property
     def is_cuda(self) -> bool:

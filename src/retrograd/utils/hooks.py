@@ -136,12 +136,12 @@ def _spread(grads: Any, places: list[int], count: int) -> tuple[Any, ...]:
 
 
 def _of_length(changed: Any, count: int, what: str, name: str) -> tuple[Any, ...]:
-    made: tuple[Any, ...] = changed if isinstance(changed, tuple) else (changed,)
+    made: Any = (changed,) if isinstance(changed, Tensor) else changed
     if len(made) != count:
         raise RuntimeError(
             f"Backward {what} returned an invalid number of {name}, got {len(made)}, but expected {count}"
         )
-    return made
+    return tuple(made)
 
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

@@ -73,8 +73,13 @@ def _counts(name: str, ndim: int, input: Any, output_size: Any) -> tuple[int, ..
             )
     elif average and len(counts) != ndim:
         raise RuntimeError(f"{name}: output_size must be {ndim}")
-    _check_shape(name, ndim, shape, counts)
+    if not average or not _to_one(ndim, input._array, counts):  # torch looks no further at what becomes a mean
+        _check_shape(name, ndim, shape, counts)
     return counts
+
+
+def _to_one(ndim: int, array: Any, counts: tuple[int, ...]) -> bool:
+    return all(n == 1 for n in counts) and (ndim > 1 or not array.size or array.dtype.kind not in "fV")
 
 
 def _check_shape(name: str, ndim: int, shape: tuple[int, ...], counts: tuple[int, ...]) -> None:
@@ -87,7 +92,7 @@ def _check_shape(name: str, ndim: int, shape: tuple[int, ...], counts: tuple[int
     if not ndim + 1 <= rank <= ndim + 2:
         colon = "" if average else ":"
         raise RuntimeError(f"{name}(): Expected {_RANKS[ndim]} tensor, but got{colon} {_errors.sizes(shape)}")
-    first = rank - ndim if average or rank == ndim + 1 else rank - ndim - 1
+    first = rank - ndim if (average and ndim < 3) or rank == ndim + 1 else rank - ndim - 1
     for axis in range(first, rank):
         if shape[axis] == 0:
             raise RuntimeError(
@@ -113,7 +118,7 @@ def _even_windows(sizes: tuple[int, ...], counts: tuple[int, ...]) -> tuple[Any,
 def _adaptive_avg(name: str, ndim: int, input: Any, output_size: Any) -> Any:
     counts = _counts(name, ndim, input, output_size)
     array = input._array
-    if ndim > 1 and all(n == 1 for n in counts):
+    if _to_one(ndim, array, counts):
         return mean(input, tuple(range(-ndim, 0)), keepdim=True)
     refuse(name, array.dtype)
     sizes = tuple(array.shape)[array.ndim - ndim :]

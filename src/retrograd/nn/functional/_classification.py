@@ -39,7 +39,12 @@ NO_INDEX = -100  # torch's default of `ignore_index`
 def _need_probabilities(tensor: Any, name: str) -> None:
     array = tensor._array
     if not isinstance(array, LevelArray) and array.size and not (array.min() >= 0 and array.max() <= 1):
-        raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+        hint = (
+            "apply sigmoid to it first, or use binary_cross_entropy_with_logits"
+            if name == "input"
+            else "targets are probabilities; scale them, or check for NaN"
+        )
+        raise RuntimeError(f"all elements of {name} should be between 0 and 1\nHint: {hint}.")
 
 
 @overridable
@@ -148,7 +153,11 @@ def _need_targets(x: Any, target: Any) -> None:
         raise ValueError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({batch}).")
     if rank < 3:
         if len(target.shape) > 1:
-            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+            raise RuntimeError(
+                "0D or 1D target tensor expected, multi-target not supported\nHint: the target has shape "
+                f"{list(target.shape)}, and the input {list(x.shape)}; class indices have shape {list(x.shape[:-1])}, class "
+                "probabilities the shape of the input."
+            )
         if rank == 1 and len(target.shape) == 1 and batch != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {batch}")
         return
@@ -180,7 +189,10 @@ def _need_class_weights(weight: Any, x: Any) -> None:
 
 def _need_indices(target: Any) -> None:
     if target._array.dtype not in (INT64, UINT8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target)}")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}\nHint: class indices are integers: "
+            "target.long(); class probabilities have the shape of the input."
+        )
 
 
 @overridable
@@ -283,9 +295,9 @@ def _of_probabilities(
     scores = input.log_softmax(axis)
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    if weight is not None:
-        scores = scores * weight.view(classes, *(1,) * (rank - axis - 1))
     products = scores * target
+    if weight is not None:
+        products = products * weight.view(classes, *(1,) * (rank - axis - 1))
     if reduction == NONE:
         return -products.sum(axis)
     if reduction == SUM:

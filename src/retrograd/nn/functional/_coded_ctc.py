@@ -11,6 +11,7 @@ from ..._core.arrays import LevelArray
 from ..._ops import ctc
 from ...overrides import overridable
 from ...tensor._creation import tensor as new_tensor
+from ...tensor._devices import on_host
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import need_tensor
 from .._reduction import MEAN
@@ -80,6 +81,25 @@ def _in_rows(targets: Any, lengths: Any, batch: int) -> Any:
     return targets[new_tensor(at, device=targets.device)]
 
 
+def _with_classes(rows: Any, lengths: Any, classes: int) -> Any:
+    """Refuse a target that is no class, where torch reads whatever lies in memory; behind a sequence anything may stand."""
+    array, counts = rows._array, lengths._array
+    if isinstance(array, LevelArray) or isinstance(counts, LevelArray) or not array.size:
+        return rows
+    if array.min() >= 0 and array.max() < classes:
+        return rows
+    array = on_host(array)
+    no_class = (array < 0) | (array >= classes)
+    strange = no_class & (np.arange(array.shape[1]) < on_host(counts)[:, None])
+    if strange.any():
+        row, place = np.argwhere(strange)[0].tolist()
+        raise IndexError(
+            f"Target {int(array[row, place])} is out of bounds.\nHint: it is target {place} of sequence {row}; log_probs has "
+            f"{classes} classes, so targets go from 0 to {classes - 1}."
+        )
+    return new_tensor(np.where(no_class, 0, array), device=rows.device)
+
+
 @overridable
 def ctc_loss(
     log_probs: Any,
@@ -122,11 +142,11 @@ def ctc_loss(
             raise RuntimeError(f"{name} must be of size batch_size")
     _need_lengths(input_lengths, "input_lengths", steps)
     _need_lengths(target_lengths, "target_lengths", None)
-    rows = _in_rows(targets, target_lengths, batch)
+    rows = _with_classes(_in_rows(targets, target_lengths, batch), target_lengths, classes)
     params = {"blank": blank, "zero_infinity": bool(zero_infinity)}
     losses = record_fused(ctc.ctc_loss, (batched, rows, input_lengths, target_lengths), params)
     if zero_infinity:
         losses = losses.where(losses != float("inf"), 0)
     if reduction == MEAN:
-        return (losses / target_lengths.clamp_min(1)).mean()
+        return (losses / target_lengths.clamp_min(1).to(losses.dtype)).mean()
     return reduced(losses.squeeze(0) if single and reduction == 0 else losses, reduction)

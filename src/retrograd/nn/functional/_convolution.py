@@ -33,8 +33,9 @@ def _convolve(
     if not checks.check_rank(name, input._array.shape, rank):
         single = _convolve(name, rank, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
         return single.squeeze(0)
+    named = isinstance(padding, str)
     input, padding = _padding_by_name(input, weight, stride, padding, dilation, rank)
-    return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+    return _batch(rank, input, weight, bias, stride, padding, dilation, groups, not named)
 
 
 def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any, **numbers: Any) -> None:
@@ -42,14 +43,24 @@ def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any,
     checks.check_arguments(name, arguments, DEFAULTS)
 
 
-def _batch(rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def _batch(
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    bias_first: bool = True,
+) -> Any:
     x, w = input._array, weight._array
     numbers: tuple[Any, ...] = (stride, padding, dilation)
     if list in map(type, numbers):
         numbers = tuple([tuple(n) if type(n) is list else n for n in numbers])
     params = _plan(rank, x.shape, w.shape, None if bias is None else bias._array.shape, numbers, groups)
     if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
-        checks.check_types(input, weight, bias, groups)
+        checks.check_types(input, weight, bias, groups, bias_first=bias_first)
     return record_fused(r.convolution, (input, weight, bias), params)
 
 

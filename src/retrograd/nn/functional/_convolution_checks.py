@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _dtypes
 from ...tensor import _base
+from ._linear import dtype_hint
 
 _TYPES = {
     "float32": "float",
@@ -206,25 +207,31 @@ def check_output(
         )
 
 
-def check_types(input: Any, weight: Any, bias: Any, groups: int, transposed: bool = False) -> None:
-    """Refuse a mixture of dtypes, and truth values."""
+def check_types(
+    input: Any, weight: Any, bias: Any, groups: int, transposed: bool = False, bias_first: bool = False
+) -> None:
+    """Refuse a mixture of dtypes, and truth values; `bias_first`: torch looks at the bias before the weight."""
     one, two = _base.dtype_of(input), _base.dtype_of(weight)
-    if bias is not None and _base.dtype_of(bias) is not one and two is one:
+    if bias is not None and _base.dtype_of(bias) is not one and (two is one or bias_first):
         raise RuntimeError(
-            f"Input type ({_TYPES[one.name]}) and bias type ({_TYPES[_base.dtype_of(bias).name]}) should be the same"
+            f"Input type ({_TYPES[one.name]}) and bias type ({_TYPES[_base.dtype_of(bias).name]}) should be the same\n"
+            f"{dtype_hint(input, bias)}"
         )
-    if one is not two:
+    if one is not two and one.kind != _dtypes.BOOL_KIND:
         large = _goes_to_mkldnn(tuple(input.shape), tuple(weight.shape), groups)
         if one is _dtypes.bfloat16 or (one is _dtypes.float32 and large):
             raise RuntimeError(
                 f"Input type ({_class_name(one)}) and weight type ({_class_name(two)}) should be the same or input "
-                "should be a MKLDNN tensor and weight is a dense tensor"
+                f"should be a MKLDNN tensor and weight is a dense tensor\n{dtype_hint(input, weight)}"
             )
         if one.is_complex:
             raise RuntimeError(
-                f"Input type ({_class_name(one)}) and weight type ({_class_name(two)}) should be the same"
+                f"Input type ({_class_name(one)}) and weight type ({_class_name(two)}) should be the same\n"
+                f"{dtype_hint(input, weight)}"
             )
-        raise RuntimeError(f"expected scalar type {one._scalar_name} but found {two._scalar_name}")
+        raise RuntimeError(
+            f"expected scalar type {one._scalar_name} but found {two._scalar_name}\n{dtype_hint(input, weight)}"
+        )
     if one.kind == _dtypes.BOOL_KIND:
         deep = weight.ndim == 5
         kernel = "compute_columns3d" if deep else "slow_conv2d_cpu"

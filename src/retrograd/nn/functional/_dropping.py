@@ -21,7 +21,6 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 # SELU's limit for negative numbers, times -1: what alpha dropout puts in the place of what it drops
 ALPHA = 1.7580993408473766
 FEW, BLOCK = 16, 1 << 16
-UPPER = np.uint64((1 << 21) - 1)
 _NATIVE = Elementwise(d.keep_scaled, "native_dropout", "NativeDropoutBackward0", False)
 _BACK = Elementwise(d.keep_scaled, "native_dropout", "NativeDropoutBackwardBackward0", True)
 
@@ -49,24 +48,14 @@ def _kept(input: Any, p: float, feature: bool) -> Any:
 
 
 def _noise(count: int, chance: float, dtype: Any) -> Any:
-    """Draw 1 / chance with that chance, else 0.
-
-    A number is kept if the 53 bits that torch draws for it, as a fraction, are less than the chance. The upper 21 of them, which
-    are the first of two words, decide nearly always: the others are looked at only where these are equal.
-    """
+    """Draw 1 / chance with that chance, else 0."""
     scale = dtype.type(1) / dtype.type(chance)
     if count <= FEW:
         return np.array([scale if u < chance else 0 for u in default_generator.few_doubles(count)], dtype)
     out = np.empty(count, dtype)
-    limit, rest = divmod(math.ceil(chance * 2.0**53), 1 << 32)
     for start in range(0, count, BLOCK):
         part = out[start : start + BLOCK]
-        words = default_generator._engine.words(2 * part.size)
-        upper = words[0::2] & UPPER
-        kept = upper < np.uint64(limit)
-        if (equal := upper == np.uint64(limit)).any():
-            kept |= equal & (words[1::2] < np.uint64(rest))
-        np.multiply(kept, scale, out=part)
+        np.multiply(default_generator.with_chance(part.size, chance), scale, out=part)
     return out
 
 

@@ -31,13 +31,14 @@ def need_tensors(name: str, weight: Any, indices: Any) -> None:
             raise TypeError(not_a_tensor(name, position, value, argument))
 
 
-def need_indices(name: str, indices: Any) -> None:
+def need_indices(name: str, indices: Any, position: int = 1) -> None:
     """Raise torch's error for indices that are neither int64 nor int32."""
     dtype = indices._array.dtype
     if dtype.kind != "i" or dtype.itemsize < 4:
+        found = f"CPU{_base.dtype_of(indices)._scalar_name}Type" if dtype.kind in "bc" else _TYPE_NAMES[dtype.name]
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{_TYPE_NAMES[dtype.name]} instead (while checking arguments for {name})"
+            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {found} instead (while checking arguments for {name})"
         )
 
 
@@ -71,13 +72,22 @@ def embedding(
 
 def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are picked down to a norm, in place and unrecorded."""
+    need_indices("embedding_renorm_", indices, 2)
     with using(grad=False):
         if isinstance(weight._array, LevelArray) or isinstance(indices._array, LevelArray):
             numbers = _base.wrap(beside(np.arange(weight.size(0)), weight._array))
             used = (indices.reshape(-1, 1) == numbers).any(0).unsqueeze(1)
             weight.copy_(weight.detach().renorm(norm_type, 0, max_norm).where(used, weight.detach()))
             return
-        picked = _base.wrap(np.unique(indices._array).astype(np.int64))
+        unique = np.unique(indices._array).astype(np.int64)
+        if _out_of_range(unique, rows := weight.size(0)) is not None:
+            if (strange := unique[(unique < -rows) | (unique >= rows)]).size:
+                raise IndexError(
+                    f"select(): index {int(strange[0])} out of range for tensor of size {list(weight.shape)} at dimension "
+                    f"0\nHint: the table has {rows} rows, so indices go from 0 to {rows - 1}."
+                )
+            return  # negative ones are refused where rows are picked
+        picked = _base.wrap(unique)
         weight.index_copy_(0, picked, weight.detach()[picked].renorm(norm_type, 0, max_norm))
 
 
@@ -93,7 +103,7 @@ def _bags_of(count: int, offsets: Any, include_last_offset: bool) -> tuple[Any, 
     if offsets.size and offsets[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-            f"{offsets[0]}"
+            f"{offsets[0]}\n[ {_TYPE_NAMES[offsets.dtype.name]}{{}} ]"
         )
     if offsets.size and offsets[-1] > count:
         raise RuntimeError(
@@ -101,6 +111,11 @@ def _bags_of(count: int, offsets: Any, include_last_offset: bool) -> tuple[Any, 
         )
     ends = offsets if include_last_offset else np.append(offsets, count)
     sizes = np.diff(ends)
+    if (sizes < 0).any():
+        raise RuntimeError(
+            "Expected i < index_size to be true, but got false.  (Could this error message be improved?  If so, please "
+            "report an enhancement request to PyTorch.)\nHint: offsets must not decrease."
+        )
     bags = np.repeat(np.arange(len(sizes)), np.maximum(sizes, 0))
     return np.concatenate(
         (bags, np.full(count - len(bags), -1))
@@ -159,6 +174,10 @@ def embedding_bag(
     wrong = _out_of_range(numbers, rows)
     if wrong is not None:
         at = int(np.flatnonzero(wrong)[0])
+        if mode == 2 or padding_idx is not None or dtype.itemsize == 8:  # which of torch's kernels looks at the indices
+            raise RuntimeError(
+                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {numbers[at]}"
+            )
         raise RuntimeError(f"Index {at} of input takes value {numbers[at]} which is not in the valid range [0, {rows})")
     kept = bags >= 0
     if padding_idx is not None:

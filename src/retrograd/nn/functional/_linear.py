@@ -34,6 +34,13 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return _checked_linear(input, weight, bias)
 
 
+def dtype_hint(input: Any, weight: Any) -> str:
+    """Say how an input and a layer come to one dtype."""
+    wanted, given = _base.dtype_of(weight).name, _base.dtype_of(input)
+    change_layer = f", or the layer by model.to(torch.{given.name})" if given.is_floating_point else ""
+    return f"Hint: convert the input by x.to(torch.{wanted}){change_layer}."
+
+
 def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     for position, (name, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, _base.Tensor) and (value is not None or position < 3):
@@ -43,10 +50,12 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {y.ndim}D")
     if y.ndim != 2 or (bias is None and x.ndim == 1):
         return _by_product(input, weight, bias)
-    rows = x.size // x.shape[-1] if x.shape[-1] else 0
+    rows = math.prod(x.shape[:-1])
     if bias is not None and x.dtype != y.dtype:
         names = scalar_name(input), scalar_name(weight)
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {names[0]} and {names[1]}")
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {names[0]} and {names[1]}\n{dtype_hint(input, weight)}"
+        )
     if x.shape[-1] != y.shape[1]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and {y.shape[1]}x{y.shape[0]})\n"
@@ -98,11 +107,10 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {matrices.shape[0]}"
         )
-    if not one.dtype == two.dtype == matrices.dtype:
-        names = [C_NAMES[array.dtype.name] for array in (one, two, matrices)]
-        raise RuntimeError(
-            f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, weight: {names[2]}"
-        )
+    given = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
+    if not all(tensor._array.dtype == one.dtype for tensor in given.values()):
+        names = [f"{name}: {C_NAMES[tensor._array.dtype.name]}" for name, tensor in given.items()]
+        raise RuntimeError(f"All tensors must have the same dtype, got {', '.join(names)}")
     refuse("bmm", one.dtype)
     outputs, inner, last = matrices.shape
     rows = math.prod(one.shape[:-1])

@@ -26,7 +26,7 @@ NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 FEW, MANY = 150_000, 1_000_000  # multiplications
 get_frame = sys._getframe
-generic_pull_back = Node.pull_back
+generic_pull_back = Node.pull_back_some
 
 
 def _is_fresh(node: Any, ex: Any, ey: Any) -> bool:
@@ -52,13 +52,13 @@ def _is_fresh(node: Any, ex: Any, ey: Any) -> bool:
     )
 
 
-def _pull_back(self: Any, g: Any, graph: bool) -> Any:
+def _pull_back(self: Any, g: Any, graph: bool, mask: Any = None) -> Any:
     """Return the gradients of bias, input and weights by one BLAS call each."""
-    *rest, ex, ey = edges = self._edges
+    *rest, ex, ey = edges = self._edges if mask is None else mask
     if graph or type(g) is not NDARRAY or self.meta is not None:
-        return generic_pull_back(self, g, graph)
+        return generic_pull_back(self, g, graph, mask)
     saved = self
-    if not _is_fresh(self, ex, ey):
+    if not _is_fresh(self, *self._edges[-2:]):
         self.check_saved()
         saved = self.values(False)  # what hooks held goes the same way: a checkpoint gives the same bits
     rows = g if g.ndim == 2 else g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
@@ -75,7 +75,7 @@ def _pull_back(self: Any, g: Any, graph: bool) -> Any:
     if edges[0] is None:
         return None, gx, gy
     if self.bias_shape != rows.shape[1:]:
-        return generic_pull_back(self, g, graph)
+        return generic_pull_back(self, g, graph, mask)
     return ones(rows.shape[0], rows.dtype).dot(rows), gx, gy
 
 
@@ -98,7 +98,7 @@ def _saved_weights(self: Any) -> Any:
 
 def _layer_class(primitive: Any, name: str) -> Any:
     cls: Any = node_class(primitive, name)
-    cls.pull_back = _pull_back
+    cls.pull_back = cls.pull_back_some = _pull_back
     cls.next_functions = property(_next_functions)
     cls._saved_mat2 = property(_saved_weights)
     return cls

@@ -282,6 +282,13 @@ def _project_separately(inputs: tuple[Any, ...], heads: Heads) -> list[Any]:
 def _attend(query: Any, key: Any, projected: list[Any], heads: Heads, masks: Masks, time: int) -> Any:
     """Attend in one step."""
     length, batch, keys = query.shape[time], query.shape[1 - time], key.shape[time]
+    if (others := key.shape[1 - time]) != batch:
+        width = query.shape[2]
+        wanted = [keys, batch * heads.number, width // heads.number]
+        raise RuntimeError(
+            f"shape '{wanted}' is invalid for input of size {keys * others * width}\n"
+            f"Hint: query has a batch of {batch}, and key one of {others}."
+        )
     mask = causal_mask(length, keys, query.device) if masks.causal else masks.attention
     if mask is not None and mask.dim() == 3:
         mask = mask.view(batch, heads.number, length, keys)

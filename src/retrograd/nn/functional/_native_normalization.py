@@ -75,7 +75,8 @@ def _check_inner(input: Any, shape: tuple[int, ...], star: str, **parameters: An
         inner = _errors.sizes(shape)
         raise RuntimeError(
             f"Given normalized_shape={inner}, expected input with shape [{star}{inner[1:]}, but got input of size"
-            f"{_errors.sizes(size)}"
+            f"{_errors.sizes(size)}\nHint: normalized_shape is the shape of the last {len(shape)} dimension"
+            f"{'s' if len(shape) > 1 else ''} of the input, here {list(size[-len(shape) :])}."
         )
 
 
@@ -247,6 +248,15 @@ def by_batch(
     return out, mean, variance
 
 
+def over_samples(input: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+    """Normalise each channel over the samples; of no numbers torch looks at nothing else, and the parameters get zeros."""
+    if isinstance(input, _base.Tensor) and not input._array.size and input._array.ndim > 1:
+        out = input.clone()
+        out = out if weight is None else out * weight[0]
+        return out if bias is None else out + bias[0]
+    return by_batch(input, weight, bias, *rest)[0]
+
+
 def _check_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool) -> None:
     tensors = weight, bias, running_mean, running_var
     if type(input) in EXACT and {*map(type, tensors)} <= USUAL and input._array.ndim > 1:
@@ -326,7 +336,7 @@ def batch_norm(
     cudnn_enabled: bool,
 ) -> Any:
     """Bring each channel to mean 0 and variance 1 over the samples, or by running statistics; then scale and shift it."""
-    return by_batch(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return over_samples(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 # ---- instance_norm ----

@@ -10,7 +10,7 @@ from ...overrides import overridable, takes_out
 from ...tensor._matrix_checks import scalar_name
 from ...tensor._norms import vector
 from ...tensor._rearranging import constant_pad_nd
-from ._native_normalization import by_batch, by_instance, groups_of_channels, layers, root_mean_squares
+from ._native_normalization import by_instance, groups_of_channels, layers, over_samples, root_mean_squares
 
 
 def _need_several(size: Any) -> None:
@@ -43,7 +43,7 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return by_batch(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return over_samples(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 @overridable

@@ -10,6 +10,7 @@ from ...overrides import overridable
 from ...tensor._rearranging import constant_pad_nd
 from ...tensor._record import record
 from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor._tensor import Tensor
 from ._pooling import ints_of
 
 __all__ = ["pad"]
@@ -28,6 +29,12 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     if isinstance(pad, int):
         raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     by = ints_of("pad", "pad", 2, pad)
+    if not isinstance(mode, str):
+        raise TypeError(f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}")
+    if isinstance(value, (str, bytes, list, tuple, dict, complex)) or (isinstance(value, Tensor) and value.dim()):
+        raise TypeError(f"pad(): argument 'value' (position 4) must be float, not {type(value).__name__}")
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(by) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(by) > 2 * rank:
@@ -48,8 +55,6 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return _pad_by_itself(input, ndim, by, mode)
 
 

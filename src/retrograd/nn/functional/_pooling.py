@@ -101,6 +101,10 @@ def _check_positive(what: str, names: tuple[str, ...], values: tuple[int, ...]) 
         raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
 
 
+def _too_large(kernel: tuple[int, ...], sizes: tuple[int, ...]) -> str:
+    return f"Hint: a window of {list(kernel)} does not fit into an input of {list(sizes)}."
+
+
 @lru_cache(maxsize=1024, typed=True)
 def _windows(
     name: str, shape: Any, ndim: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
@@ -132,14 +136,18 @@ def _windows(
     if name == "avg_pool3d" and any(n + 2 * pad < k for n, pad, k in zip(sizes, padding, kernel, strict=True)):
         shown = [" ".join([f"{a}: {n}" for a, n in zip(names, of, strict=True)]) for names, of in
                  (("THW", sizes), (_SIZES[3], kernel))]  # fmt: skip
-        raise RuntimeError(f"input image ({shown[0]}) smaller than kernel size ({shown[1]})")
+        raise RuntimeError(
+            f"input image ({shown[0]}) smaller than kernel size ({shown[1]})\n{_too_large(kernel, sizes)}"
+        )
     if min(counts) < 1:
         if name == "max_pool1d":
-            raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
+            raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}\n{_too_large(kernel, sizes)}")
         planes, lead = shape[len(shape) - ndim - 1], "1x" if ndim == 1 else ""
         given = f"{planes}x{lead}" + "x".join([str(n) for n in sizes])
         made = f"{planes}x{lead}" + "x".join([str(n) for n in counts])
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({made}). Output size is too small")
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({made}). Output size is too small\n{_too_large(kernel, sizes)}"
+        )
     return tuple([p.Window(*row) for row in zip(sizes, kernel, stride, padding, dilation, counts, strict=True)])
 
 

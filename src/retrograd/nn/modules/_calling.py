@@ -10,6 +10,7 @@ from typing import Any
 from ...autograd.graph import RemovableHandle
 from ...tensor._tensor import Tensor
 from ...utils.hooks import BackwardHook
+from ._error_places import tell_place
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 _global_forward_hooks: Hooks = OrderedDict()
@@ -44,18 +45,22 @@ class ModuleCalling:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # without hooks, and without a call between: a module of a small model takes a microsecond or two in all
-        if (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or _global_forward_hooks
-            or _global_forward_pre_hooks
-            or _global_backward_hooks
-            or _global_backward_pre_hooks
-        ):
-            return self._call_impl(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if (
+                self._forward_hooks
+                or self._forward_pre_hooks
+                or self._backward_hooks
+                or self._backward_pre_hooks
+                or _global_forward_hooks
+                or _global_forward_pre_hooks
+                or _global_backward_hooks
+                or _global_backward_pre_hooks
+            ):
+                return self._call_impl(*args, **kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            tell_place(error, self, (*args, *kwargs.values()))
+            raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         called: set[int] = set()

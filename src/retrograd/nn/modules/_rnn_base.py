@@ -125,7 +125,17 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Any]:
         """The parameters in the order of their names: read anew, so whatever has replaced one is found."""
         own = self._parameters
-        return [own[name] if name in own else getattr(self, name, None) for name in self._flat_weights_names]
+        return [own[name] if name in own else self._replaced(name) for name in self._flat_weights_names]
+
+    def _replaced(self, name: str) -> Any:
+        """Return what stands for a parameter that is none any more: a tensor, as weight_norm leaves it."""
+        value = getattr(self, name, None)
+        if value is None:  # no AttributeError, which Python would take for one of the property that asks
+            raise RuntimeError(
+                f"{type(self).__name__} has no weight '{name}': it was deleted\nHint: give it back by "
+                f"`layer.{name} = torch.nn.Parameter(...)`."
+            )
+        return value
 
     @property
     def all_weights(self) -> list[list[Any]]:
@@ -140,6 +150,10 @@ class RNNBase(Module):
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # torch reads the weights from a list of them as well
+        return {**self.__dict__, "_flat_weights": [getattr(self, name, None) for name in self._flat_weights_names]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # What torch keeps beside the parameters is read from them here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,6 +29,28 @@ class _IncompatibleKeys(_Keys):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
+
+
+class _WrappedHook:
+    """A hook before loading, called with its module or without; pickled as torch's class of this name."""
+
+    __module__ = __name__.rpartition(".")[0] + ".module"  # where torch has it
+
+    def __init__(self, hook: Any, module: Any = None) -> None:
+        self.hook = hook
+        self.with_module = module is not None
+        self.module = None if module is None else weakref.ref(module)
+
+    def __call__(self, module: Any, *args: Any) -> Any:
+        return self.hook(module, *args) if self.with_module else self.hook(*args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return state if self.module is None else {**state, "module": self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        self.module = weakref.ref(state["module"]) if state.get("module") is not None else None
 
 
 class ModuleState:
@@ -79,9 +102,7 @@ class ModuleState:
         return RemovableHandle.add(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
-        if with_module:
-            return RemovableHandle.add(self._load_state_dict_pre_hooks, hook)
-        return RemovableHandle.add(self._load_state_dict_pre_hooks, lambda module, *args: hook(*args))
+        return RemovableHandle.add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, ...)` before this module's state is loaded."""

@@ -10,10 +10,11 @@ from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter
 from ._multihead import MultiheadAttention
+from ._named_init import NamedInit
 from .module import Module
 
 
-class _InPlace(Module):
+class _InPlace(NamedInit, Module):
     """An activation without parameters that may write in place."""
 
     __constants__ = ["inplace"]  # noqa: RUF012 - torch's
@@ -329,7 +330,7 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class _Along(Module):
+class _Along(NamedInit, Module):
     """An activation along a dimension."""
 
     __constants__ = ["dim"]  # noqa: RUF012 - torch's

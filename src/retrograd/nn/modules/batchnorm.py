@@ -9,6 +9,7 @@ from ...tensor._creation import empty, ones, tensor, zeros
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
+from ._named_init import with_named_init
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -97,6 +98,7 @@ class _NormBase(Module):
         )
 
 
+@with_named_init
 class _BatchNorm(_NormBase):
     """Normalise each channel over the batch in training, by running statistics in evaluation."""
 

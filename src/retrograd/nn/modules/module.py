@@ -19,7 +19,7 @@ from ._calling import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from ._state import ModuleState
+from ._state import ModuleState, _WrappedHook  # noqa: F401 - files that torch has written find the hook here
 from ._tree import ModuleTree
 
 
@@ -179,7 +179,7 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
 
     def share_memory(self) -> Self:
         """Return this module: tensors live in the memory of one process."""
-        return self
+        return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: modules run as they are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
+from ._named_init import NamedInit
 from .module import Module
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-class _PadNd(Module):
+class _PadNd(NamedInit, Module):
     """Pads the last axes; `padding` is given before and after, from the last axis on, or one number for all."""
 
     __constants__ = ["padding"]  # noqa: RUF012 - torch's

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
+from ._named_init import NamedInit
 from .module import Module
 
 __all__ = [
@@ -96,7 +97,7 @@ class MaxPool3d(_MaxPoolNd):
         return self._pooled(F.max_pool3d, input)
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(NamedInit, Module):
     _ndim: int
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -169,7 +170,7 @@ class AvgPool1d(_AvgPoolNd):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
-class _AvgPoolWithDivisor(_AvgPoolNd):
+class _AvgPoolWithDivisor(NamedInit, _AvgPoolNd):
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]  # noqa: RUF012 - torch's
 
     def __init__(
@@ -216,7 +217,7 @@ class AvgPool3d(_AvgPoolWithDivisor):
 
 
 # ---- drawn windows ----
-class _FractionalMaxPoolNd(Module):
+class _FractionalMaxPoolNd(NamedInit, Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]  # noqa: RUF012 - torch's
     _ndim: int
 

@@ -8,6 +8,7 @@ from ..._device import device as device_type
 from ...cuda import is_available
 from ...utils._pytree import tree_map
 from ..modules.module import Module
+from .distributed import DistributedDataParallel
 
 
 class DataParallel(Module):
@@ -77,4 +78,4 @@ def _need_device(module: Any, device: Any) -> None:
             )
 
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]

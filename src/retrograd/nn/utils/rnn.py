@@ -129,7 +129,7 @@ def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Pack a padded batch; without `enforce_sorted` the sequences may have any order of lengths."""
-    lengths = lengths.long() if isinstance(lengths, Tensor) else as_tensor(lengths).long()
+    lengths = lengths.long() if isinstance(lengths, Tensor) else as_tensor(lengths, device="cpu").long()
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = sort(lengths, descending=True)
@@ -145,7 +145,7 @@ def pack_padded_sequence(
             f"{len(sizes)}"
         )
     data = record(pack_steps, (steps,), {"sizes": tuple(sizes)}, "PackPaddedSequenceBackward0")
-    return PackedSequence(data, tensor(sizes), sorted_indices, None)
+    return PackedSequence(data, tensor(sizes, device="cpu"), sorted_indices, None)
 
 
 def _sizes_of(input: Any, lengths: Any, batch_first: bool) -> list[int]:
@@ -191,7 +191,7 @@ def pad_packed_sequence(
             "Expected total_length to be at least the length of the longest sequence in input, but got "
             f"total_length={total_length} and max sequence length being {len(sizes)}"
         )
-    lengths = tensor([sum(size > k for size in sizes) for k in range(sizes[0])])
+    lengths = tensor([sum(size > k for size in sizes) for k in range(sizes[0])], device="cpu")
     data = sequence.data
     steps = len(sizes) if total_length is None else total_length
     shape = (steps, sizes[0], *data.shape[1:])
@@ -246,7 +246,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences of different lengths."""
-    lengths = tensor([one.shape[0] for one in sequences])
+    lengths = tensor([one.shape[0] for one in sequences], device="cpu")
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 

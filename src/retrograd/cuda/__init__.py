@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._device import device as _device_type
-from .tensor._generators import default_generator
+from .._device import device as _device_type
+from ..tensor._generators import default_generator
 
 
 def _cupy() -> Any:

@@ -1,0 +1,13 @@
+"""torch.backends.mps: Apple's devices, which are not used."""
+
+from __future__ import annotations
+
+
+def is_available() -> bool:
+    """Tell whether there is such a device: it is not used."""
+    return False
+
+
+is_built = is_available
+
+__all__ = ["is_available", "is_built"]

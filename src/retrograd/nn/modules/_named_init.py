@@ -1,0 +1,33 @@
+"""Constructors that several layers share and that complain in each layer's own name: `ReLU.__init__() got ...`."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+PACKAGE = __name__.partition(".")[0] + "."
+
+
+def with_named_init(cls: Any) -> Any:
+    """Give a class its parent's constructor under its own name, which is what Python's complaints begin with."""
+    inherited = cls.__init__
+    made = FunctionType(
+        inherited.__code__, inherited.__globals__, "__init__", inherited.__defaults__, inherited.__closure__
+    )
+    made.__kwdefaults__ = inherited.__kwdefaults__
+    made.__annotations__ = inherited.__annotations__
+    made.__doc__ = inherited.__doc__
+    made.__module__ = cls.__module__
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = made
+    return cls
+
+
+class NamedInit:
+    """A base of private layers: their public children in the package have constructors of their own name."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        public = not cls.__name__.startswith("_") and cls.__module__.startswith(PACKAGE)
+        if public and "__init__" not in vars(cls):
+            with_named_init(cls)

@@ -1,0 +1,165 @@
+"""Modules that libraries import before they compute: torch.jit, torch.distributed, torch.types and the like."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import retrograd
+from retrograd import as_torch, nn
+from tests.answers import answer
+
+NAMES = """amp amp.autocast_mode amp.grad_scaler backends.cuda backends.cudnn backends.mps cuda.amp distributed functional jit
+multiprocessing multiprocessing.spawn nn.parallel.distributed torch_version types utils._foreach_utils"""
+
+
+@pytest.fixture
+def torch() -> Iterator[Any]:
+    with as_torch():
+        yield importlib.import_module("torch")
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_a_module_is_found_under_its_name(torch: Any, name: str) -> None:
+    assert importlib.import_module(f"torch.{name}") is importlib.import_module(f"retrograd.{name}")
+
+
+# ---- jit ----
+def test_compilers_return_the_program_itself() -> None:
+    module, jit = nn.Linear(2, 2), retrograd.jit
+    assert jit.script(module) is module
+    assert jit.trace(module, retrograd.ones(1, 2)) is module
+    assert jit.trace_module(module, {"forward": retrograd.ones(1, 2)}) is module
+    assert jit.freeze(module.eval()) is module
+    assert jit.optimize_for_inference(module) is module
+    assert not isinstance(module, (jit.ScriptModule, jit.ScriptFunction))
+    assert (jit.is_scripting(), jit.is_tracing()) == (False, False)
+    assert jit.annotate(list[int], [1]) == [1]
+    with jit.optimized_execution(False):
+        pass
+
+
+@pytest.mark.parametrize("name", ["export", "unused", "interface", "script_if_tracing", "ignore", "_overload_method"])
+def test_marks_for_a_compiler_do_nothing(name: str) -> None:
+    assert getattr(retrograd.jit, name)(len) is len
+
+
+def test_ignore_takes_options_too() -> None:
+    assert retrograd.jit.ignore(drop=True)(len) is len
+    with pytest.raises(RuntimeError, match=r"Argument to @torch.jit.ignore must be a bool or a function but got 3"):
+        retrograd.jit.ignore(3)
+
+
+def test_only_a_module_in_eval_mode_is_frozen() -> None:
+    with pytest.raises(RuntimeError, match="Freezing is currently only implemented for modules in eval mode"):
+        retrograd.jit.freeze(nn.Linear(1, 1))
+
+
+def test_a_script_module_computes() -> None:
+    class Doubled(retrograd.jit.ScriptModule):
+        @retrograd.jit.script_method
+        def forward(self, x: Any) -> Any:
+            return 2 * x
+
+    assert Doubled()(retrograd.ones(1)).item() == 2
+
+
+def test_files_of_compiled_programs_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match=r"torch.jit.load: .* state_dict"):
+        retrograd.jit.load("model.pt")
+    with pytest.raises(NotImplementedError, match=r"torch.jit.save"):
+        retrograd.jit.save(nn.Linear(1, 1), "model.pt")
+
+
+# ---- distributed ----
+def test_there_is_one_process() -> None:
+    distributed = retrograd.distributed
+    assert not distributed.is_available()
+    assert not distributed.is_initialized()
+    assert not distributed.is_backend_available("gloo")
+    assert distributed.group.WORLD is None
+    with pytest.raises(RuntimeError, match="Distributed package doesn't have NCCL built in"):
+        distributed.init_process_group("nccl")
+    with pytest.raises(RuntimeError, match=r"torch\.distributed is not available"):
+        distributed.ProcessGroup()
+    with pytest.raises(AttributeError, match="has no attribute 'rpc'"):
+        _ = distributed.rpc
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", ["get_rank()", "get_world_size()", "all_reduce(torch.ones(1))", "barrier()"])
+def test_collectives_refuse_as_torch_without_a_group(call: str) -> None:
+    kind, text = answer(pytest.importorskip("torch"), f"torch.distributed.{call}")
+    ours = answer(retrograd, f"torch.distributed.{call}")
+    assert (ours[0], ours[1].split(" (retrograd")[0]) == (kind, text)
+
+
+def test_a_module_for_several_processes_is_refused() -> None:
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+
+
+# ---- names ----
+def test_functional_has_torchs_functions() -> None:
+    for name in retrograd.functional.__all__:
+        assert getattr(retrograd.functional, name) is getattr(retrograd, name)
+    with pytest.raises(AttributeError, match="no attribute 'relu'"):
+        _ = retrograd.functional.relu
+
+
+def test_types_name_what_there_is() -> None:
+    types = retrograd.types
+    assert isinstance(3, types.Number)
+    assert types._dtype is retrograd.dtype
+    assert types._device is retrograd.device
+    assert types._size == retrograd.Size | list[int] | tuple[int, ...]
+
+
+def test_versions_compare_by_their_numbers() -> None:
+    version = retrograd.torch_version
+    assert version.__version__ >= "2.9"
+    assert version.TorchVersion("2.10") > (2, 9)
+
+
+def test_switches_of_cudnn_hold_for_a_block() -> None:
+    cudnn = retrograd.backends.cudnn
+    before = cudnn.deterministic
+    with cudnn.flags(deterministic=not before):
+        assert cudnn.deterministic is not before
+    assert cudnn.deterministic is before
+    assert cudnn.version() is None
+    assert not cudnn.is_acceptable(retrograd.ones(1))
+
+
+@pytest.mark.parametrize("name", ["flash", "mem_efficient", "math", "cudnn"])
+def test_switches_of_attention_are_kept(name: str) -> None:
+    cuda = retrograd.backends.cuda
+    getattr(cuda, f"enable_{name}_sdp")(False)
+    assert getattr(cuda, f"{name}_sdp_enabled")() is False
+    getattr(cuda, f"enable_{name}_sdp")(True)
+    assert getattr(cuda, f"{name}_sdp_enabled")() is True
+
+
+@pytest.mark.oracle
+def test_tensors_are_sorted_as_torch_sorts_them() -> None:
+    def groups(library: Any) -> Any:
+        utils = importlib.import_module(f"{library.__name__}.utils._foreach_utils")
+        tensors = [library.ones(1), library.ones(2, dtype=library.float64), library.ones(3)]
+        made = utils._group_tensors_by_device_and_dtype([tensors, [None, None, None]], with_indices=True)
+        return {str(key): str(value) for key, value in made.items()}
+
+    assert groups(retrograd) == groups(pytest.importorskip("torch"))
+
+
+def test_views_share_their_storage() -> None:
+    x = retrograd.arange(6.0)
+    whole, part = x.untyped_storage(), x[2:4].untyped_storage()
+    assert whole.data_ptr() == part.data_ptr() == x.data_ptr()
+    assert part.nbytes() == part.size() == len(part) == 24
+    assert part.element_size() == 1
+    assert whole.tolist()[:8] == [0, 0, 0, 0, 0, 0, 128, 63]
+    assert whole.__sizeof__() > 24
+    assert retrograd.empty(0).untyped_storage().data_ptr() == 0
