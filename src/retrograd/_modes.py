@@ -2,10 +2,10 @@
 
 Note [The mode record]
 Every switch that can change what an operation does (grad mode, inference, saved-tensor hooks, anomaly detection,
-function modes, live transforms, a policy of checkpointing) is a field of one `Mode`. The record of a thread lives in a context variable (14 ns to
-read, against 40 for `threading.local`), and `read_mode() is PLAIN` is the whole test of the hot path. NumPy keeps its
-floating-point error state in a context variable too, so "no mode yet" is exactly "errors not silenced yet": `None` sends
-the first operation of a thread through `current_mode`, which silences them once.
+function modes, live transforms, a policy of checkpointing) is a field of one `Mode`. The record of a thread lives in a
+context variable (14 ns to read, against 40 for `threading.local`), and `read_mode() is PLAIN` is the whole test of the hot
+path. NumPy keeps its floating-point error state in a context variable too, so "no mode yet" is exactly "errors not
+silenced yet": `None` sends the first operation of a thread through `current_mode`, which silences them once.
 """
 
 from __future__ import annotations

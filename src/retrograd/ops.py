@@ -32,7 +32,14 @@ _NUMBERED_OVERLOADS = {
     "LerpBackward1": "Tensor",
     "SortBackward0": "default",
 }
-_COMPARISONS = frozenset("eq ne lt le gt ge".split())  # noqa: SIM905
+_COMPARISONS = {
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}
 # Nodes whose operation has another name.
 _NAMES = {
     "softmax": "_softmax",
@@ -132,8 +139,8 @@ aten = _Namespace("aten")
 def of_node(node_name: str) -> OpOverload:
     """Return the operation that torch records under a node's name: MmBackward0 is aten.mm.default."""
     base, _, _number = node_name.partition("Backward")
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", base).lower()
-    words = re.sub(r"(?<=[123])_d(?=_|$)", "d", words)  # MaxPool2D
+    base_words = re.sub(r"(?<=[123])D", "d", base)  # MaxPool2D
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", base_words).lower()
     name = _NAMES.get(words, f"_{words}" if words.startswith("scaled_dot_product") else words)
     overload = _NUMBERED_OVERLOADS.get(node_name) or _OVERLOADS.get(base, "default")
     found: OpOverload = getattr(_packet(name), overload)
@@ -142,7 +149,8 @@ def of_node(node_name: str) -> OpOverload:
 
 def of_comparison(name: str, with_number: bool) -> OpOverload:
     """Return an operation without a node: comparisons are told apart by what they compare with."""
-    overload = ("Scalar" if with_number else "Tensor") if name in _COMPARISONS else "default"
+    name = _COMPARISONS.get(name, name)
+    overload = ("Scalar" if with_number else "Tensor") if name in _COMPARISONS.values() else "default"
     found: OpOverload = getattr(_packet(name), overload)
     return found
 

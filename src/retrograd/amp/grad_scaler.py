@@ -11,7 +11,9 @@ import numpy as np
 from .._dtypes import float16, float32
 from ..autograd.grad_mode import no_grad
 from ..cuda import is_available as _has_cuda
-from ..tensor import Tensor, find
+from ..tensor import Tensor
+from ..tensor._creation import full
+from ..tensor._pointwise import isfinite
 
 _READY, _UNSCALED, _STEPPED = range(3)  # where an optimizer stands since the last update
 
@@ -85,7 +87,6 @@ class GradScaler:
         if any(grad.dtype is float16 for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
         inverse = 1.0 / self.get_scale()
-        isfinite: Any = find("isfinite")
         with no_grad():
             for grad in grads:
                 progress.found_inf = bool(progress.found_inf) or not bool(isfinite(grad).all())
@@ -201,7 +202,6 @@ class GradScaler:
 
     # ---- its parts ----
     def _set_scale(self, value: float) -> None:
-        full: Any = find("full")
         self._scale = full((), value, dtype=float32)
 
     def _on(self, device: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from .._device import device as _device_type
@@ -138,3 +139,9 @@ class Event:
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to another."""
         return float(_cupy().cuda.get_elapsed_time(self._event, end_event._event))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # loaded when asked for: it reads this module
+        return import_module(".amp", __name__)
+    raise AttributeError(f"module 'torch.cuda' has no attribute '{name}' (retrograd does not have it)")

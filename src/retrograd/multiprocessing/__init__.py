@@ -9,7 +9,14 @@ import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403 - the module is that one, and a little more
 from typing import Any
 
-from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
+from ._spawning import (
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
 
 _STRATEGIES = ("file_descriptor", "file_system")
 _strategy = "file_descriptor"

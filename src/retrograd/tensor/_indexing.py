@@ -144,7 +144,7 @@ def _zero_dim_mask(part: Any) -> bool:
     """Tell whether an index is one truth value: it takes all of the dimensions after it, or nothing."""
     if not isinstance(part, _base.Tensor) or isinstance(part._array, LevelArray):
         return False
-    return part._array.ndim == 0 and (part._array.dtype.kind == "b" or part._array.dtype == np.uint8)
+    return not part._array.ndim and bool(part._array.dtype.kind == "b" or part._array.dtype == np.uint8)
 
 
 def _select(tensor: Any, dim: int, position: int, place: int) -> Any:

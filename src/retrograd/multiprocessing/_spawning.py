@@ -69,6 +69,8 @@ class ProcessContext:
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until one process ends; tell whether all have. If it failed, end the others and raise its error."""
+        if not self._running:
+            return True  # a wait for nothing would have no end
         ready = wait(self._running.keys(), timeout=timeout)
         failed = None
         for sentinel in ready:
