@@ -30,6 +30,7 @@ class Mode(NamedTuple):
     function_modes: tuple[Any, ...] = ()
     torch_function: bool = True
     transforms: tuple[Any, ...] = ()
+    autocast: tuple[str, Any] | None = None  # type of device, dtype of products
     dispatch: Any = None  # sees every operation before it runs: see `utils/_checkpoint_policy.py`
 
     @property

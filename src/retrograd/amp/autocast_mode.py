@@ -1,4 +1,4 @@
-"""`autocast`: accepted where it is switched off, refused where it would change the dtype of results."""
+"""`autocast`: products and convolutions in a smaller dtype, losses in float32. The casts are in `tensor/_autocast.py`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
+from .._modes import change_mode, current_mode
 from ..cuda import is_available as _has_cuda
+from ..tensor._tensor import Tensor
 
 _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
 _LOWER = {"cpu": ("bfloat16", "float16"), "cuda": ("float16", "bfloat16")}  # the first is what torch takes by itself
 
 
 class autocast:  # noqa: N801 - torch's name
-    """A block, or a decorated function, in which torch computes products in a smaller dtype.
+    """A block, or a decorated function, in which products are computed in a smaller dtype.
 
-    Here it can be written with `enabled=False`, and it is switched off where torch does so, too (no CUDA device, a dtype
-    torch does not cast to). Switched on it raises: results would have another dtype than torch's.
+    Linear layers, matrix products, convolutions and attention take their floats in that dtype; losses take theirs in float32. It is
+    switched off where torch does so, too: no CUDA device, a dtype that torch does not cast to.
     """
 
     def __init__(
@@ -30,11 +32,8 @@ class autocast:  # noqa: N801 - torch's name
         self.device = _device_type(device_type).type
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._enabled = bool(enabled) and self._torch_would_cast()
-        if self._enabled:
-            raise NotImplementedError(
-                f"autocast(device_type={device_type!r}, dtype={self.fast_dtype}): retrograd does not cast by itself. Write "
-                "enabled=False to compute in float32, or make the model smaller yourself: model.to(torch.bfloat16)"
-            )
+        self._cache = True if cache_enabled is None else cache_enabled
+        self._previous: list[Any] = []
 
     def _torch_would_cast(self) -> bool:
         if self.device == "cuda" and not _has_cuda():
@@ -51,15 +50,18 @@ class autocast:  # noqa: N801 - torch's name
         return True
 
     def __enter__(self) -> autocast:
+        now = (self.device, self.fast_dtype) if self._enabled else None
+        self._previous.append(change_mode(autocast=now).autocast)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        return None
+        change_mode(autocast=self._previous.pop())
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
         def decorated(*args: Any, **kwargs: Any) -> Any:
-            return func(*args, **kwargs)
+            with self:
+                return func(*args, **kwargs)
 
         return decorated
 
@@ -70,8 +72,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Tell whether autocast is on: never."""
-    return False
+    """Tell whether autocast is on, for CUDA unless told."""
+    on = current_mode().autocast
+    return on is not None and on[0] == ("cuda" if device_type is None else _device_type(device_type).type)
 
 
 def is_autocast_cache_enabled() -> bool:
@@ -84,17 +87,29 @@ def get_autocast_dtype(device_type: str) -> dtype:
     kind = _device_type(device_type).type
     if kind not in _LOWER:
         raise RuntimeError(f"unsupported scalarType: retrograd has no autocast for the device type {kind!r}")
-    return _BY_NAME[_LOWER[kind][0]]
+    on = current_mode().autocast
+    return on[1] if on is not None and on[0] == kind else _BY_NAME[_LOWER[kind][0]]
 
 
 def clear_autocast_cache() -> None:
-    """Do nothing: nothing has been cast."""
+    """Do nothing: what was cast is not kept."""
+
+
+def _cast_all(value: Any, device: str, wanted: dtype) -> Any:
+    if isinstance(value, Tensor):
+        fits = value.is_floating_point() and value.device.type == device and value.dtype.name != "float64"
+        return value.to(wanted) if fits else value
+    if isinstance(value, dict):
+        return {key: _cast_all(one, device, wanted) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_cast_all(one, device, wanted) for one in value])
+    return value
 
 
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
 ) -> Callable[..., Any]:
-    """Mark the forward of a Function; `cast_inputs` counts under autocast only, which is never on."""
+    """Mark the forward of a Function; under autocast, with `cast_inputs`, it runs in that dtype and without autocast."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
@@ -102,17 +117,28 @@ def custom_fwd(
 
     @functools.wraps(fwd)
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        on = is_autocast_enabled(device_type)
         ctx._dtype = get_autocast_dtype(device_type)
-        ctx._fwd_used_autocast = False
-        return fwd(ctx, *args, **kwargs)
+        ctx._fwd_used_autocast = on and cast_inputs is None
+        if not on or cast_inputs is None:
+            return fwd(ctx, *args, **kwargs)
+        with autocast(device_type, enabled=False):
+            args, kwargs = _cast_all(args, device_type, cast_inputs), _cast_all(kwargs, device_type, cast_inputs)
+            return fwd(ctx, *args, **kwargs)
 
     return forward
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Mark the backward of a Function whose forward is marked; it is called as it stands."""
+    """Mark the backward of a Function whose forward is marked; it runs under autocast if the forward did."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
-    return bwd
+
+    @functools.wraps(bwd)
+    def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(ctx, *args, **kwargs)
+
+    return backward
