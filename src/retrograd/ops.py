@@ -30,7 +30,6 @@ _NUMBERED_OVERLOADS = {
     "MaskedFillBackward1": "Tensor",
     "LerpBackward0": "Scalar",
     "LerpBackward1": "Tensor",
-    "SortBackward0": "default",
 }
 _COMPARISONS = {
     "equal": "eq",
@@ -139,8 +138,8 @@ aten = _Namespace("aten")
 def of_node(node_name: str) -> OpOverload:
     """Return the operation that torch records under a node's name: MmBackward0 is aten.mm.default."""
     base, _, _number = node_name.partition("Backward")
-    base_words = re.sub(r"(?<=[123])D", "d", base)  # MaxPool2D
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", base_words).lower()
+    spelled = re.sub(r"(?<=[123])D", "d", base)  # MaxPool2D
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", spelled).lower()
     name = _NAMES.get(words, f"_{words}" if words.startswith("scaled_dot_product") else words)
     overload = _NUMBERED_OVERLOADS.get(node_name) or _OVERLOADS.get(base, "default")
     found: OpOverload = getattr(_packet(name), overload)

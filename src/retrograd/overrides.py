@@ -129,6 +129,9 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
                 kwargs[name] = kwargs.pop(alias)
         if has_torch_function(_flat(args, kwargs)):
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
+        if (autocast := current_mode().autocast) is not None:
+            casting = import_module(".tensor._autocast", __package__)
+            args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
         if out and (target := kwargs.pop("out", None)) is not None:
             return _tensor_layer()._out.call_into(function, args, kwargs, target)
         try:

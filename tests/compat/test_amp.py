@@ -47,6 +47,15 @@ AUTOCAST = {
     "off inside": lambda lib, x: _off(lib, x),
     "questions": lambda lib, x: lib.tensor([lib.is_autocast_enabled("cpu"), lib.is_autocast_enabled()]),
     "sum": lambda lib, x: (x @ x).sum(),
+    "matrix and vector": lambda lib, x: lib.mv(x, x[0]),
+    "einsum of a list": lambda lib, x: lib.einsum("ij,jk->ik", [x, x]),
+    "multi_dot": lambda lib, x: lib.linalg.multi_dot([x, x, x]),
+    "matrix_power": lambda lib, x: lib.linalg.matrix_power(x, 3),
+    "inverse of halves": lambda lib, x: lib.linalg.inv(lib.eye(3).bfloat16()),
+    "product of halves": lambda lib, x: x.bfloat16().prod(0),
+    "transform of halves": lambda lib, x: lib.fft.fft(x.bfloat16()).real,
+    "trace of halves": lambda lib, x: x.bfloat16().trace(),
+    "exponentials of halves": lambda lib, x: x.bfloat16().exp(),
 }
 
 

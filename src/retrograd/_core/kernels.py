@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .parallel import WIDE, over_ranges
+from . import parallel
 from .passes import LARGE, integer_power
 
 BLOCK = 1 << 15  # elements; a handful of blocks of float32 fit into the second cache
-WIDE_BLOCK = 1 << 16  # for several threads, which wait for each other's Python between the steps of a block
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 # erf(x) = x P(x^2) / Q(x^2) up to 3.9, where it is 1 in float32: fitted by least squares, weighted until the relative error
@@ -39,25 +38,20 @@ def in_blocks(
 ) -> np.ndarray:
     """Call `function(*blocks, out)` for the blocks of arrays of one shape."""
     out = np.empty(arrays[0].shape, dtype)
-    over_blocks(function, [*[np.ascontiguousarray(a).reshape(-1) for a in arrays], out.reshape(-1)], block)
+    blockwise(function, [*[np.ascontiguousarray(a).reshape(-1) for a in arrays], out.reshape(-1)], block)
     return out
 
 
-def over_blocks(function: Callable[..., None], rows: list[np.ndarray], block: int = BLOCK) -> None:
+def blockwise(function: Callable[..., None], rows: list[np.ndarray], block: int = BLOCK) -> None:
     """Call `function(*blocks)` for the blocks of rows of one length, on several threads where there are many."""
     size = rows[0].size
-    if size >= WIDE:
-        block = max(block, WIDE_BLOCK)
-
-    def work(start: int, end: int) -> None:
-        for at in range(start, end, block):
-            stop = min(at + block, end)
-            function(*[row[at:stop] for row in rows])
-
-    if size >= WIDE:
-        over_ranges(work, size)
-    else:
-        work(0, size)
+    many = size >= parallel.WIDE
+    parallel.over_blocks(
+        lambda start, end: function(*[row[start:end] for row in rows]),
+        size,
+        max(block, parallel.BLOCK) if many else block,
+        many,
+    )
 
 
 def _polynomial(coefficients: Sequence[Any], z: np.ndarray) -> np.ndarray:

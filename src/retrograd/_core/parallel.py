@@ -17,9 +17,7 @@ import numpy as np
 from .._settings import get_num_threads
 
 WIDE = 1 << 19  # elements from which waking a thread pays: it takes 10 us, a pass over these 150
-BLOCK = (
-    1 << 17
-)  # elements; a handful of blocks of float32 fit into the second cache, and Python's part is small beside them
+BLOCK = 1 << 16  # elements; a few blocks of float32 fit into the second cache, and Python's part is small beside them
 NDARRAY = np.ndarray
 
 
@@ -93,6 +91,20 @@ def over_ranges(work: Callable[[int, int], None], size: int) -> None:
             raise failure
 
 
+def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool) -> None:
+    """Call `work(start, end)` for the blocks of a range, on several threads if asked: one that comes late finds fewer."""
+    starts = iter(range(0, size, block))
+
+    def some(_start: int, _end: int) -> None:
+        for at in starts:
+            work(at, min(at + block, size))
+
+    if threads:
+        over_ranges(some, size)
+    else:
+        some(0, size)
+
+
 def _flat(array: Any, shape: tuple[int, ...]) -> Any:
     """Return an array as one row; None if it is not dense or has another shape. Numbers stay."""
     if type(array) is not NDARRAY:
@@ -137,10 +149,7 @@ def rule_in_blocks(rule: Callable[..., Any], xp: Any, g: Any, values: Sequence[A
     result = out.reshape(-1)
 
     def work(start: int, end: int) -> None:
-        for at in range(start, end, BLOCK):
-            stop = min(at + BLOCK, end)
-            parts = [a[at:stop] if type(a) is NDARRAY and a.ndim else a for a in flat]
-            result[at:stop] = rule(xp, *parts)
+        result[start:end] = rule(xp, *[a[start:end] if type(a) is NDARRAY and a.ndim else a for a in flat])
 
-    over_ranges(work, result.size)
+    over_blocks(work, result.size, BLOCK, True)
     return out

@@ -49,3 +49,16 @@ def intact(guard: Any) -> bool:
         if storage is not None and (storage.version != version or storage.detached is not None):
             return False
     return True
+
+
+def fresh(node: Any) -> bool:
+    """Tell by a quick look whether every input that a node saved is as it was. See Note [Saved values] in `node.py`."""
+    guard = node.guard
+    if guard is not None and not intact(guard):
+        return False
+    versions = () if guard is None else guard.versions
+    for name in node.array_names:
+        edge = node._edges[node.input_of[name]]
+        if edge is not None and (storage := edge._storage) is not None and storage.version and name not in versions:
+            return False
+    return True

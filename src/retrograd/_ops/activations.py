@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from .._core.kernels import BLOCK, WIDE_BLOCK, is_large, normal_odds, over_blocks
+from .._core import kernels, parallel
+from .._core.kernels import BLOCK, is_large, normal_odds
 from .._core.numpy_namespace import HALVES, numpy_namespace
 from .._core.passes import LARGE, number
 from .._core.primitive import elementwise
@@ -41,7 +42,7 @@ def blockwise(block):
                 return plain(xp, *[a.reshape(1) for a in arrays], **params).reshape(())
         elif x.size > BLOCK and type(x) is numpy.ndarray and all([_is_dense(a, x) for a in arrays]):
             out = numpy.empty(x.shape, x.dtype)
-            over_blocks(lambda *parts: block(xp, *parts, **params), [a.reshape(-1) for a in (*arrays, out)])
+            kernels.blockwise(lambda *parts: block(xp, *parts, **params), [a.reshape(-1) for a in (*arrays, out)])
             return out
         out = _room(xp.module, arrays)
         block(xp, *arrays, out, **params)
@@ -62,11 +63,11 @@ _zero_blocks: dict = {}
 
 def _zeros(m, x):
     """Return zeros to compare with: many that are kept, because NumPy's `maximum` with a number takes three times as long."""
-    if m is not numpy or not LARGE <= x.size <= WIDE_BLOCK:
+    if m is not numpy or not LARGE <= x.size <= parallel.BLOCK:
         return number(m, 0, x.dtype)
     found = _zero_blocks.get(x.dtype)
     if found is None:
-        found = _zero_blocks[x.dtype] = numpy.zeros(WIDE_BLOCK, x.dtype)
+        found = _zero_blocks[x.dtype] = numpy.zeros(parallel.BLOCK, x.dtype)
     return found[: x.size].reshape(x.shape)
 
 

@@ -45,15 +45,8 @@ def over_blocks(xp, work, lead, size):
         work(())
         return
     found = list(blocks(lead, size))
-
-    def some(first, last):
-        for block in found[first:last]:
-            work(block)
-
-    if len(found) > 1 and math.prod(lead) * size >= MANY:
-        parallel.over_ranges(some, len(found))
-    else:
-        some(0, len(found))
+    many = len(found) > 1 and math.prod(lead) * size >= MANY
+    parallel.over_blocks(lambda k, _: work(found[k]), len(found), 1, many)
 
 
 def mask_part(mask, block, rank):

@@ -34,14 +34,8 @@ def over_strips(module, work, count, width):
     """Call `work(k, rows)` for the strips of rows, on several threads where there is much to do."""
     number, step = strips_of(module, count, width)
 
-    def some(first, last):
-        for k in range(first, last):
-            work(k, slice(k * step, (k + 1) * step))
-
-    if number > 1 and count * width >= parallel.WIDE:
-        parallel.over_ranges(some, number)
-    else:
-        some(0, number)
+    many = number > 1 and count * width >= parallel.WIDE
+    parallel.over_blocks(lambda k, _: work(k, slice(k * step, (k + 1) * step)), number, 1, many)
 
 
 def ones(module, count, dtype):

@@ -1,4 +1,4 @@
-"""`autocast`: products and convolutions in a smaller dtype, losses in float32. The casts are in `tensor/_autocast.py`."""
+"""`autocast`: products and convolutions in a smaller dtype, losses in float32. `tensor/_autocast.py` has the tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
 from .._modes import change_mode, current_mode
 from ..cuda import is_available as _has_cuda
+from ..overrides import watch_calls
 from ..tensor._tensor import Tensor
 
 _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
@@ -21,7 +22,8 @@ class autocast:  # noqa: N801 - torch's name
     """A block, or a decorated function, in which products are computed in a smaller dtype.
 
     Linear layers, matrix products, convolutions and attention take their floats in that dtype; losses take theirs in float32. It is
-    switched off where torch does so, too: no CUDA device, a dtype that torch does not cast to.
+    switched off where torch does so, too: no CUDA device, a dtype that torch does not cast to. What was cast is not kept, whatever
+    `cache_enabled` says.
     """
 
     def __init__(
@@ -32,7 +34,6 @@ class autocast:  # noqa: N801 - torch's name
         self.device = _device_type(device_type).type
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._enabled = bool(enabled) and self._torch_would_cast()
-        self._cache = True if cache_enabled is None else cache_enabled
         self._previous: list[Any] = []
 
     def _torch_would_cast(self) -> bool:
@@ -51,6 +52,8 @@ class autocast:  # noqa: N801 - torch's name
 
     def __enter__(self) -> autocast:
         now = (self.device, self.fast_dtype) if self._enabled else None
+        if now is not None:
+            watch_calls()  # public functions look at modes from now on
         self._previous.append(change_mode(autocast=now).autocast)
         return self
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._core.parallel import over_ranges
+from .._core.parallel import over_blocks
 from .._modes import NO_GRAD, read_mode
 from .._places import user_frame
 from ..tensor._base import LEAF, _edge_slot, materialise
@@ -95,26 +95,18 @@ def _in_blocks(
     row = (grad if grad.dtype is kind else _real(grad)).reshape(-1)
     arrays = [flat[0], row, *flat[1:]]
 
-    size = row.size
-    blocks = iter(range(0, size, BLOCK))  # a thread that comes late finds fewer
-
     def work(start: int, end: int) -> None:
-        for at in blocks:
-            stop = min(at + BLOCK, size)
-            free = rooms.setdefault((stop - at, kind), [])
-            try:
-                room = free.pop()  # threads have rooms of their own
-            except IndexError:
-                room = Room((stop - at,), kind)
-            room.empty()
-            parameter, gradient, *cells = [None if one is None else Cell(one[at:stop], room) for one in arrays]
-            rule(parameter, gradient.neg() if maximize else gradient, cells, numbers)  # type: ignore[union-attr]
-            free.append(room)
+        free = rooms.setdefault((end - start, kind), [])
+        try:
+            room = free.pop()  # threads have rooms of their own
+        except IndexError:
+            room = Room((end - start,), kind)
+        room.empty()
+        parameter, gradient, *cells = [None if one is None else Cell(one[start:end], room) for one in arrays]
+        rule(parameter, gradient.neg() if maximize else gradient, cells, numbers)  # type: ignore[union-attr]
+        free.append(room)
 
-    if size >= WIDE:
-        over_ranges(work, size)
-    else:
-        work(0, size)
+    over_blocks(work, row.size, BLOCK, row.size >= WIDE)
 
 
 class RuleOptimizer(Optimizer):

@@ -20,6 +20,7 @@ from .._core.fused import Fused
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
 from .._core.primitive import vocabulary
+from .._graph.guards import fresh
 from .._graph.node import Guard, Node
 from .._graph.saved_names import VISIBLE
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
@@ -71,7 +72,7 @@ class FusedNode(Node):
             not graph
             and self.is_plain
             and (kind in _NUMPY_TYPES or (kind is tuple and PLAIN_PARTS.issuperset(map(type, g))))
-            and self._is_fresh()
+            and fresh(self)
         ):
             operation = self.operation
             return operation.back(numpy_namespace, g, self.needs, self.residuals, *self.read(), **self.params)
@@ -82,22 +83,6 @@ class FusedNode(Node):
         values = self.values(False)
         arrays = [getattr(values, name) for name in self.array_names]
         return self.operation.pull_back(g, self.needs, self._kept(), arrays, self.params)
-
-    def _is_fresh(self) -> bool:
-        """Tell by a quick look whether saved values are as they were; what is in doubt is looked at more closely."""
-        guard = self.guard
-        versions: Any = ()
-        if guard is not None:
-            if type(guard) is not Guard or guard.packed:
-                return False
-            versions = guard.versions
-            for storage, version in versions.values():
-                if storage is not None and (storage.version != version or storage.detached is not None):
-                    return False
-        for edge, name in zip(self._edges, self.array_names, strict=True):
-            if edge is not None and (storage := edge._storage) is not None and storage.version and name not in versions:
-                return False
-        return True
 
     def _kept(self) -> Any:
         packed = None if self.guard is None else self.guard.packed.get("residuals")

@@ -14,7 +14,6 @@ from .._ops import linalg as la
 from .._ops import shape as s
 from ..overrides import takes_out
 from . import _base
-from ._autocast import lowered
 from ._base import storage_of
 from ._layout import geometry, strides
 from ._matrix_checks import scalar_name
@@ -89,7 +88,6 @@ def _mm(a: Any, b: Any) -> Any:
 @takes_out
 def mm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices."""
-    input, mat2 = lowered(input, mat2)
     try:
         ranks = input._array.ndim, mat2._array.ndim
     except AttributeError as error:
@@ -121,7 +119,6 @@ def bmm(input: Any, mat2: Any) -> Any:
         ranks = input._array.ndim, mat2._array.ndim
     except AttributeError as error:
         raise not_tensors(error, "bmm", input=input, mat2=mat2) from None
-    input, mat2 = lowered(input, mat2)
     if ranks[0] != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
     if ranks[1] != 3:
@@ -226,7 +223,6 @@ def matmul(input: Any, other: Any) -> Any:
 
 def product(a: Any, b: Any) -> Any:
     """Compute a @ b for any ranks."""
-    a, b = lowered(a, b)
     rank_a, rank_b = a._array.ndim, b._array.ndim
     if rank_a == 2:
         if rank_b == 2:
@@ -373,7 +369,6 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
 @takes_out
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and a product of matrices."""
-    input, mat1, mat2 = lowered(input, mat1, mat2)
     try:
         bias, x, y = input._array, mat1._array, mat2._array
     except AttributeError as error:

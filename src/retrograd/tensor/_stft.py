@@ -8,7 +8,7 @@ from typing import Any
 from .. import _errors
 from .._core.arrays import raw_leaf
 from .._ops import fourier as f
-from .._ops import padding, strided
+from .._ops import resizing, strided
 from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
@@ -69,8 +69,8 @@ def _padded(tensor: Any, by: int, mode: str) -> Any:
                 "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({by}, {by}) at dimension 2 of input {_errors.sizes(wide._array.shape)}"
             )
-        params = {"before": by, "after": by, "mode": mode}
-        wide = record(padding.pad_last, (wide,), params, _PADS[mode], {"padding": (by, by)})
+        params = {"taps": (resizing.padding_taps(size, by, by, mode),)}
+        wide = record(resizing.resample, (wide,), params, _PADS[mode], {"padding": (by, by)})
     result = wide._array.shape
     return reshape(wide, tuple(result[len(result) - len(shape) :])) if len(shape) < 3 else wide
 

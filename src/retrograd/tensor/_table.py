@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _dtypes
+from .._modes import NO_GRAD, PLAIN, read_mode
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
@@ -108,10 +109,13 @@ def _operators() -> dict[str, Any]:
         return p.power(other, self) if p.is_operand(other) else NotImplemented
 
     def matmul(self: Any, other: Any) -> Any:
-        return _matrix.product(self, other) if isinstance(other, Tensor) else NotImplemented
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        mode = read_mode()  # a mode that is set may want to see the call
+        return _matrix.product(self, other) if mode is PLAIN or mode is NO_GRAD else _matrix.matmul(self, other)
 
     def rmatmul(self: Any, other: Any) -> Any:
-        return _matrix.product(other, self) if isinstance(other, Tensor) else NotImplemented
+        return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
     def equal(self: Any, other: Any) -> Any:
         return p.eq(self, other) if p.is_operand(other) else False

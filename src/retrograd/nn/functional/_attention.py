@@ -12,7 +12,6 @@ from ... import _dtypes, _errors, _random
 from ..._ops.attention import attention
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._autocast import lowered
 from ...tensor._creation import ones, zeros
 from ...tensor._diagonals import tril
 from ...tensor._fused import record_fused
@@ -43,7 +42,6 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Any:
     """Compute softmax(query keyᵀ scale + attn_mask) value: for each query the values, weighted by how well the keys fit it."""
-    query, key, value = lowered(query, key, value)
     _check_arguments(query, key, value, attn_mask)
     if 0 in (*query.shape[:-1], *key.shape[:-1], *value.shape[:-1]):
         return _of_nothing(query, key, value)

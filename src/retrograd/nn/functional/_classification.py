@@ -12,7 +12,6 @@ from ..._errors import sizes
 from ..._ops import cross_entropy as entropies
 from ..._ops import losses, losses_of_margins
 from ...overrides import overridable
-from ...tensor._autocast import raised
 from ...tensor._base import Tensor
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import need_tensor, scalar_name
@@ -87,7 +86,6 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
 ) -> Any:
     """Return the cross entropy of sigmoid(input) and a target."""
-    input, target, weight, pos_weight = raised(input, target, weight, pos_weight)
     number = chosen(size_average, reduce, reduction)
     if target._array.shape != input._array.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -208,7 +206,6 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Any:
     """Return the negative log-likelihood of classes."""
-    input, weight = raised(input, weight)
     number = chosen(size_average, reduce, reduction)
     x = input._array
     _need_targets(x, target._array)
@@ -236,7 +233,6 @@ def cross_entropy(
     if not isinstance(target, Tensor) or not isinstance(input, Tensor):
         need_tensor(input, "cross_entropy_loss", "input", 1)
         need_tensor(target, "cross_entropy_loss", "target", 2)
-    input, target, weight = raised(input, target, weight)
     plain = reduction == "mean" and size_average is None and reduce is None
     number = MEAN if plain else chosen(size_average, reduce, reduction)
     if type(ignore_index) is not int or type(label_smoothing) is not float or label_smoothing > 1:

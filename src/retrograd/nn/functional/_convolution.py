@@ -10,7 +10,6 @@ from ..._ops import convolution as r
 from ..._ops.convolution_kernels import places_of
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._autocast import lowered
 from ...tensor._fused import record_fused
 from ...tensor._rearranging import constant_pad_nd
 from ...tensor._record import record
@@ -23,7 +22,6 @@ def _convolve(
     name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
     """Convolve a batch or a single sample along `rank` axes."""
-    input, weight, bias = lowered(input, weight, bias)
     try:
         batch = len(input._array.shape) == rank + 2
         if batch and type(padding) is not str:
@@ -138,7 +136,6 @@ def _convolve_transposed(
     dilation: Any,
 ) -> Any:
     """Convolve a batch or a single sample by the transpose of a convolution."""
-    input, weight, bias = lowered(input, weight, bias)
     numbers = (stride, padding, dilation, output_padding)
     try:
         if len(input._array.shape) == rank + 2:

@@ -9,7 +9,6 @@ from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import affine as a
 from ...overrides import overridable, takes_out
 from ...tensor import _base
-from ...tensor._autocast import lowered
 from ...tensor._matrix import C_NAMES, check_expands, check_mm, product
 from ...tensor._matrix_checks import scalar_name
 from ...tensor._operands import not_a_tensor
@@ -43,7 +42,6 @@ def dtype_hint(input: Any, weight: Any) -> str:
 
 
 def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
-    input, weight, bias = lowered(input, weight, bias)
     for position, (name, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, _base.Tensor) and (value is not None or position < 3):
             raise TypeError(not_a_tensor("linear", position, value, name))

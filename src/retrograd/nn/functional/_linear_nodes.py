@@ -14,7 +14,8 @@ import numpy as np
 
 from ..._core.levels import creation_numbers
 from ..._core.passes import ones
-from ..._graph.node import Guard, Node, face_of, node_class
+from ..._graph.guards import fresh
+from ..._graph.node import Node, face_of, node_class
 from ..._ops import affine as a
 from ..._ops import shape as s
 from ..._places import library_files, user_frame
@@ -29,36 +30,13 @@ get_frame = sys._getframe
 generic_pull_back = Node.pull_back_some
 
 
-def _is_fresh(node: Any, ex: Any, ey: Any) -> bool:
-    """Tell whether saved values are as they were, by a quick look; what is in doubt is looked at more closely.
-
-    The input is saved if the weights need a gradient, and the other way round: one without an edge has a guard.
-    """
-    guard = node.guard
-    if guard is None:
-        versions: Any = ()
-    elif type(guard) is not Guard or guard.packed:
-        return False
-    else:
-        versions = guard.versions
-        for storage, version in versions.values():
-            if storage.version != version or storage.detached is not None:
-                return False
-    if ex is None or ey is None:
-        return True
-    return not (
-        ((storage := ex._storage) is not None and storage.version and "x" not in versions)
-        or ((storage := ey._storage) is not None and storage.version and "y" not in versions)
-    )
-
-
 def _pull_back(self: Any, g: Any, graph: bool, mask: Any = None) -> Any:
     """Return the gradients of bias, input and weights by one BLAS call each."""
     *rest, ex, ey = edges = self._edges if mask is None else mask
     if graph or type(g) is not NDARRAY or self.meta is not None:
         return generic_pull_back(self, g, graph, mask)
     saved = self
-    if not _is_fresh(self, *self._edges[-2:]):
+    if not fresh(self):
         self.check_saved()
         saved = self.values(False)  # what hooks held goes the same way: a checkpoint gives the same bits
     rows = g if g.ndim == 2 else g.reshape(math.prod(g.shape[:-1]), g.shape[-1])

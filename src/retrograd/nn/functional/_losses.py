@@ -9,7 +9,6 @@ from typing import Any
 from ..._modes import using
 from ..._ops import losses
 from ...overrides import overridable
-from ...tensor._autocast import raised
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import scalar_name
 from .._reduction import MEAN, NONE, chosen, get_enum
@@ -33,7 +32,6 @@ __all__ = [
 
 def _of_difference(operation: Any, kernel: str, input: Any, target: Any, params: dict[str, Any]) -> Any:
     """Record a loss of the difference of two tensors."""
-    input, target = raised(input, target)
     x, y = input._array, target._array
     if x.dtype is not y.dtype:
         input, target = in_common_dtype(input, target)

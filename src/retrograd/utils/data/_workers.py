@@ -6,7 +6,6 @@ import itertools
 import multiprocessing
 import os
 import signal
-import sys
 import time
 import warnings
 import weakref
@@ -22,20 +21,6 @@ from ._utils.worker import CHECK_INTERVAL, RESUME, Job, _IterableDatasetStopIter
 
 if TYPE_CHECKING:
     from .dataloader import DataLoader
-
-
-def _context_of(loader: DataLoader[Any]) -> Any:
-    """Return how workers are started: as the user says, else as Python does.
-
-    Where `import torch` means retrograd, workers are forked if that is possible: a new process would import the other torch.
-    """
-    if loader.multiprocessing_context is not None:
-        return loader.multiprocessing_context
-    is_alias = sys.modules.get("torch") is sys.modules[__name__.partition(".")[0]]
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    if is_alias and chosen is None and "fork" in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("fork")
-    return multiprocessing.get_context()
 
 
 def _end_workers(processes: list[Any], channels: list[Channel], owner: int) -> None:
@@ -83,7 +68,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise
 
     def _start_workers(self, loader: DataLoader[Any]) -> None:
-        context = _context_of(loader)
+        context = loader.multiprocessing_context or multiprocessing.get_context()
         for number in range(self._num_workers):
             own, other = context.Pipe(duplex=True)
             self._channels.append(Channel(own, of_main_process=True))
