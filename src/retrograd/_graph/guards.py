@@ -59,6 +59,12 @@ def fresh(node: Any) -> bool:
     versions = () if guard is None else guard.versions
     for name in node.array_names:
         edge = node._edges[node.input_of[name]]
-        if edge is not None and (storage := edge._storage) is not None and storage.version and name not in versions:
+        if (
+            edge is not None
+            and (storage := edge._storage) is not None
+            and storage.version
+            and name not in versions
+            and getattr(node, name) is not None
+        ):
             return False
     return True

@@ -33,13 +33,13 @@ _CHOOSE = """
         return slow(self, g, graph, mask)"""
 _UNARY_PULL_BACK = """
 def pull_back(self, g, graph, mask=None):{choose}{wide}
-    return (dx(xp, g{x_arguments}),)
+    return (rule0(xp, g{x_arguments}),)
 """
 _BINARY_PULL_BACK = """
 def pull_back(self, g, graph, mask=None):{choose}
     ex, ey = self._edges if mask is None else mask{wide}
-    gx = None if ex is None else dx(xp, g{x_arguments})
-    gy = None if ey is None else dy(xp, g{y_arguments}){compare}
+    gx = None if ex is None else rule0(xp, g{x_arguments})
+    gy = None if ey is None else rule1(xp, g{y_arguments}){compare}
     return gx, gy
 """
 _GENERAL_PULL_BACK = """
@@ -52,12 +52,12 @@ def pull_back(self, g, graph, mask=None):{choose}
 # Large arrays go block by block, on several threads.
 _WIDE_UNARY = """
     if type(g) is ndarray and g.size >= WIDE:
-        return (rule_in_blocks(dx, xp, g, ({x_values})),)"""
+        return (rule_in_blocks(rule0, xp, g, ({x_values})),)"""
 _WIDE_BINARY = """
     if type(g) is ndarray and g.size >= WIDE and self.meta is None{same_shape}:
         return (
-            None if ex is None else rule_in_blocks(dx, xp, g, ({x_values})),
-            None if ey is None else rule_in_blocks(dy, xp, g, ({y_values})),
+            None if ex is None else rule_in_blocks(rule0, xp, g, ({x_values})),
+            None if ey is None else rule_in_blocks(rule1, xp, g, ({y_values})),
         )"""
 # Broadcasting that the hot path of forward has not noticed: it looks at shapes only where one input alone needs a gradient.
 _COMPARE = """
@@ -66,9 +66,10 @@ _COMPARE = """
             gx = xp.sum_to(gx, shape=shape)
         if gy is not None and gy.shape != (shape := self.y.shape):
             gy = xp.sum_to(gy, shape=shape)"""
-# A Storage that appeared after a value was saved, and has been written: the slow way will explain.
+# A Storage that appeared after a value was saved, and has been written: the slow way will explain. The guard knows the others.
 _STALE_INPUT = """
-        or ((e := self._edges[{i}]) is not None and (s := e._storage) is not None and s.version)"""
+        or ((e := self._edges[{i}]) is not None and (s := e._storage) is not None and s.version
+            and self.{name} is not None and (guard is None or "{name}" not in guard.versions))"""
 _STALE_OUTPUT = """
         or (self._storage is not None and self._storage.version)"""
 _RELEASE = """
@@ -76,48 +77,80 @@ def release(self, freed):
     {clear}
     self.guard = freed
 """
+# The same once more for the most common case, in which nothing is asked twice: see `straight` in the engine.
+_STRAIGHT = """
+def pull_back_and_release(self, g, freed):
+    if (
+        type(g) not in raw_types or g.size >= WIDE or self.meta is not None
+        or ((guard := self.guard) is not None and not intact(guard)){stale}{unlike}
+    ):
+        return in_general(self, g, freed)
+    edges = self._edges
+    if len(edges) != {count}:
+        return in_general(self, g, freed)
+    grads = ({terms})
+    {clear}
+    return grads
+"""
+_UNLIKE = """
+        or (self._edges[0] is not None and self._edges[1] is not None and self.x.shape != self.y.shape)"""
 
 
-def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], slow: Any) -> dict[str, Any]:
-    """Write `pull_back` and `release` for the nodes of a primitive; `slow` is `Node.pull_back_some`."""
-    stale = "".join(_STALE_INPUT.format(i=i) for i, name in enumerate(primitive.inputs) if name in arrays)
+def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], node: Any) -> dict[str, Any]:
+    """Write the methods of a primitive's nodes that backward calls; `node` is the class whose methods do the rest."""
+    stale = "".join(_STALE_INPUT.format(i=i, name=name) for i, name in enumerate(primitive.inputs) if name in arrays)
     stale += _STALE_OUTPUT if "out" in arrays else ""
     choose = _CHOOSE.format(stale=stale)
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
-    scope |= {"WIDE": WIDE, "rule_in_blocks": rule_in_blocks, "slow": slow, "intact": intact}
-    scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES}
-    if primitive.kind != ELEMENTWISE or None in rules or len(rules) > 2:
-        scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
-        terms = [
-            "None, " if rule is None else f"None if edges[{i}] is None else rule{i}(xp, g{_arguments(rule)}), "
-            for i, rule in enumerate(rules)
-        ]
-        text = _GENERAL_PULL_BACK.format(choose=choose, count=len(rules), terms="".join(terms))
+    scope |= {"WIDE": WIDE, "rule_in_blocks": rule_in_blocks, "slow": node.pull_back_some, "intact": intact}
+    scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.pull_back_and_release}
+    scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
+    elementwise = primitive.kind == ELEMENTWISE
+    both = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
+    if not elementwise or None in rules or len(rules) > 2:
+        text = _GENERAL_PULL_BACK.format(choose=choose, count=len(rules), terms=_terms(rules, "xp", "v"))
     elif len(rules) == 1:
-        scope["dx"] = rules[0].function
         wide = _WIDE_UNARY.format(x_values=_values(rules[0])) if arrays else ""
-        text = _UNARY_PULL_BACK.format(choose=choose, x_arguments=_arguments(rules[0]), wide=wide)
+        text = _UNARY_PULL_BACK.format(choose=choose, x_arguments=_arguments(rules[0], "v"), wide=wide)
     else:
-        scope["dx"], scope["dy"] = (rule.function for rule in rules)
-        both = "x" in arrays and "y" in arrays
         same_shape = " and (ex is None or ey is None or self.x.shape == self.y.shape)" if both else ""
         wide = _WIDE_BINARY.format(x_values=_values(rules[0]), y_values=_values(rules[1]), same_shape=same_shape)
         text = _BINARY_PULL_BACK.format(
             wide=wide if arrays else "",
             choose=choose,
-            x_arguments=_arguments(rules[0]),
-            y_arguments=_arguments(rules[1]),
+            x_arguments=_arguments(rules[0], "v"),
+            y_arguments=_arguments(rules[1], "v"),
             compare=_COMPARE if both else "",
         )
+    clear = " = ".join(f"self.{name}" for name in arrays) + " = None" if arrays else ""
     if arrays:
-        text += _RELEASE.format(clear=" = ".join(f"self.{name}" for name in arrays) + " = None")
+        text += _RELEASE.format(clear=clear)
+    text += _STRAIGHT.format(
+        stale=stale,
+        unlike=_UNLIKE if both else "",
+        count=len(rules),
+        terms=_terms(rules, "numpy_xp", "self"),
+        clear=f"{clear}\n    self.guard = freed" if arrays else "",
+    )
     exec(text, scope)
     scope["pull_back_some"] = scope["pull_back"]
-    return {name: scope[name] for name in ("pull_back", "pull_back_some", "release") if name in scope}
+    names = ("pull_back", "pull_back_some", "pull_back_and_release", "release")
+    return {name: scope[name] for name in names if name in scope}
 
 
-def _arguments(rule: Any) -> str:
-    return "".join(f", v.{name}" for name in rule.names)
+def _terms(rules: tuple[Any, ...], xp: str, values: str) -> str:
+    """Write the gradients of all inputs as a tuple."""
+    if len(rules) == 1 and rules[0] is not None:  # the one input needs a gradient, or there would be no node
+        return f"rule0({xp}, g{_arguments(rules[0], values)}),"
+    terms = [
+        "None" if rule is None else f"None if edges[{i}] is None else rule{i}({xp}, g{_arguments(rule, values)})"
+        for i, rule in enumerate(rules)
+    ]
+    return "".join(f"{term}, " for term in terms)
+
+
+def _arguments(rule: Any, values: str) -> str:
+    return "".join(f", {values}.{name}" for name in rule.names)
 
 
 def _values(rule: Any) -> str:

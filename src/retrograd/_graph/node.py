@@ -343,6 +343,13 @@ class Node:
         """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
         return self.pull_back_some(g, graph, None)
 
+    def pull_back_and_release(self, g: Any, freed: Freed) -> Any:
+        """Return the gradients of the inputs as arrays, and let go of saved values."""
+        grads = self.pull_back(g, False)
+        if self.saves:
+            self.release(freed)
+        return grads
+
     def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
         """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
         edges = self._edges if mask is None else mask
@@ -477,7 +484,7 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     elementwise = primitive.kind == ELEMENTWISE
     body["keeps_shapes"] = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
     if primitive.group_rule is None and not primitive.variadic and primitive.rest is None and primitive.outputs == 1:
-        body |= hot_methods(primitive, rules, arrays, Node.pull_back_some)
+        body |= hot_methods(primitive, rules, arrays, Node)
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 
 from .._core.numpy_namespace import is_half
+from .._core.passes import times_transposed
 from .._core.primitive import front, general, multilinear, vocabulary
 from .matrices import conjugate, transposed
 
 
 def _product(xp, x, weight):
     """Multiply the last axis of x, folding the others into rows: NumPy's `dot` calls BLAS for matrices only."""
-    if x.ndim < 3:
+    if x.ndim < 2:
         return x.dot(weight.T)
-    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).dot(weight.T).reshape((*x.shape[:-1], weight.shape[0]))
+    rows = x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    out = times_transposed(rows, weight)
+    return out if x.ndim == 2 else out.reshape((*x.shape[:-1], weight.shape[0]))
 
 
 def _as_rows(xp, x):

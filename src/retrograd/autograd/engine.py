@@ -18,7 +18,7 @@ import itertools
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
 from types import SimpleNamespace
 from typing import Any
@@ -171,6 +171,7 @@ def _run(
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels)
     plain = capture is None and not graph and not current_mode().inference
+    straight = plain and not keep and not watched  # the common case, with the fewest questions
     leaf_types = _base.leaf_types
     node = g = grad = None
     try:
@@ -185,31 +186,20 @@ def _run(
                     finish_leaf(node, g, graph, capture, root=len(roots) == 1)
                 node = None
                 continue
-            if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
-                node = None
-                continue
             extra = node.extra
             if type(g) is list:
-                g = tuple(g) if any(part is not None for part in g) else None
-            if g is None:
-                if extra is None and not node.runs_without_gradient:
-                    grads: Any = (None,) * len(node._edges)
-                else:
-                    g, grads = without_gradient(node, extra, graph)
+                g = tuple(g)
+            if straight and extra is None and g is not None:
+                grads: Any = node.pull_back_and_release(g, freed)
             else:
-                if extra is not None:
-                    g = run_before(node, extra, g, graph)
-                if selecting and capture.ends_at(node, needed):  # type: ignore[union-attr]
-                    node.touch(graph)
-                    grads = (None,) * len(node._edges)
-                elif selecting and node.takes_mask and (mask := capture.mask(node, needed)) is not None:  # type: ignore[union-attr]
-                    grads = (
-                        _watched(node, g, graph, keep_levels, mask) if watched else node.pull_back_some(g, graph, mask)
-                    )
-                else:
-                    grads = node.pull_back(g, graph) if not watched else _watched(node, g, graph, keep_levels)
-            if not keep and node.saves:
-                node.release(freed)
+                if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
+                    node = None
+                    continue
+                g, grads = _pull_back(
+                    node, extra, g, graph, watched, keep_levels, capture if selecting else None, needed
+                )
+                if not keep and node.saves:
+                    node.release(freed)
             if extra is not None and extra.hooks:
                 if capture is not None:
                     grads = capture.masked(node, grads, needed)
@@ -222,7 +212,7 @@ def _run(
                     continue
                 if type(edge) is Slot:
                     if grad is not None:
-                        _add(pending, sums, edge, grad, graph)
+                        _add_part(pending, edge, grad)
                     edge, grad = edge.node, None
                 left = counts[edge]
                 if left != SINGLE:
@@ -262,16 +252,46 @@ def _run(
                     if grad is not None:
                         _add(pending, sums, edge, grad, graph)
                     heappush(ready, (-edge.seq, id(edge), edge))
-            if following is not None and ready:
-                if g is not None:
-                    pending[following] = g
-                heappush(ready, (-following.seq, id(following), following))
-                following = g = None
             node = following
+            if node is not None and ready and (seq := -node.seq) > ready[0][0]:  # another one is newer
+                if g is not None:
+                    pending[node] = g
+                node = heappushpop(ready, (seq, id(node), node))[2]
+                g = pending.pop(node, None)
     finally:
         _state.task = outer
     for callback in task.callbacks:
         callback()
+
+
+def _pull_back(
+    node: Any,
+    extra: Any,
+    g: Any,
+    graph: bool,
+    watched: bool,
+    keep_levels: frozenset[Any],
+    selection: Capture | None,
+    needed: Any,
+) -> tuple[Any, Any]:
+    """Run the hooks before a node, and the node: the gradient it got, and those it gives."""
+    nothing = (None,) * len(node._edges)
+    if g is None:
+        if extra is None and not node.runs_without_gradient:
+            return g, nothing
+        return without_gradient(node, extra, graph)
+    if extra is not None:
+        g = run_before(node, extra, g, graph)
+    mask = None
+    if selection is not None:
+        if selection.ends_at(node, needed):
+            node.touch(graph)
+            return g, nothing
+        if node.takes_mask:
+            mask = selection.mask(node, needed)
+    if watched:
+        return g, _watched(node, g, graph, keep_levels, mask)
+    return g, node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
 
 
 def _start(
@@ -395,12 +415,7 @@ class Capture:
 def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: bool) -> None:
     """Add a gradient to what a node or leaf has received. See Note [Who owns a gradient]."""
     if type(edge) is Slot:
-        node = edge.node
-        slots = pending.get(node)
-        if slots is None:
-            slots = pending[node] = [None] * node.num_outputs
-        held = slots[edge.index]
-        slots[edge.index] = grad if held is None else held + grad
+        _add_part(pending, edge, grad)
         return
     held = pending.get(edge)
     if held is None:
@@ -412,6 +427,15 @@ def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: b
         sums.add(edge)
 
 
+def _add_part(pending: dict[Any, Any], slot: Slot, grad: Any) -> None:
+    """Add a gradient to what one output of a node has received."""
+    parts = pending.get(slot.node)
+    if parts is None:
+        parts = pending[slot.node] = [None] * slot.node.num_outputs
+    held = parts[slot.index]
+    parts[slot.index] = grad if held is None else held + grad
+
+
 def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     meta = node.meta
     if meta is None:
@@ -421,8 +445,10 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     for g, facts in zip(grads, meta.inputs, strict=False):
         if g is None or facts is None:
             fitted.append(g)
-        elif levels is facts.levels and g.shape == facts.shape and g.dtype is facts.dtype:
-            fitted.append(g)  # most gradients within a transform
+        elif (
+            (levels is facts.levels or levels <= keep_levels) and g.shape == facts.shape and g.dtype is facts.dtype
+        ):  # most gradients within a transform
+            fitted.append(g)
         else:
             fitted.append(fit(g, facts, levels, keep_levels))
     return fitted

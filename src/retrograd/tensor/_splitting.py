@@ -90,9 +90,10 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
     version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
     views = storage.views = [] if storage.views is None else storage.views
     edge = None if node is not None or base._edge is None else NOWHERE
-    new_tensor, new_object = _base.new_tensor, object.__new__
+    new_tensor, new_object, append = _base.new_tensor, object.__new__, views.append
     results: list[Any] = []
-    for index, steps in zip(parts.whole, parts.steps, strict=True):
+    count = 0
+    for index, steps in zip(parts.whole, parts.steps):  # noqa: B905 - the keyword costs 100 ns
         result = new_tensor()
         result._array = array[index]
         if node is None:
@@ -100,15 +101,16 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
         else:  # constructors, which are Python calls, are written out
             result._edge = slot = new_object(Slot)
             slot.node = node
-            slot.index = len(results)
-            slot._storage = None
+            slot.index = count
+            slot._storage = storage  # so what saves a part at version 0 needs no guard
+            count += 1
         result._storage = storage
         result._extra = view = new_object(View)
         view.base = base
         view.made_in = made_in
         view.version = version
         view.steps = before + steps if before else steps
-        views.append(ref(result))
+        append(ref(result))
         results.append(result)
     if len(views) > storage.most_views:
         storage.forget_dead_views()
@@ -116,13 +118,16 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
 
 
 def _split_node(name: str, input: Any, array: Any, indices: Any, shown: dict[str, Any]) -> Any:
-    node = _split_node_class(name)()
-    node._edges = (_base.edge_of(input),)
-    node.indices, node.facts = indices, (tuple(array.shape), array.dtype)
-    node.num_outputs, node.shown = len(indices), shown
-    node.seq = creation_numbers()
+    node = (_split_classes.get(name) or _split_node_class(name))()
+    edge = input._edge
+    node._edges = (input if edge is _base.LEAF else edge,)
+    node.indices = indices
+    node.facts = array.shape, array.dtype
+    node.num_outputs = len(indices)
+    node.shown = shown
     node.guard = node.extra = node.meta = node._storage = None
     node.record_place()
+    node.seq = creation_numbers()
     if isinstance(array, LevelArray):
         levels = levels_of(array)
         node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
@@ -133,7 +138,7 @@ def _put_together(self: Any, g: Any, graph: bool) -> Any:
     """Join the gradients of the parts; what no gradient came for is zero."""
     shape, dtype = self.facts
     axis = len(self.indices[0]) - 1
-    if not graph and type(self.indices[0][axis]) is slice and all(type(part) is NDARRAY for part in g):
+    if not graph and [*map(type, g)].count(NDARRAY) == len(g) and type(self.indices[0][axis]) is slice:
         return (np.concatenate(g, axis),)
     given = [k for k, part in enumerate(g) if part is not None]
     if len(given) == 1:
@@ -155,11 +160,10 @@ _split_classes: dict[str, Any] = {}
 
 
 def _split_node_class(name: str) -> Any:
-    if name not in _split_classes:
-        body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
-        body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
-        _split_classes[name] = type(name, (Node,), body)
-    return _split_classes[name]
+    body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
+    body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
+    made = _split_classes[name] = type(name, (Node,), body)
+    return made
 
 
 def _along(tensor: Any, dim: int, name: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.levels import creation_numbers
-from ..._core.passes import ones
+from ..._core.passes import ones, times_transposed
 from ..._graph.guards import fresh
 from ..._graph.node import Node, face_of, node_class
 from ..._ops import affine as a
@@ -25,7 +25,6 @@ from ...tensor._record_flat import guarded_tensor
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-FEW, MANY = 150_000, 1_000_000  # multiplications
 get_frame = sys._getframe
 generic_pull_back = Node.pull_back_some
 
@@ -57,6 +56,13 @@ def _pull_back(self: Any, g: Any, graph: bool, mask: Any = None) -> Any:
     return ones(rows.shape[0], rows.dtype).dot(rows), gx, gy
 
 
+def _pull_back_and_release(self: Any, g: Any, freed: Any) -> Any:
+    grads = _pull_back(self, g, False)
+    self.x = self.y = None
+    self.guard = freed
+    return grads
+
+
 def _next_functions(self: Any) -> tuple[tuple[Any, int], ...]:
     *others, weights = self._edges
     if weights is None:
@@ -77,6 +83,7 @@ def _saved_weights(self: Any) -> Any:
 def _layer_class(primitive: Any, name: str) -> Any:
     cls: Any = node_class(primitive, name)
     cls.pull_back = cls.pull_back_some = _pull_back
+    cls.pull_back_and_release = _pull_back_and_release
     cls.next_functions = property(_next_functions)
     cls._saved_mat2 = property(_saved_weights)
     return cls
@@ -102,10 +109,7 @@ def record_layer(input: Any, weight: Any, bias: Any, tracking: bool) -> Any:
     if y.dtype is not d or y.ndim != 2 or not rank or x.shape[-1] != y.shape[1]:
         return None
     rows = x if rank < 3 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    if rank > 1 and FEW <= rows.size * (columns := y.shape[0]) <= MANY and 4 * rows.shape[0] <= columns:
-        out = y.dot(rows.T.copy()).T.copy()  # BLAS takes twice as long for a few rows times a transposed matrix
-    else:
-        out = rows.dot(y.T)
+    out = times_transposed(rows, y) if rank > 1 else rows.dot(y.T)
     if bias is not None:
         b = bias._array
         if type(b) is not NDARRAY or b.dtype is not d or b.shape != (y.shape[0],):
