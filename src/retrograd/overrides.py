@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib import import_module
@@ -148,7 +148,8 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
         return error
 
     def unusual(values: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        args, kwargs = (values + rest, {}) if rest else _as_given(_parameters(function)[0], defaults, values)
+        aliased = [ALIASES[name] for name in named if name in ALIASES]
+        args, kwargs = (values + rest, {}) if rest else _as_given(_parameters(function)[0], defaults, values, aliased)
         kwargs.update(
             {name: value for name, value in named.items() if value is not keyword_defaults.get(name, MISSING)}
         )
@@ -248,13 +249,18 @@ def _quick_form(function: Any, out: bool) -> str:
     )
 
 
-def _as_given(names: tuple[str, ...], defaults: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
-    """Guess which values were given, by position as far as can be: not those at the end that are defaults."""
+def _as_given(
+    names: tuple[str, ...], defaults: tuple[Any, ...], values: tuple[Any, ...], aliased: Sequence[str]
+) -> tuple[Any, dict[str, Any]]:
+    """Guess which values were given, by position as far as can be: not defaults at the end, nor what an alias gives."""
+    given = [
+        value is not MISSING and (names[k] not in aliased or value is not defaults[k]) for k, value in enumerate(values)
+    ]
     count = len(values)
     while count and values[count - 1] is defaults[count - 1]:
         count -= 1
-    first = next((k for k in range(count) if values[k] is MISSING), count)
-    return values[:first], {names[k]: values[k] for k in range(first, count) if values[k] is not MISSING}
+    first = next((k for k in range(count) if not given[k]), count)
+    return values[:first], {names[k]: values[k] for k in range(first, count) if given[k]}
 
 
 def _flat(args: Any, kwargs: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 import retrograd
@@ -40,6 +41,11 @@ def samplers(data: Any, generator: Any) -> dict[str, dict[str, Any]]:
         "weighted": {"sampler": data.WeightedRandomSampler([0.1] * 10 + [0.9] * 10, 12)},
         "shared": {"sampler": data.DistributedSampler(range(20), 2, 1)},
         "any iterable": {"sampler": [3, 1, 2, 3]},
+        "batches of tensors": {
+            "batch_size": 1,
+            "batch_sampler": retrograd.arange(6).split(4) if data is retrograd.utils.data else torch.arange(6).split(4),
+        },
+        "batches of arrays": {"batch_size": 1, "batch_sampler": [np.array([3, 1]), np.array([2])]},
         "batches": {"batch_size": 1, "batch_sampler": [[3, 1], [2], [0, 4, 5]]},
         "one by one": {"batch_size": None, "shuffle": True},
     }
@@ -311,3 +317,16 @@ def test_a_worker_that_fails_at_its_start() -> None:
     ours, theirs = (_error(library, Squares(8), worker_init_fn=refuse) for library in (retrograd, torch))
     assert ours[:2] == theirs[:2]
     assert [one[0] for one in ours[:4]] == ["OSError"] * 4  # torch: UnboundLocalError from the third on
+
+
+def test_a_loader_that_is_opened_again() -> None:
+    """timm's MultiEpochsDataLoader replaces the batch sampler by way of a private name."""
+
+    def work(library: Any) -> Any:
+        loader = library.utils.data.DataLoader(range(4), batch_size=2)
+        loader._DataLoader__initialized = False
+        loader.batch_sampler = [[3, 2], [1, 0]]
+        loader._DataLoader__initialized = True
+        return values(list(loader))
+
+    both(work)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -42,6 +45,7 @@ set_item(torch.zeros(2, dtype=torch.int64), 1j)
 set_item(torch.zeros(2), 1e300)
 set_item(torch.zeros(2, dtype=torch.bool), 2)
 set_item(torch.zeros(2, dtype=torch.complex64), 2)
+torch.tensor(1.0) == pytest.approx(1.0), torch.tensor(1.0) != pytest.approx(2.0), torch.tensor(1.0) == "a", torch.ones(2) != None
 """.strip().splitlines()
 
 
@@ -50,7 +54,7 @@ def set_item(tensor, value):
     return tensor
 
 
-SCOPE = {"np": np, "set_item": set_item}
+SCOPE = {"np": np, "set_item": set_item, "pytest": pytest}
 
 
 @pytest.mark.oracle
@@ -71,3 +75,20 @@ def test_names_of_the_package_are_complete() -> None:
     exec("from retrograd import *", names)
     assert {"tensor", "add", "cumsum", "topk", "float32", "no_grad", "get_num_threads"} <= names.keys()
     assert {"cumsum", "linalg", "topk", "float32"} <= set(dir(retrograd))
+
+
+NUMPY_WORDS = """
+import retrograd as torch
+x = torch.arange(6.0).view(2, 3)
+print(x.sum(axis=0, keepdim=True).tolist(), x.mean(axis=-1, keepdim=True).tolist(), x.var(axis=0, unbiased=False).tolist())
+print(torch.sort(x, axis=0, descending=True).values.tolist(), torch.sum(x, axis=0, keepdims=True).tolist())
+"""
+
+
+def test_numpy_words_beside_others() -> None:
+    """In a fresh process, where public functions have their quick form."""
+    found = subprocess.run([sys.executable, "-c", NUMPY_WORDS], capture_output=True, text=True, check=True).stdout
+    assert found.splitlines() == [
+        "[[3.0, 5.0, 7.0]] [[1.0], [4.0]] [2.25, 2.25, 2.25]",
+        "[[3.0, 4.0, 5.0], [0.0, 1.0, 2.0]] [[3.0, 5.0, 7.0]]",
+    ]

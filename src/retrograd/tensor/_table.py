@@ -118,10 +118,10 @@ def _operators() -> dict[str, Any]:
         return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
     def equal(self: Any, other: Any) -> Any:
-        return p.eq(self, other) if p.is_operand(other) else False
+        return p.eq(self, other) if p.is_operand(other) else NotImplemented
 
     def not_equal(self: Any, other: Any) -> Any:
-        return p.ne(self, other) if p.is_operand(other) else True
+        return p.ne(self, other) if p.is_operand(other) else NotImplemented
 
     binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_quotient}
     binary |= {"mod": p.modulo, "and": p.OPERATORS["and"], "or": p.OPERATORS["or"], "xor": p.OPERATORS["xor"]}

@@ -82,7 +82,7 @@ class DataLoader(Generic[T_co]):
     pin_memory_device: str
     prefetch_factor: int | None
     _iterator: _BaseDataLoaderIter | None
-    _initialized = False
+    __initialized = False
 
     def __init__(
         self,
@@ -138,13 +138,13 @@ class DataLoader(Generic[T_co]):
         self.generator = generator
         self.collate_fn: Any = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
-        self._initialized = True
+        self.__initialized = True
         self._IterableDataset_len_called: int | None = None
         self._iterator = None
         self.check_worker_number_rationality()
 
     def __setattr__(self, attr: str, val: Any) -> None:
-        if self._initialized and attr in FIXED:
+        if self.__initialized and attr in FIXED:
             raise ValueError(f"{attr} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(attr, val)
 

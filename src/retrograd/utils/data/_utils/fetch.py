@@ -77,7 +77,7 @@ def batch_of_rows(dataset: Any, indices: Any) -> list[Any] | None:
             return None
     if not isinstance(dataset, TensorDataset) or kind.__getitem__ is not TensorDataset.__getitem__:
         return None
-    if hasattr(dataset, "__getitems__") or not indices or set(map(type, indices)) != {int}:
+    if hasattr(dataset, "__getitems__") or not isinstance(indices, (list, tuple)) or set(map(type, indices)) != {int}:
         return None
     batch = [rows_of(whole, indices) for whole in dataset.tensors]
     return None if any(part is None for part in batch) else batch
