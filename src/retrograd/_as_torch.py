@@ -55,6 +55,7 @@ class TorchAlias:
         sys.meta_path.insert(0, self._finder)
         sys.modules["torch"] = retrograd
         self._names["__version__"] = TorchVersion(TORCH_VERSION)
+        _name_classes("retrograd", "torch")
         if SPAWN in sys.modules:
             _carry_into_children(sys.modules[SPAWN])
 
@@ -64,6 +65,7 @@ class TorchAlias:
             return
         self._names["__version__"] = self._own_version
         sys.meta_path.remove(self._finder)
+        _name_classes("torch", "retrograd")
         _take_torch_modules()
         sys.modules.update(self._set_aside)
         self._finder = None
@@ -84,7 +86,9 @@ class TorchFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == SPAWN:
-            return _spec_of_spawn(path)
+            return _followed(SPAWN, path, _carry_into_children)
+        if fullname.startswith("retrograd."):
+            return _followed(fullname, path, _name_classes_of)
         if not _is_torch_name(fullname):
             return None
         counterpart = "retrograd" + fullname.removeprefix("torch")
@@ -129,15 +133,15 @@ class AliasLoader(Loader):
 # table is made by `multiprocessing.spawn`, which most programs never import: it is changed when they do.
 
 
-def _spec_of_spawn(path: Sequence[str] | None) -> ModuleSpec | None:
-    """Find `multiprocessing.spawn` so that, once it has run, its children are served. See Note [Children]."""
-    spec = PathFinder.find_spec(SPAWN, path)
+def _followed(name: str, path: Sequence[str] | None, after: Callable[[ModuleType], None]) -> ModuleSpec | None:
+    """Find a module of others so that `after` is called with it once it has run."""
+    spec = PathFinder.find_spec(name, path)
     if spec is not None and spec.loader is not None:
         execute: Callable[[ModuleType], None] = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            _carry_into_children(module)
+            after(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
     return spec
@@ -160,6 +164,29 @@ def _carry_into_children(spawn: ModuleType) -> None:
 
     get_preparation_data.carries_torch = True  # type: ignore[attr-defined]
     spawn.get_preparation_data = get_preparation_data  # type: ignore[attr-defined]
+
+
+# Note [Names of classes]
+# Libraries choose by `type(x).__module__` what they do with a value: opt_einsum its backend, thop and fx what a layer is. So
+# public classes say "torch..." as long as the alias is in force; those of modules that are loaded later, when they are.
+
+
+def _name_classes(before: str, after: str) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "retrograd"]:
+        _rename_in(sys.modules[name], before, after)
+
+
+def _name_classes_of(module: ModuleType) -> None:
+    _rename_in(module, "retrograd", "torch")
+
+
+def _rename_in(module: ModuleType, before: str, after: str) -> None:
+    """Let the classes that a module has under public names say that they are of another package."""
+    for value in list(vars(module).values()):
+        if isinstance(value, type):
+            first, _, rest = value.__module__.partition(".")
+            if first == before and "._" not in f".{rest}":
+                value.__module__ = f"{after}.{rest}" if rest else after
 
 
 class _AsTorchWhenUnpickled:

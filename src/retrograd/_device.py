@@ -20,6 +20,8 @@ _SIGNATURES: Final = " * (torch.device device)\n{} * (str type, int index = -1)\
 class device:  # noqa: N801
     """Name a kind of device and, optionally, which one of its kind."""
 
+    __module__ = "retrograd"
+
     __slots__ = ("index", "type")
 
     type: str
@@ -183,10 +185,15 @@ def set_default_device(value: device | str | int | None) -> None:
     _base.set(None if value is None else device(value))
 
 
+def chosen_device() -> device | None:
+    """Return the device that a block or `set_default_device` has chosen, if one has."""
+    entered = _entered.get()
+    return entered[-1] if entered else _base.get()
+
+
 def get_default_device() -> device:
     """Return the device of new tensors."""
-    entered = _entered.get()
-    current = entered[-1] if entered else _base.get()
+    current = chosen_device()
     if current is None:
         return _CPU
     if current.index is None and current.type not in ("cpu", "meta"):

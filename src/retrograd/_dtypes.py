@@ -26,6 +26,7 @@ COMPLEX_KIND: Final = 3
 class dtype:  # noqa: N801
     """Describe the element type of a tensor."""
 
+    __module__ = "retrograd"
     __slots__ = ("_scalar_name", "abbr", "is_complex", "is_floating_point", "is_signed",
                  "itemsize", "kind", "name", "numpy")  # fmt: skip
 
@@ -591,6 +592,6 @@ def _type_name(described: builtins.type) -> str:
     module = described.__module__
     if module.partition(".")[0] in ("numpy", "ml_dtypes", "decimal"):
         return f"{module}.{described.__name__}"
-    if described is dtype or (module.partition(".")[0] == "retrograd" and described.__name__ != "Tensor"):
+    if described is dtype or (module.partition(".")[0] in ("retrograd", "torch") and described.__name__ != "Tensor"):
         return f"torch.{described.__name__}"
     return described.__name__

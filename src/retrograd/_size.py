@@ -13,6 +13,8 @@ _LARGEST_LONG: Final = (1 << 63) - 1
 class Size(tuple[int, ...]):
     """Hold the lengths of a tensor's dimensions."""
 
+    __module__ = "retrograd"
+
     __slots__ = ()
 
     def __new__(cls, *args: Iterable[Any], **kwargs: NoReturn) -> Size:

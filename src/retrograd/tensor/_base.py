@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
+from functools import cache
 from typing import Any
 from weakref import ref
 
@@ -72,7 +74,7 @@ class Storage:
     lasti = 0
     views: list[Any] | None = None  # weak references to the tensors that view the base
     most_views = 8  # before dead references are thrown out
-    inference = False
+    inference: int = 0  # when it was made in inference mode, as a creation number
     detached: Any = None  # the edge that `detach_` took away
     real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
     owner: Any = None  # weak reference to the base, once a write has changed its history
@@ -140,15 +142,16 @@ class Extra:
 
     # Defaults of the class, not slots: an instance is made for every leaf and view, and sets one or two of these.
     grad: Any = None
-    hooks: dict[int, Any] | None = None
-    post_hooks: dict[int, Any] | None = None
-    accumulator_hooks: dict[int, Any] | None = None
-    accumulator_pre_hooks: dict[int, Any] | None = None
+    hooks: OrderedDict[int, Any] | None = None
+    post_hooks: OrderedDict[int, Any] | None = None
+    accumulator_hooks: OrderedDict[int, Any] | None = None
+    accumulator_pre_hooks: OrderedDict[int, Any] | None = None
     accumulator: Any = None
     retains_grad = False
     node_shape: Any = None  # of the node's output, where an in-place view without grad has changed the tensor's
     hooked = False  # whether any hook was ever registered on this leaf
     born = 0  # creation number of a tensor made inside a transform: one from outside is captured
+    transform: Any = None  # the one whose variable this leaf is: when it has ended, nobody asks for a gradient any more
     view: Any = None  # itself, if it is a `_views.View`
 
 
@@ -178,7 +181,7 @@ class TensorMeta(type):
 
     def __repr__(cls) -> str:
         names = {"Tensor": "torch.Tensor", "Parameter": "torch.nn.parameter.Parameter", "Buffer": "torch.nn.Buffer"}
-        if cls.__module__ == "retrograd" and cls.__name__ in names:
+        if cls.__module__.partition(".")[0] == "retrograd" and cls.__name__ in names:
             return f"<class '{names[cls.__name__]}'>"
         return super().__repr__()
 
@@ -242,10 +245,8 @@ def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:
 
 
 def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
-    """Make a Tensor for a saved value of a leaf that stands where the leaf stands in the graph."""
-    from .._graph.node import node_class
-
-    node = node_class(_alias())()
+    """Make a Tensor for a saved value of a leaf that stands where the leaf stands in the graph, and looks like a leaf."""
+    node = _alias_class()()
     node._edges = (leaf,)
     node.seq = creation_numbers()
     node.code, node.lasti = None, 0
@@ -253,10 +254,13 @@ def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
     return wrap(array, node, None)
 
 
-def _alias() -> Any:
+@cache
+def _alias_class() -> Any:
+    from .._graph.node import node_class
     from .._ops.shape import alias
 
-    return alias
+    cls = node_class(alias)
+    return type(cls.__name__, (cls,), {"__slots__": (), "stands_for_leaf": True})
 
 
 def edge_of(tensor: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
 from .. import _dtypes, _size
-from .._core.arrays import Dual, LevelArray, raw_leaf
+from .._core.arrays import Dual, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
 from .._device import strided
@@ -19,7 +20,7 @@ from .._modes import current_mode
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
 from ._formats import is_laid_out_in
-from ._layout import geometry, strides
+from ._layout import geometry, is_contiguous, strides
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._views import NOWHERE, AsStridedBackward0, detached
 
@@ -219,10 +220,7 @@ class Tensor(TensorBase):
         return found[wrap_dim(dim, len(found))]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        if memory_format is not None:
-            return is_laid_out_in(self._array, memory_format)
-        array = raw_leaf(self._array)
-        return True if isinstance(array, np.generic) else bool(array.flags.c_contiguous)
+        return is_contiguous(self._array) if memory_format is None else is_laid_out_in(self._array, memory_format)
 
     def storage_offset(self) -> int:
         return geometry(self)[1]
@@ -264,7 +262,7 @@ class Tensor(TensorBase):
     @read_only
     def is_leaf(self) -> bool:
         edge = self._edge
-        return edge is None or edge is LEAF or edge is NOWHERE
+        return edge is None or edge is LEAF or edge is NOWHERE or getattr(edge, "stands_for_leaf", False)
 
     @read_only
     def grad_fn(self) -> Any:
@@ -273,7 +271,9 @@ class Tensor(TensorBase):
             return None
         if type(edge) is AsStridedBackward0:
             edge.seen = True
-        return edge.node if type(edge) is Slot else edge
+        if type(edge) is Slot:
+            return edge.node
+        return None if edge.stands_for_leaf else edge
 
     @read_only
     def output_nr(self) -> int:
@@ -360,13 +360,13 @@ class Tensor(TensorBase):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._edge is LEAF or self._edge is NOWHERE:
             extra = self._need_extra()
-            extra.hooks = {} if extra.hooks is None else extra.hooks
+            extra.hooks = OrderedDict() if extra.hooks is None else extra.hooks
             extra.hooked = True
             return RemovableHandle.add(extra.hooks, hook)
         node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
         of_node = node.need_extra()
         of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
-        return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, {}), hook)
+        return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, OrderedDict()), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
         """Call `hook(param)` after a gradient has been added to `.grad`."""
@@ -377,7 +377,7 @@ class Tensor(TensorBase):
         if self._edge is not LEAF and self._edge is not NOWHERE:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         extra = self._need_extra()
-        extra.post_hooks = {} if extra.post_hooks is None else extra.post_hooks
+        extra.post_hooks = OrderedDict() if extra.post_hooks is None else extra.post_hooks
         extra.hooked = True
         return RemovableHandle.add(extra.post_hooks, hook)
 
@@ -410,7 +410,7 @@ class Tensor(TensorBase):
         return storage.version
 
     def is_inference(self) -> bool:
-        return self._storage is not None and self._storage.inference
+        return self._storage is not None and bool(self._storage.inference)
 
     @property
     def _base(self) -> Any:
@@ -532,7 +532,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     """A Tensor that is a module's parameter: it requires grad unless told otherwise."""
 
     __slots__ = ()
-    __module__ = "retrograd"
+    __module__ = "retrograd.nn.parameter"
 
     @classmethod
     def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:
