@@ -9,6 +9,7 @@ from typing import Any
 from . import _dtypes, _ops, _settings, autograd
 from ._device import (
     channels_last,
+    channels_last_3d,
     contiguous_format,
     device,
     get_default_device,
@@ -44,29 +45,28 @@ newaxis = None
 
 
 # Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """_C amp backends cli compile cuda debug distributed fft func functional jit linalg masked multiprocessing nn
-ops optim overrides profiler random return_types serialization signal special testing torch_version types utils
-version""".split()  # noqa: SIM905 - names read better as text
-_OF_AUTOCAST = (
-    "autocast",
-    "clear_autocast_cache",
-    "get_autocast_dtype",
-    "is_autocast_cache_enabled",
-    "is_autocast_enabled",
-)
+_LAZY = """_C __config__ _dynamo accelerator amp backends cli compiler cpu cuda debug distributed fft func functional hub jit
+linalg masked mps mtia multiprocessing nn ops optim overrides profiler random return_types serialization signal special
+testing torch_version types utils version xpu""".split()  # noqa: SIM905 - names read better as text
+_HOMES = dict.fromkeys(  # of functions that stand in the package, too
+    """autocast clear_autocast_cache get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype
+    is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled""".split(),  # noqa: SIM905
+    "amp.autocast_mode",
+) | {
+    "compile": "compiler",
+    "OutOfMemoryError": "_errors",
+    "as_torch": "_as_torch",
+    "get_device_module": "_device_modules",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "as_torch":
-        from ._as_torch import as_torch
-
-        return as_torch
     function = find(name)
     if function is not None:
         globals()[name] = function
         return function
-    if name in _OF_AUTOCAST:
-        return getattr(importlib.import_module(f"{__name__}.amp.autocast_mode"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")
@@ -77,7 +77,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *later_functions, *_LAZY, *_OF_AUTOCAST, "as_torch"})
+    return sorted({*globals(), *later_functions, *_LAZY, *_HOMES})
 
 
 __all__ = [
@@ -88,6 +88,7 @@ __all__ = [
     "autograd",
     "can_cast",
     "channels_last",
+    "channels_last_3d",
     "contiguous_format",
     "device",
     "dtype",

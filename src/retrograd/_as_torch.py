@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 TORCH_VERSION = "2.13.0"  # the release whose behaviour is matched
 SPAWN = "multiprocessing.spawn"
+SHARED = {
+    "_C",
+    "__config__",
+    "_dynamo",
+    "_functorch",
+    "_tensor",
+    "_utils",
+    "_vmap_internals",
+}  # private names that are torch's, too
 
 
 def as_torch() -> TorchAlias:
@@ -259,7 +268,7 @@ def _is_torch_name(name: str) -> bool:
 def _is_private(counterpart: str) -> bool:
     """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
     top = counterpart.split(".")[1:2]
-    return top in (["cli"], ["pytest_torch"]) or (bool(top) and top[0].startswith("_") and top[0] != "_C")
+    return top in (["cli"], ["pytest_torch"]) or (bool(top) and top[0].startswith("_") and top[0] not in SHARED)
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

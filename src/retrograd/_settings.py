@@ -36,6 +36,12 @@ def get_num_interop_threads() -> int:
     return 1
 
 
+def set_num_interop_threads(num: int) -> None:
+    """Accept torch's setting: operations run one after another in each of the user's threads."""
+    if num <= 0:
+        raise RuntimeError("Expected positive number of threads")
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accept torch's switch; every operation here is deterministic in any case."""
     global _deterministic, _warn_only
@@ -120,7 +126,7 @@ def typename(obj: Any) -> str:
     return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
 
 
-PUBLIC = """get_num_threads set_num_threads get_num_interop_threads use_deterministic_algorithms
+PUBLIC = """get_num_threads set_num_threads get_num_interop_threads set_num_interop_threads use_deterministic_algorithms
 are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode
 get_deterministic_debug_mode set_float32_matmul_precision get_float32_matmul_precision set_flush_denormal set_warn_always
 is_warn_always_enabled typename""".split()  # noqa: SIM905 - names read better as text

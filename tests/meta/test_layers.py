@@ -41,6 +41,17 @@ ABOVE_ALL = {
     "torch_version",
 }  # they put the package together
 LATER = {
+    "__config__",
+    "_absent_device",
+    "_device_modules",
+    "_dynamo",
+    "accelerator",
+    "compiler",
+    "cpu",
+    "hub",
+    "mps",
+    "mtia",
+    "xpu",
     "_C",
     "utils",
     "nn",

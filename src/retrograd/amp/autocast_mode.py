@@ -80,6 +80,11 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     return on is not None and on[0] == ("cuda" if device_type is None else _device_type(device_type).type)
 
 
+def is_autocast_cpu_enabled() -> bool:
+    """Tell whether autocast is on for CPUs."""
+    return is_autocast_enabled("cpu")
+
+
 def is_autocast_cache_enabled() -> bool:
     """Tell whether autocast would keep what it has cast."""
     return True
@@ -92,6 +97,16 @@ def get_autocast_dtype(device_type: str) -> dtype:
         raise RuntimeError(f"unsupported scalarType: retrograd has no autocast for the device type {kind!r}")
     on = current_mode().autocast
     return on[1] if on is not None and on[0] == kind else _BY_NAME[_LOWER[kind][0]]
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    """Return the dtype that autocast takes on CPUs."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    """Return the dtype that autocast takes on CUDA devices."""
+    return get_autocast_dtype("cuda")
 
 
 def clear_autocast_cache() -> None:

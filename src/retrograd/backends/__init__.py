@@ -9,5 +9,6 @@ from . import cuda, cudnn, mps
 mkl = SimpleNamespace(is_available=lambda: False)
 mkldnn = SimpleNamespace(is_available=lambda: False, enabled=False)
 openmp = SimpleNamespace(is_available=lambda: True)
+opt_einsum = SimpleNamespace(is_available=lambda: False, enabled=False, strategy=None)
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

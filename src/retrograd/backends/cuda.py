@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from ..cuda import is_available as is_built
@@ -10,6 +12,19 @@ matmul = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True
 )
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+@contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[None]:
+    """Accept the switches for a block: attention has one form here."""
+    before = dict(_attention)
+    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield
+    finally:
+        _attention.update(before)
 
 
 def enable_flash_sdp(enabled: bool) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from .._device import device as _device_type
-from ..tensor._generators import default_generator
+from .._errors import OutOfMemoryError as OutOfMemoryError
 
 
 def _cupy() -> Any:
@@ -90,58 +91,53 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return int(properties["major"]), int(properties["minor"])
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return the bytes that are free on the device, and all of them."""
-    with _cupy().cuda.Device(_number(device)):
-        free, total = _cupy().cuda.runtime.memGetInfo()
-    return int(free), int(total)
+def get_device_properties(device: Any = None) -> Any:
+    """Return what is known of the device, under torch's names."""
+    found = _cupy().cuda.runtime.getDeviceProperties(_number(device))
+    return SimpleNamespace(
+        name=found["name"].decode(),
+        major=int(found["major"]),
+        minor=int(found["minor"]),
+        total_memory=int(found["totalGlobalMem"]),
+        multi_processor_count=int(found["multiProcessorCount"]),
+    )
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Return the bytes that arrays hold; 0 without a device."""
-    return int(_cupy().get_default_memory_pool().used_bytes()) if is_available() else 0
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Tell whether the device computes with bfloat16."""
+    return is_available()
 
 
-def memory_reserved(device: Any = None) -> int:
-    """Return the bytes that CuPy's pool holds; 0 without a device."""
-    return int(_cupy().get_default_memory_pool().total_bytes()) if is_available() else 0
+def get_arch_list() -> list[str]:
+    """Return the devices that were compiled for: CuPy compiles when it runs."""
+    return []
 
 
-def empty_cache() -> None:
-    """Give memory back that no array uses."""
-    if is_available():
-        _cupy().get_default_memory_pool().free_all_blocks()
+def is_current_stream_capturing() -> bool:
+    """Tell whether work is being written down instead of done."""
+    return False
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the device's random numbers. They come from the stream of the CPU, which stays alone where there is no device."""
-    if is_available():
-        default_generator.manual_seed(seed)
-
-
-manual_seed_all = manual_seed
-
-
-class Event:
-    """A point in the device's work, to measure times between two of them."""
-
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
-        self._event = _cupy().cuda.Event(block=blocking, disable_timing=not enable_timing)
-
-    def record(self, stream: Any = None) -> None:
-        """Mark where the device's work stands."""
-        self._event.record()
-
-    def synchronize(self) -> None:
-        """Wait until the device has come here."""
-        self._event.synchronize()
-
-    def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds from this event to another."""
-        return float(_cupy().cuda.get_elapsed_time(self._event, end_event._event))
+# What the submodules have, and the submodules themselves, are loaded when asked for: they read this one.
+_MODULES = ("amp", "memory", "nvtx", "random", "streams")
+_ELSEWHERE = {
+    "memory": """mem_get_info memory_allocated memory_reserved max_memory_allocated max_memory_reserved max_memory_cached
+    memory_cached reset_peak_memory_stats reset_max_memory_allocated reset_max_memory_cached empty_cache memory_stats
+    memory_summary""",
+    "random": """manual_seed manual_seed_all seed seed_all initial_seed get_rng_state get_rng_state_all set_rng_state
+    set_rng_state_all""",
+    "streams": "Event Stream StreamContext current_stream default_stream stream",
+}
+_HOMES = {name: module for module, names in _ELSEWHERE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":  # loaded when asked for: it reads this module
-        return import_module(".amp", __name__)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module 'torch.cuda' has no attribute '{name}' (retrograd does not have it)")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_HOMES})

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 # loaded when they are asked for
-_LAZY = ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "dlpack", "hooks")
+_LAZY = ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "dlpack", "hooks", "model_zoo")
 
 
 def set_module(obj: Any, mod: str) -> None:

@@ -1,5 +1,6 @@
 """The modules of nn."""
 
+from . import utils as utils
 from .activation import *
 from .adaptive import *
 from .batchnorm import *

@@ -1,0 +1,35 @@
+"""torch._dynamo: the switches of torch's compiler that scripts set. See `compiler`: nothing is compiled here."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ..compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+
+config = SimpleNamespace(suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8)
+
+
+def optimize(backend: Any = "inductor", **kwargs: Any) -> Any:
+    """Return a decorator that leaves a function as it is."""
+    return disable()
+
+
+def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
+    """Accept that a dimension's length changes between calls."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic
+
+__all__ = [
+    "allow_in_graph",
+    "config",
+    "disable",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "optimize",
+    "reset",
+]

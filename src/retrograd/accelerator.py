@@ -1,0 +1,111 @@
+"""torch.accelerator: the device beside the CPU, whichever it is. Here that is CUDA or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import cuda
+from ._device import device as _device
+
+
+def is_available() -> bool:
+    """Tell whether there is an accelerator."""
+    return cuda.is_available()
+
+
+def current_accelerator(check_available: bool = False) -> Any:
+    """Return the accelerator as a device without a number; None without one."""
+    return _device("cuda") if is_available() else None
+
+
+def device_count() -> int:
+    """Return the number of accelerators."""
+    return cuda.device_count()
+
+
+def _needed() -> None:
+    if not is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def current_device_index() -> int:
+    """Return the number of the current device."""
+    _needed()
+    return cuda.current_device()
+
+
+current_device_idx = current_device_index
+
+
+def set_device_index(device: Any, /) -> None:
+    """Make a device the current one."""
+    _needed()
+    cuda.set_device(device)
+
+
+set_device_idx = set_device_index
+
+
+def synchronize(device: Any = None, /) -> None:
+    """Wait until a device has done all it was asked to."""
+    _needed()
+    cuda.synchronize(device)
+
+
+def current_stream(device: Any = None, /) -> Any:
+    """Return the stream in which the device works."""
+    _needed()
+    return cuda.current_stream(device)
+
+
+def memory_allocated(device: Any = None, /) -> int:
+    """Return the bytes that arrays hold."""
+    _needed()
+    return int(cuda.memory_allocated(device))
+
+
+def memory_reserved(device: Any = None, /) -> int:
+    """Return the bytes that the pool of memory holds."""
+    _needed()
+    return int(cuda.memory_reserved(device))
+
+
+def empty_cache() -> None:
+    """Give memory back that no array uses."""
+    _needed()
+    cuda.empty_cache()
+
+
+class device_index(cuda.device):  # noqa: N801 - torch's name
+    """Make a device the current one for a block; None leaves it as it is."""
+
+    def __init__(self, device: Any, /) -> None:
+        self._same = device is None
+        if not self._same:
+            _needed()
+            super().__init__(device)
+
+    def __enter__(self) -> None:
+        if not self._same:
+            super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if not self._same:
+            super().__exit__(*exc)
+
+
+__all__ = [
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "empty_cache",
+    "is_available",
+    "memory_allocated",
+    "memory_reserved",
+    "set_device_idx",
+    "set_device_index",
+    "synchronize",
+]

@@ -1,0 +1,69 @@
+"""torch.cuda.random: the seeds of the device's random numbers, which come from the stream of the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..tensor._generators import default_generator
+from . import _cupy, device_count, is_available
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the device's random numbers; without a device the stream of the CPU stays as it is."""
+    if is_available():
+        default_generator.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Seed the device's random numbers with something that cannot be foreseen."""
+    if is_available():
+        default_generator.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Return the seed of the device's random numbers."""
+    _cupy()
+    return int(default_generator.initial_seed())
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return the state of the device's random numbers."""
+    _cupy()
+    return default_generator.get_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """Return the states of all devices."""
+    return [default_generator.get_state() for _ in range(device_count())]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Set the state of the device's random numbers."""
+    _cupy()
+    default_generator.set_state(new_state)
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Set the states of all devices."""
+    for state in new_states:
+        set_rng_state(state)
+
+
+__all__ = [
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
