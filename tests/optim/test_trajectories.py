@@ -124,8 +124,8 @@ def train_on_copies(name: str, options: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 @pytest.mark.parametrize("shape", [(5, 3), (700, 403)], ids=["small", "large"])
-def test_cells_and_tensors_agree(name: str, options: dict[str, Any], shape: Any, monkeypatch: Any) -> None:
-    """The rule on cells, in blocks where the parameter is large, does what it does on Tensors."""
+def test_plans_and_tensors_agree(name: str, options: dict[str, Any], shape: Any, monkeypatch: Any) -> None:
+    """The plan of a rule, in blocks where the parameter is large, does what the rule does on Tensors."""
     from retrograd.optim._step import RuleOptimizer
 
     quick, _ = train(retrograd, name, options, steps=5, shapes=(shape,))

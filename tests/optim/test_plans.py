@@ -1,0 +1,155 @@
+"""Plans: what a rule becomes, how large parameters are updated, and what a step leaves to Python's allocator."""
+
+from __future__ import annotations
+
+import dis
+import tracemalloc
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from retrograd.optim import _blocks, _plan
+from retrograd.optim._plan import Number, as_arrays, plan_for
+from retrograd.optim.adam import adam_numbers, adam_rule
+from retrograd.optim.adamax import adamax_rule
+from retrograd.optim.rprop import rprop_rule
+from retrograd.optim.sgd import sgd_rule
+
+WIDTH = 1100  # of a square parameter that has several blocks
+ADAM = adam_numbers(3.0, 1e-3, 0.9, 0.999, 1e-8, 0, False)
+
+
+def passes(plan: Any) -> int:
+    """Count the calls of NumPy's functions in a plan."""
+    return sum(one.opname.startswith("CALL") for one in dis.get_instructions(plan.run))
+
+
+@pytest.mark.parametrize(
+    ("rule", "numbers", "has", "calls", "scratch"),
+    [
+        (adam_rule, ADAM, (True, True, False), 12, 1),
+        (adam_rule, ADAM, (True, True, True), 13, 1),
+        (sgd_rule, (0.1, 0, 0, 0, False, False), (False,), 2, 1),
+        (sgd_rule, (0.1, 0.9, 0, 0, False, False), (True,), 4, 1),
+        (sgd_rule, (0.1, 0.9, 0, 0.1, True, False), (True,), 8, 2),
+        (adamax_rule, (0.9, 0.99, 1e-8, 0, 0.1), (True, True), 10, 2),
+    ],
+)
+def test_a_plan_goes_over_memory_as_seldom_as_its_rule_allows(
+    rule: Any, numbers: Any, has: Any, calls: int, scratch: int
+) -> None:
+    plan = plan_for(rule, numbers, has, False)
+    assert (passes(plan), plan.scratch) == (calls, scratch)
+
+
+def test_numbers_that_decide_something_have_plans_of_their_own() -> None:
+    once = plan_for(sgd_rule, (0.1, 0.9, 0, 0, False, True), (True,), False)
+    later = plan_for(sgd_rule, (0.2, 0.8, 0, 0, False, False), (True,), False)
+    assert once is not later
+    assert later is plan_for(sgd_rule, (0.3, 0.7, 0, 0, False, False), (True,), False)
+    assert later.numbers((0.2, 0.8, 0, 0, False, False)) == (0.8, -0.2)
+
+
+def test_numbers_are_computed_from_the_rules() -> None:
+    n = Number("n")
+    found = eval(repr((1 - -n * 2) * (3 * n)), {"n": 5.0})
+    assert found == (1 + 5.0 * 2) * 15.0
+
+
+def test_arrays_of_numbers_do_not_pile_up() -> None:
+    for value in range(5000):
+        as_arrays((value / 7,), np.dtype(np.float64))
+    assert len(_plan._arrays[np.dtype(np.float64)]) <= _plan.MOST_NUMBERS + 1
+
+
+def test_only_results_that_live_at_once_have_memory_of_their_own() -> None:
+    plan = plan_for(rprop_rule, (0.5, 1.2, 1e-6, 50), (True, True), False)
+    assert (plan.scratch, plan.masks) == (1, 3)
+
+
+def parameter(library: Any, seed: int) -> Any:
+    made = np.random.default_rng(seed)
+    p = library.nn.Parameter(library.from_numpy(made.standard_normal((WIDTH, WIDTH)).astype(np.float32)))
+    p.grad = library.from_numpy(made.standard_normal((WIDTH, WIDTH)).astype(np.float32))
+    return p
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Rprop"])
+def test_large_parameters_go_where_torchs_go(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for library in (retrograd, torch):
+        params = [parameter(library, seed) for seed in range(3)]
+        params[1].grad = params[1].grad.T  # not contiguous
+        optimizer = getattr(library.optim, name)(params, lr=1e-2)
+        for _ in range(3):
+            optimizer.step()
+        found.append([p.detach().numpy() for p in params])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+
+
+def test_blocks_cover_a_parameter_once() -> None:
+    for size in (_blocks.BLOCK + 1, 3 * _blocks.BLOCK - 1, 5 * _blocks.BLOCK):
+        cuts = _blocks._cuts(size)
+        assert cuts[0] == 0
+        assert cuts[-1] == size
+        assert all(0 < after - before <= _blocks.BLOCK for before, after in pairwise(cuts))
+
+
+def test_large_parameters_on_the_same_memory_are_updated_one_after_another(monkeypatch: Any) -> None:
+    """At the same time, two threads would write there."""
+    together, run = [], _blocks._in_blocks
+    monkeypatch.setattr(_blocks, "_in_blocks", lambda waiting: (together.append(len(waiting)), run(waiting)))
+    p, other = parameter(retrograd, 0), parameter(retrograd, 1)
+    twin = retrograd.nn.Parameter(p.detach())
+    twin.grad = p.grad
+    expected = p.detach() - 0.5 * p.grad - 0.5 * p.grad
+    retrograd.optim.SGD([p, twin], lr=0.5).step()
+    retrograd.optim.SGD([p, other], lr=0.0).step()
+    assert together == [1, 1, 2]
+    assert retrograd.equal(p.detach(), expected)
+
+
+def test_a_parameter_that_is_there_twice_is_updated_twice() -> None:
+    p = parameter(retrograd, 0)
+    expected = p.detach() - 0.5 * p.grad - 0.5 * p.grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        optimizer = retrograd.optim.SGD([p, p], lr=0.5)
+    optimizer.step()
+    assert retrograd.equal(p.detach(), expected)
+
+
+def test_large_parameters_before_an_error_are_updated() -> None:
+    p, q = parameter(retrograd, 0), parameter(retrograd, 1)
+    optimizer = retrograd.optim.Adam([{"params": [p]}, {"params": [q]}])
+    optimizer.step()
+    before = p.detach().clone()
+    del optimizer.param_groups[1]["eps"]
+    with pytest.raises(KeyError):
+        optimizer.step()
+    assert not retrograd.equal(p.detach(), before)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
+@pytest.mark.parametrize("width", [300, WIDTH])
+def test_steps_after_the_first_allocate_no_arrays(name: str, width: int) -> None:
+    p = retrograd.nn.Parameter(retrograd.ones(width, width))
+    p.grad = retrograd.ones(width, width)
+    optimizer = getattr(retrograd.optim, name)([p], lr=1e-3)
+    for _ in range(3):
+        optimizer.step()  # every thread has had its turn
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            optimizer.step()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 30_000
