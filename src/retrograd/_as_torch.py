@@ -9,19 +9,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from .torch_version import TORCH_VERSION, TorchVersion
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, DistributionFinder
 
-TORCH_VERSION = "2.13.0"  # the release whose behaviour is matched
 SPAWN = "multiprocessing.spawn"
 SHARED = {
     "_C",
@@ -130,6 +130,12 @@ class AliasLoader(Loader):
         self._own_spec = module.__spec__
         return module
 
+    def get_code(self, name: str) -> CodeType | None:
+        """Return the code of the module behind the name, for `-m`."""
+        own = importlib.util.find_spec(self._counterpart)
+        code: CodeType | None = own.loader.get_code(self._counterpart)  # type: ignore[union-attr]
+        return code
+
     def exec_module(self, module: ModuleType) -> None:
         # The module has run under its own name. Between create_module and here the import system wrote the
         # alias's spec into it; left there, relative imports and reload would go astray.
@@ -201,42 +207,6 @@ def _rename_in(module: ModuleType, before: str, after: str) -> None:
 class _AsTorchWhenUnpickled:
     def __reduce__(self) -> tuple[Callable[[], TorchAlias], tuple[()]]:
         return as_torch, ()
-
-
-class TorchVersion(str):
-    """A version that compares by its numbers, as torch's does: "2.13.0" >= "2.2", also >= (2, 2)."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __lt__(self, other: object) -> bool:
-        return _release_numbers(self) < _release_numbers(other)
-
-    def __le__(self, other: object) -> bool:
-        return _release_numbers(self) <= _release_numbers(other)
-
-    def __gt__(self, other: object) -> bool:
-        return _release_numbers(self) > _release_numbers(other)
-
-    def __ge__(self, other: object) -> bool:
-        return _release_numbers(self) >= _release_numbers(other)
-
-    def __eq__(self, other: object) -> bool:
-        return _release_numbers(self) == _release_numbers(other)
-
-    def __ne__(self, other: object) -> bool:
-        return _release_numbers(self) != _release_numbers(other)
-
-
-def _release_numbers(version: object) -> tuple[int, ...]:
-    """(2, 13) of "2.13.0+cpu", (2, 13) or a Version object: trailing zeros and suffixes carry no weight."""
-    if isinstance(version, Iterable) and not isinstance(version, str):
-        version = ".".join(map(str, version))
-    found = re.match(r"v?(\d+(?:\.\d+)*)", str(version))
-    numbers = [int(part) for part in found[1].split(".")] if found else []
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
 
 
 def _torch_distribution() -> Distribution:

@@ -42,9 +42,21 @@ def _overloaded(values: Iterable[Any]) -> list[Any]:
     return found
 
 
+def refuse_other_torch(values: Iterable[Any]) -> None:
+    """Raise an error for a tensor of an installed torch: each library would hand the call back to the other."""
+    for value in values:
+        kind = type(value)
+        if hasattr(kind, "untyped_storage") and not isinstance(value, _tensor_layer()._base.TensorBase):
+            raise TypeError(
+                f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
+                "retrograd's\nHint: convert it by retrograd.from_dlpack(x), or by retrograd.tensor(x.numpy())."
+            )
+
+
 def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
     """Call `__torch_function__` of the innermost mode, then of each overriding class, until one answers."""
     relevant = list(relevant)
+    refuse_other_torch(relevant)
     types = tuple(type(value) for value in _overloaded(relevant) if type(value).__name__ != "Tensor")
     modes = current_mode().function_modes
     if modes:

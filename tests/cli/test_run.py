@@ -80,6 +80,25 @@ def test_module_sees_what_python_shows(call, folder, name):
     assert ours.returncode == 0
 
 
+@pytest.mark.parametrize("code", ["import sys; print(sys.argv, sys.path[0], __name__, __spec__)", "1 / 0", "x ="])
+def test_code_on_the_command_line(call, code):
+    assert outcome(call(*RETROGRAD_RUN, "-c", code, "-m", "x")) == outcome(call(*PYTHON, "-c", code, "-m", "x"))
+
+
+def test_program_from_stdin(folder):
+    source = "import sys, torch; print(sys.argv, repr(sys.path[0]), __name__, torch.nn.__name__)"
+    ran = subprocess.run(
+        [*RETROGRAD_RUN, "-", "a"], input=source, cwd=folder, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout == "['-', 'a'] '' __main__ retrograd.nn\n"
+
+
+def test_module_of_torch_runs_by_name(call):
+    ran = call(*RETROGRAD_RUN, "-m", "torch.utils.collect_env")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("PyTorch version: 2.13.0\nretrograd version: ")
+
+
 def test_folder_and_zip_file_run_their_main(call, folder):
     main = write(folder / "app" / "__main__.py", SURROUNDINGS)
     with zipfile.ZipFile(folder / "app.zip", "w") as archive:

@@ -16,13 +16,17 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if options.module is not None:
         _run.run_module(options.module, program_arguments)
+    elif options.code is not None:
+        _run.run_code(options.code, program_arguments)
+    elif options.script == "-":
+        _run.run_stdin(program_arguments)
     else:
         _run.run_script(options.script, program_arguments)
 
 
 def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
     """Cut after the program's name: what follows is the program's, even if it looks like our option."""
-    length = 3 if argv[:2] == ["run", "-m"] else 2
+    length = 3 if argv[:2] in (["run", "-m"], ["run", "-c"]) else 2
     return argv[:length], argv[length:]
 
 
@@ -33,13 +37,19 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run a program written for torch on retrograd",
-        usage="retrograd run [-h] (script.py | -m module) [argument ...]",
+        usage="retrograd run [-h] (script.py | -m module | -c code | -) [argument ...]",
         description="Run a program as python would, with `import torch` giving retrograd.",
         epilog="All arguments after the script or module are the program's.",
     )
     program = run.add_mutually_exclusive_group(required=True)
     program.add_argument("-m", dest="module", metavar="module", help="run a module by its name")
-    program.add_argument("script", nargs="?", metavar="script.py", help="a file, or a folder with __main__.py")
+    program.add_argument("-c", dest="code", metavar="code", help="run a program given as a string")
+    program.add_argument(
+        "script",
+        nargs="?",
+        metavar="script.py",
+        help="a file, or a folder with __main__.py; - reads the program from stdin",
+    )
     return parser
 
 

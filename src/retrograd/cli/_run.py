@@ -12,7 +12,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -39,6 +39,20 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
     sys.argv = ["-m", *arguments]  # until the module is found
     _set_first_path(os.getcwd())
     _run_as_main(lambda: _load_module(name))
+
+
+def run_code(code: str, arguments: Sequence[str]) -> None:
+    """Do what `python -c code arguments...` does."""
+    sys.argv = ["-c", *arguments]
+    _set_first_path("")
+    _run_as_main(lambda: _load_text(code, "<string>"))
+
+
+def run_stdin(arguments: Sequence[str]) -> None:
+    """Do what `python - arguments...` does."""
+    sys.argv = ["-", *arguments]
+    _set_first_path("")
+    _run_as_main(lambda: _load_text(sys.stdin.read(), "<stdin>"))
 
 
 def _set_first_path(entry: str) -> None:
@@ -79,6 +93,11 @@ def _hide_runner_frames(error: BaseException) -> None:
 def _is_runner_frame(traceback: TracebackType) -> bool:
     file = traceback.tb_frame.f_code.co_filename
     return file == __file__ or file.startswith("<frozen importlib")
+
+
+def _load_text(source: str, name: str) -> Program:
+    names = {"__loader__": BuiltinImporter, "__spec__": None, "__package__": None}
+    return compile(source, name, "exec"), names
 
 
 def _load_script(path: str) -> Program:

@@ -16,7 +16,7 @@ from .._core.numpy_namespace import raw_namespace
 from .._core.primitive import namespace_of
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._graph.saved_names import SAVED_NAMES
-from .._modes import Mode, current_mode
+from .._modes import PLAIN, Mode, current_mode
 from .._ops import index as i
 from ..overrides import overridable
 from . import _base
@@ -62,13 +62,10 @@ def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown:
 
 def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], followed: bool = True) -> Any:
     """Make several views by one node; `followed`: autograd knows that they share memory."""
-    indices = parts.indices
+    mode, storage, indices = current_mode(), input._storage, parts.indices
     array = _base.materialise(input)
-    mode = current_mode()
-    node: Any = None
-    if mode.tracks and input._edge is not None:
-        node = _split_node(name, input, array, indices, shown)
-    storage = input._storage
+    tracked = input._edge is not None and (mode is PLAIN or mode.tracks)
+    node: Any = _split_node(name, input, array, indices, shown) if tracked else None
     if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
         return _raw_views(input, array, parts, node, mode)
     results = []

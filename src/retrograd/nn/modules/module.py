@@ -136,9 +136,12 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
+        memory_format = kwargs.get("memory_format")
+
         def convert(tensor: Any) -> Any:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking)
+            order = {"memory_format": memory_format} if memory_format is not None and tensor.dim() in (4, 5) else {}
+            return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **order)
 
         return self._apply(convert)
 

@@ -1,0 +1,51 @@
+"""Tensors among NumPy's functions, and beside tensors of an installed torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import retrograd
+from tests.answers import answer
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+PROGRAMS = """
+np.exp(torch.ones(2))
+np.isnan(torch.ones(2))
+np.maximum(torch.tensor([1.0, -1.0]), 0)
+np.add(np.ones(2), torch.ones(2))
+torch.ones(2) @ np.ones(2)
+np.ones((2, 2)) @ torch.ones(2)
+np.sqrt(torch.tensor(4.0))
+np.modf(torch.ones(2))
+np.cumsum(torch.ones(2))
+np.reshape(torch.ones(2, 3), (3, 2))
+np.exp(torch.ones(2, requires_grad=True))
+np.float64(2) * torch.ones(2)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_numpy_functions_of_tensors(program: str) -> None:
+    assert answer(retrograd, program, np=np) == answer(torch, program, np=np)
+
+
+MIXED = """
+ours + theirs
+theirs + ours
+theirs * ours
+retrograd.add(ours, theirs)
+retrograd.matmul(ours, theirs)
+retrograd.nn.functional.linear(theirs, ours)
+ours.add_(theirs)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("program", MIXED)
+def test_tensors_of_two_libraries_do_not_mix(program: str) -> None:
+    scope = {"ours": retrograd.ones(2, 2), "theirs": torch.ones(2, 2), "retrograd": retrograd}
+    with pytest.raises(TypeError, match=r"got a tensor of another library, torch.Tensor with shape \(2, 2\)"):
+        eval(program, scope)
+    assert retrograd.from_dlpack(scope["theirs"]).equal(retrograd.ones(2, 2))
