@@ -280,6 +280,17 @@ def test_likely_target_keeps_its_digits() -> None:
     np.testing.assert_allclose(loss.numpy(), np.log1p(np.exp([-15.0, -12.0])), rtol=0.3)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_what_is_ignored_gets_no_gradient_where_no_weight_counts(smoothing: float) -> None:
+    x = retrograd.zeros(2, 3, requires_grad=True)
+    weight = retrograd.tensor([0.0, 1.0, 1.0])
+    for targets, missing in (([-100, -100], [False, False]), ([-100, 0], [False, True])):  # NaN of 0 / 0, as torch's
+        loss = retrograd.nn.functional.cross_entropy(x, retrograd.tensor(targets), weight, label_smoothing=smoothing)
+        (grad,) = retrograd.autograd.grad(loss, x)
+        assert grad.isnan().any(1).tolist() == missing
+        assert (grad[0] == 0).all()
+
+
 def test_ctc_reaches_far_below_the_smallest_float() -> None:
     x = retrograd.full((60, 1, 3), -40.0)
     x[:, 0, 0] = 0.0

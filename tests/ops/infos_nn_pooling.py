@@ -105,6 +105,17 @@ OPS.append(
         oracle_dtypes=(),
     )
 )
+for _stride in (2, 1):  # windows apart, and such that share elements
+    OPS.append(
+        Op(
+            f"xp_max_pool_back_{_stride}",
+            lambda _, g, at, stride=_stride: xp.max_pool_back(
+                g, at, windows=(Window(1 + 2 * stride, 2, stride, 0, 1, 2),)
+            ),
+            (S(F(2, 3, 2), K([[[0, 1], [1, 0], [0, 0]], [[1, 1], [1, 0], [0, 1]]])),),
+            oracle_dtypes=(),
+        )
+    )
 for _repeats in (False, True):
     OPS.append(
         Op(

@@ -10,6 +10,11 @@ A fused operation has three parts:
   array of real numbers: duals, batches, complex numbers; and the backward's own derivatives. So forward mode, vmap and every
   order are those of the primitives, and nobody derives a second derivative by hand.
 Half precision arrives in the implementation and in the backward as float32, and is rounded once, unless `widens=False`.
+One with a single result may have two more parts, for a batch of one vmap over plain arrays, where a decomposition would take many calls:
+- the batching rule: `function(xp, count, batched, *arrays, **params)`; arrays have their batch axis first where `batched` says so. It
+  returns what the implementation does, batch axis first, or None, and the decomposition runs;
+- its backward: `function(xp, g, needed, residuals, batched, *arrays, **params)`, which sums nothing over the batch: gradients
+  have their batch axis first whether or not the array has one.
 `tensor/_fused.py` records calls. A test holds implementation and decomposition equal.
 """
 
@@ -42,6 +47,8 @@ class Fused:
         self.widens = widens
         self.back: Callable[..., Any] = _missing
         self.parts: Callable[..., Any] = _missing
+        self.batch_rule: Callable[..., Any] | None = None
+        self.batch_back: Callable[..., Any] = _missing
         self.node_class: Any = None  # made by the tensor layer
         self.__doc__ = function.__doc__
         if self.name in fused_operations:
@@ -56,6 +63,16 @@ class Fused:
     def decomposition(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Declare the operation in words of `xp`."""
         self.parts = function
+        return function
+
+    def batch(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the batching rule on raw arrays."""
+        self.batch_rule = function
+        return function
+
+    def batch_backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the backward of the batching rule, on raw arrays."""
+        self.batch_back = function
         return function
 
     def run(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:

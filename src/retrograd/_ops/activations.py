@@ -40,6 +40,7 @@ def blockwise(block):
         if not x.ndim:  # what formulas write into has to be memory, which a number is not
             if all([not a.ndim for a in arrays]):
                 return plain(xp, *[a.reshape(1) for a in arrays], **params).reshape(())
+            arrays = [a if a.ndim else a.reshape(1) for a in arrays]
         elif x.size > BLOCK and type(x) is numpy.ndarray and all([_is_dense(a, x) for a in arrays]):
             out = numpy.empty(x.shape, x.dtype)
             kernels.blockwise(lambda *parts: block(xp, *parts, **params), [a.reshape(-1) for a in (*arrays, out)])

@@ -176,10 +176,15 @@ def _with_bias(xp, out, bias):
     return out + xp.reshape(bias, shape=(*bias.shape, *(1,) * (len(out.shape) - 2)))
 
 
-def _bias_gradient(xp, g):
-    """Sum over images and places; the places by BLAS."""
+def _sum_of_places(xp, g):
+    """Sum over the places of each image, by BLAS."""
     rows = g.reshape(*g.shape[:2], prod(g.shape[2:]))
-    return xp.sum(xp.module.matmul(rows, ones(rows.shape[-1], g.dtype)) if xp.module is np else rows.sum(-1), axis=(0,))
+    return xp.module.matmul(rows, ones(rows.shape[-1], g.dtype)) if xp.module is np else rows.sum(-1)
+
+
+def _bias_gradient(xp, g):
+    """Sum over images and places."""
+    return xp.sum(_sum_of_places(xp, g), axis=(0,))
 
 
 @fused("ConvolutionBackward0")
@@ -200,6 +205,37 @@ def convolution_back(xp, g, needed, residuals, input, weight, bias, *, size, **p
         else None,
         _bias_gradient(xp, g) if needed[2] else None,
     )
+
+
+@convolution.batch
+def convolution_batch(xp, count, batched, input, weight, bias, **params):
+    """One weight for the images of all samples."""
+    if batched != (True, False, False):
+        return None
+    images = input.shape[1]
+    folded = input.reshape(count * images, *input.shape[2:])
+    out, patches = kernels.convolve(xp, folded, weight, bias, **params, keep=True)
+    return out.reshape(count, images, *out.shape[1:]), (patches,)
+
+
+@convolution.batch_backward
+def convolution_batch_back(xp, g, needed, residuals, batched, input, weight, bias, *, size, **params):
+    count, images = input.shape[:2]
+    folded, x = (a.reshape(count * images, *a.shape[2:]) for a in (g, input))
+    dx = dw = db = None
+    if needed[0]:
+        dx = kernels.convolve_input(xp, folded, weight, size=x.shape[2:], **params).reshape(input.shape)
+    if needed[1]:
+        dw = kernels.convolve_weights(xp, folded, x, size=weight.shape[2:], **params, patches=residuals[0])
+        dw = _total_of_images(xp, dw, count, images)
+    if needed[2]:
+        db = _total_of_images(xp, _sum_of_places(xp, folded), count, images)
+    return dx, dw, db
+
+
+def _total_of_images(xp, x, count, images):
+    """Add what the images of each sample have given."""
+    return x if images == 1 else xp.sum(x.reshape(count, images, *x.shape[1:]), axis=(1,))
 
 
 @convolution.decomposition

@@ -26,6 +26,7 @@ SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie
 WORTH_THREADS = (
     1 << 22
 )  # elements of patches from which our threads pay: below, those of BLAS and ours disturb each other
+RUN = 1 << 12  # bytes up to which NumPy copies a run of memory more quickly if it takes it for one element
 SHORT, MANY_IMAGES = 12, 16  # elements of a result's row, and images, for which a gradient is put together images last
 FEW_PLACES = 32  # places of a result below which a product for each image is too small
 
@@ -87,7 +88,11 @@ def _padded(xp, x, padding):
 
 @lru_cache(maxsize=4096)
 def _cuts(shape, itemsize, size, kernel, stride, dilation):
-    """Return the shapes and strides that are copied one after the other, each from the one before."""
+    """Return the shapes and strides that are copied one after the other, each from the one before.
+
+    With each comes how many of its axes to go through, and the dtype of what lies there: with a stride of one the other axes are a
+    run of memory, which is copied as one element.
+    """
     rank = len(kernel)
     axis = rank + 1  # of whatever axis is next: kernel axes come in front as axes behind it are done
     cuts = []
@@ -102,7 +107,10 @@ def _cuts(shape, itemsize, size, kernel, stride, dilation):
                 stride[a] * steps[axis],
                 *steps[axis + 1 :],
             )
-            cuts.append((cut, strides))
+            run = None
+            if stride[a] == 1 and size[a] * steps[axis] <= RUN:
+                run = np.dtype((np.void, size[a] * steps[axis]))
+            cuts.append((cut, strides, axis + 1 if run is not None else None, run))
         shape = cut
     return cuts
 
@@ -119,12 +127,15 @@ def cut_into_patches(xp, x, *, size, kernel, stride, padding, dilation, out=None
     if not x.flags.c_contiguous:
         x = xp.module.ascontiguousarray(x)
     cuts = _cuts(x.shape, x.itemsize, size, kernel, stride, dilation)
-    for stage, (cut, strides) in enumerate(cuts, 1 - len(cuts)):
-        view = xp.restrided(x, cut, strides)
-        if not stage and out is None:
-            return view.copy().reshape(shape)
-        x = _scratch(xp, stage, cut, x.dtype) if stage else out.reshape(cut)
-        x[...] = view
+    buffers = xp.module is np and x.dtype.kind != "V"  # which can be read as other elements
+    for stage, (cut, strides, axes, run) in enumerate(cuts, 1 - len(cuts)):
+        made = _scratch(xp, stage, cut, x.dtype) if stage else out
+        made = xp.module.empty(cut, x.dtype) if made is None else made.reshape(cut)
+        if run is not None and buffers:
+            np.ndarray(cut[:axes], run, made)[...] = np.ndarray(cut[:axes], run, x, 0, strides[:axes])
+        else:
+            made[...] = xp.restrided(x, cut, strides)
+        x = made
     return x.reshape(shape)
 
 
@@ -263,16 +274,15 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
         return xp.module.zeros(shape, g.dtype)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
-        return _weight_of_groups(xp, g, x, size, stride, padding, dilation, groups).reshape(shape)
+        return convolve_weights(
+            xp, g, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups
+        )[0]  # fmt: skip
     totals = []
 
     def work(start, end):
         total = None
         for part in _parts(start, end, of_each):
-            cut = patches[part] if patches is not None else cut_into_patches(
-                xp, x[part], size=g.shape[2:], kernel=size, stride=stride, padding=padding, dilation=dilation,
-                out=_scratch(xp, "patches", (part.stop - part.start, x.shape[1], *size, *g.shape[2:]), x.dtype),
-            )  # fmt: skip
+            cut = patches[part] if patches is not None else _patches(xp, x[part], g, size, stride, padding, dilation)
             product = _weight_of_part(
                 xp, _as_matrices(g[part], groups, rows, places), _as_matrices(cut, groups, inner, places), places
             )
@@ -288,26 +298,36 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     return xp.module.ascontiguousarray(total.swapaxes(-1, -2)).reshape(shape)
 
 
-def _weight_of_groups(xp, g, x, size, stride, padding, dilation, groups):
-    """Return (groups, channels out, channels in * kernel) of one image: its groups are as images, of which none is summed.
+def _patches(xp, x, g, kernel, stride, padding, dilation):
+    """Return the patches of some images that meet the places of g, in memory that the next ones take."""
+    size = g.shape[2:]
+    out = _scratch(xp, "patches", (*x.shape[:2], *kernel, *size), x.dtype)
+    return cut_into_patches(xp, x, size=size, kernel=kernel, stride=stride, padding=padding, dilation=dilation, out=out)
 
-    vmap makes groups of the samples whose gradients are wanted one by one.
+
+def convolve_weights(xp, g, x, *, size, stride, padding, dilation, groups, patches=None):
+    """Return what each image gives to the gradient of the weight: (n, channels out, channels in / groups, *size).
+
+    The groups are as images, of which none is summed; `patches` are those of x, if kept.
     """
-    g, x = (a.reshape(groups, -1, *a.shape[2:]) for a in (g, x))
-    rows, places, inner = g.shape[1], prod(g.shape[2:]), x.shape[1] * prod(size)
-    out = xp.module.empty((groups, rows, inner), g.dtype)
+    shape = (*g.shape[:2], x.shape[1] // groups, *size)
+    if not g.size or not x.size or 0 in shape:
+        return xp.module.zeros(shape, g.dtype)
+    g, x = (a.reshape(len(a) * groups, a.shape[1] // groups, *a.shape[2:]) for a in (g, x))
+    count, rows = g.shape[:2]
+    places, inner = prod(g.shape[2:]), prod(shape[2:])
+    out = xp.module.empty((count, rows, inner), g.dtype)
+    if patches is not None:
+        patches = patches.reshape(count, inner, places)
 
     def work(start, end):
         for part in _parts(start, end, inner * places):
-            patches = cut_into_patches(
-                xp, x[part], size=g.shape[2:], kernel=size, stride=stride, padding=padding, dilation=dilation,
-                out=_scratch(xp, "patches", (part.stop - part.start, x.shape[1], *size, *g.shape[2:]), x.dtype),
-            )  # fmt: skip
-            patches = patches.reshape(-1, inner, places).swapaxes(-1, -2)
-            xp.module.matmul(g[part].reshape(-1, rows, places), patches, out=out[part])
+            cut = patches[part] if patches is not None else _patches(xp, x[part], g, size, stride, padding, dilation)
+            cut = cut.reshape(-1, inner, places).swapaxes(-1, -2)
+            xp.module.matmul(g[part].reshape(-1, rows, places), cut, out=out[part])
 
-    _over_images(xp, work, groups, inner * places, rows * inner * places)
-    return out
+    _over_images(xp, work, count, inner * places, rows * inner * places)
+    return out.reshape(shape)
 
 
 def _weight_of_part(xp, g, patches, places):

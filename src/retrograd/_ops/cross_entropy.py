@@ -87,10 +87,13 @@ def _weights(xp, target, counted, weight, dtype):
     return own, own.sum()
 
 
-def _shared_scale(g, own, total, reduction):
+def _shared_scale(xp, g, own, counted, total, reduction):
     """Return by what the slope of each target's loss is multiplied: a number, or one for each."""
     scale = g / total if reduction == MEAN else g
-    return scale if own is None else scale * own
+    scale = scale if own is None else scale * own
+    if counted is not None and reduction == MEAN and not total:
+        scale = xp.module.where(counted, scale, scale.dtype.type(0))  # of what counts without weight NaN, as torch's
+    return scale
 
 
 def _finish(values, own, counted, total, reduction, shape):
@@ -152,6 +155,44 @@ def smoothed_in_words(xp, q, target, weight, reduction, ignore_index, smoothing)
     return main * (1 - smoothing) + even * (smoothing / classes)
 
 
+# ---- batches of vmap ----
+def _folded(count, batched, x, target):
+    """Make the rows, and the targets, of all samples those of one."""
+    x, target = (
+        a if mine else np.broadcast_to(a, (count, *a.shape)) for a, mine in zip((x, target), batched[:2], strict=True)
+    )
+    if x.ndim == 2:  # samples of a single row
+        return x, target.reshape(count)
+    return x.reshape(count * x.shape[1], *x.shape[2:]), target.reshape(count * x.shape[1], *x.shape[3:])
+
+
+def _declare_batches(operation):
+    """Compute the losses of all targets at once, and reduce them sample by sample."""
+
+    @operation.batch
+    def batch(xp, count, batched, x, target, weight, *, reduction, ignore_index, **params):
+        if weight is not None or not target.size or (target == ignore_index).any():
+            return None
+        rows, named = _folded(count, batched, x, target)
+        values, residuals = operation.implementation(
+            xp, rows, named, None, reduction=NONE, ignore_index=ignore_index, **params
+        )
+        if reduction == NONE:
+            return values.reshape(count, *target.shape[batched[1] :]), residuals
+        values = values.reshape(count, -1)
+        out = values[:, 0] if values.shape[1] == 1 else xp.sum(values, axis=(1,))
+        return (out / values.shape[1] if reduction == MEAN else out), residuals
+
+    @operation.batch_backward
+    def batch_back(xp, g, needed, residuals, batched, x, target, weight, *, reduction, **params):
+        count = len(g)
+        rows, named = _folded(count, batched, x, target)
+        each = named.size // count
+        g = g.reshape(-1) if reduction == NONE else np.repeat(g / each if reduction == MEAN else g, each)
+        dx, _, _ = operation.back(xp, g, needed, residuals, rows, named, None, reduction=NONE, **params)
+        return dx.reshape(x.shape if batched[0] else (count, *x.shape)), None, None
+
+
 # ---- from log-probabilities ----
 def _declare_nll(name, node_name):
     def run(xp, x, target, weight, *, reduction, ignore_index):
@@ -160,7 +201,7 @@ def _declare_nll(name, node_name):
         own, total = _weights(xp, safe, counted, weight, x.dtype)
         values = -stack[_named(xp, stack, safe)]
         shape = x.shape[:1] * (x.ndim > 1) + x.shape[2:]
-        return _finish(values, own, counted, total, reduction, shape), (safe, own, total)
+        return _finish(values, own, counted, total, reduction, shape), (safe, counted, own, total)
 
     run.__name__ = name
     run.__doc__ = "The negative of each target's log-probability."
@@ -168,19 +209,18 @@ def _declare_nll(name, node_name):
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index):
-        safe, own, total = residuals
+        safe, counted, own, total = residuals
         dx = xp.module.zeros(x.shape, x.dtype)
         stack, _ = as_stack(dx, target)
         g = g.reshape(safe.shape) if reduction == NONE else g
-        stack[_named(xp, stack, safe)] = -_shared_scale(g, own, total, reduction)
-        if own is not None and reduction == MEAN and not total:  # nothing counts; weights of zero give NaN, as torch's
-            stack[...] = 0 if weight is None else stack
+        stack[_named(xp, stack, safe)] = -_shared_scale(xp, g, own, counted, total, reduction)
         return dx, None, None
 
     @operation.decomposition
     def parts(xp, x, target, weight, *, reduction, ignore_index):
         return nll_in_words(xp, x, target, weight, reduction, ignore_index)
 
+    _declare_batches(operation)
     return operation
 
 
@@ -248,8 +288,8 @@ def _spread_loss(m, x, log_sum, axis, smoothing, weight):
     return (log_sum * whole - _dot(m, x, axis, weight)) * x.dtype.type(share)
 
 
-def _mean_of_few(x, target):
-    """Return the mean loss of few rows, and what its backward reads; None where a target is ignored or a sum overflows."""
+def _losses_of_few(x, target, reduction):
+    """Return the loss of few rows, and what its backward reads; None where a target is ignored or a sum overflows."""
     if type(x) is not np.ndarray or target.dtype is not INT64:
         return None
     rows, classes = x.shape
@@ -260,14 +300,15 @@ def _mean_of_few(x, target):
     powers = x - x.take(places)[:, None]
     np.exp(powers, powers)
     sums = powers.dot(passes.ones(classes, x.dtype))
-    total = np.log(sums).dot(passes.ones(rows, x.dtype))
+    losses = np.log(sums)
+    total = losses.dot(passes.ones(rows, x.dtype))
     if not total < np.inf:
         return None
-    return total / rows, (places, powers, sums)
+    return losses if reduction == NONE else total / rows if reduction == MEAN else total, (places, powers, sums)
 
 
-def _mean_of_few_back(g, places, powers, sums):
-    scale = g / len(sums)
+def _losses_of_few_back(g, places, powers, sums, reduction):
+    scale = g / len(sums) if reduction == MEAN else g
     factor = scale / sums
     dx = powers * factor[:, None]
     dx.put(places, factor - scale)  # the target's own power is 1
@@ -276,8 +317,8 @@ def _mean_of_few_back(g, places, powers, sums):
 
 def _declare_cross_entropy(name, node_name):
     def run(xp, x, target, weight, *, reduction, ignore_index, smoothing):
-        if x.size <= FEW and reduction == MEAN and weight is None and not smoothing and x.ndim == 2:
-            few = None if 0 <= ignore_index < x.shape[1] else _mean_of_few(x, target)
+        if x.size <= FEW and weight is None and not smoothing and x.ndim == 2:
+            few = None if 0 <= ignore_index < x.shape[1] else _losses_of_few(x, target, reduction)
             if few is not None:
                 return few
         m = xp.module
@@ -325,15 +366,13 @@ def _declare_cross_entropy(name, node_name):
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index, smoothing):
         if len(residuals) == 3:
-            return _mean_of_few_back(g, *residuals), None, None
+            return _losses_of_few_back(g, *residuals, reduction), None, None
         m = xp.module
         safe, counted, own, total, shift, sums, powers = residuals
         g = g.reshape(safe.shape) if reduction == NONE else g
-        if counted is not None and weight is None and not total:
-            return m.zeros(x.shape, x.dtype), None, None  # nothing counts
-        one = _shared_scale(g, own, total, reduction)
+        one = _shared_scale(xp, g, own, counted, total, reduction)
         if smoothing:
-            even = _shared_scale(g, counted, total, reduction) * x.dtype.type(smoothing / stack_classes(x))
+            even = _shared_scale(xp, g, counted, counted, total, reduction) * x.dtype.type(smoothing / stack_classes(x))
             one = one * x.dtype.type(1 - smoothing)
             factor = one + even * (stack_classes(x) if weight is None else weight.sum())
         else:
@@ -364,6 +403,7 @@ def _declare_cross_entropy(name, node_name):
             return smoothed_in_words(xp, q, target, weight, reduction, ignore_index, smoothing)
         return nll_in_words(xp, q, target, weight, reduction, ignore_index)
 
+    _declare_batches(operation)
     return operation
 
 

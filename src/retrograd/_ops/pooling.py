@@ -20,6 +20,7 @@ from .._core.primitive import front, general, linear
 from .order import has_nan
 
 FEW = 2048  # elements up to which calls, not memory, take the time
+KEPT = 1 << 16  # windows up to which it is kept where they start: half a megabyte for each of a few shapes
 
 
 class Window(NamedTuple):
@@ -200,8 +201,7 @@ def max_pool(xp, x, *, windows):
 def max_pool_dx(xp, g, out, windows):
     if g[0] is None:
         return None
-    indices = xp.max_pool_indices(out[1], windows=windows)
-    return xp.put_in_planes(g[0], indices, sizes=tuple([w.size for w in windows]), repeats=not are_apart(windows))
+    return xp.max_pool_back(g[0], out[1], windows=windows)
 
 
 @max_pool.jvp
@@ -249,10 +249,12 @@ def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
 @linear
 def put_in_planes(xp, g, indices, *, sizes, repeats):
     """Write at indices of planes of zeros; where they may repeat, add."""
-    module, ndim = xp.module, len(sizes)
+    return _put(xp.module, g, in_memory(xp.module, indices, len(sizes), math.prod(sizes)), sizes, repeats)
+
+
+def _put(module, g, places, sizes, repeats):
     half = repeats and is_half(g.dtype)
-    out = module.zeros((*g.shape[: g.ndim - ndim], *sizes), np.float32 if half else g.dtype)
-    places = in_memory(module, indices, ndim, math.prod(sizes))
+    out = module.zeros((*g.shape[: g.ndim - len(sizes)], *sizes), np.float32 if half else g.dtype)
     if repeats:
         module.add.at(out.reshape(-1), places, g.reshape(-1).astype(out.dtype, copy=False))
         return out.astype(g.dtype, copy=False)
@@ -271,6 +273,35 @@ def _with_indices(call, args, batched, size, **params):
 
 take_in_planes.batch(_with_indices)
 put_in_planes.batch(_with_indices)
+
+
+def _starts(module, windows, lead):
+    """Number the first place of each window in the dense memory of `lead` planes."""
+    plane = math.prod([w.size for w in windows])
+    return (module.arange(0, lead * plane, plane).reshape(lead, 1) + _corners(module, windows)[0].reshape(-1)).reshape(
+        -1
+    )
+
+
+_known_starts = lru_cache(maxsize=16)(_starts)
+
+
+@linear
+def max_pool_back(xp, g, at, *, windows):
+    """Give each window's gradient to the place of its largest element."""
+    lead = math.prod(at.shape[: at.ndim - len(windows)])
+    places = _corners(xp.module, windows)[1].take(at).reshape(-1)
+    places += (_known_starts if at.size <= KEPT else _starts)(xp.module, windows, lead)
+    return _put(xp.module, g, places, tuple([w.size for w in windows]), not are_apart(windows))
+
+
+@max_pool_back.vjp("g")
+def max_pool_back_dg(xp, g, at, windows):
+    indices = xp.max_pool_indices(at, windows=windows)
+    return xp.take_in_planes(g, indices, ndim=len(windows), repeats=not are_apart(windows))
+
+
+max_pool_back.batch(_with_indices)
 
 
 # ---- the largest element of windows that lie anywhere ----

@@ -1,7 +1,8 @@
 """Recording fused operations. See Note [Fused operations] in `_core/fused.py`.
 
 On plain arrays a call is one node, which keeps the inputs and the residuals. Its backward runs on raw arrays; where a graph of
-the backward is wanted, or a gradient carries levels, the decomposition runs on the saved inputs and is differentiated instead.
+the backward is wanted, or a gradient carries levels, the decomposition runs on the saved inputs and is differentiated instead. A
+batch of one vmap over plain arrays is one node as well, if the operation has a batching rule.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import LevelArray, has_nan
+from .._core.arrays import Batched, LevelArray, has_nan
 from .._core.fused import Fused
-from .._core.levels import creation_numbers
+from .._core.levels import Level, creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
-from .._core.primitive import vocabulary
+from .._core.primitive import engine_state, vocabulary
 from .._graph.guards import fresh
-from .._graph.node import Guard, Node
+from .._graph.node import Guard, Node, saved_properties
 from .._graph.saved_names import VISIBLE
+from .._graph.saved_nn import FUSED_NAMES
+from .._graph.unpacked import computing_with_unpacked, settled
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
 from .._places import library_files, user_frame
-from . import _base
+from . import _base, _layout
 from ._base import LEAF, edge_of, wrap
 from ._record import make_meta, wrap_outputs
 from ._record_flat import EXACT, guarded_tensor
@@ -60,11 +63,12 @@ def decomposed() -> Iterator[None]:
 class FusedNode(Node):
     """The node of a fused operation; a subclass for each has slots for its inputs."""
 
-    __slots__ = ("is_plain", "needs", "num_outputs", "params", "residuals")
+    __slots__ = ("is_plain", "level", "needs", "num_outputs", "params", "residuals")
 
     operation: Fused
     saves = True
     is_plain: bool  # whether all arrays are NumPy's, of float32 or float64 or integers
+    level: Level | None  # of the batch whose rule has run
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         kind = type(g)
@@ -76,13 +80,29 @@ class FusedNode(Node):
         ):
             operation = self.operation
             return operation.back(numpy_namespace, g, self.needs, self.residuals, *self.read(), **self.params)
+        if not graph and self.level is not None and fresh(self):
+            raw = _of_batch(g, self.level)
+            if raw is not None:
+                return self._pull_back_batch(raw, self.level)
         self.check_saved()
+        packed = self.guard is not None and bool(self.guard.packed)
         parts = g if type(g) is tuple else (g,)
-        if graph or any(isinstance(part, LevelArray) for part in parts):
-            return self._pull_back_by_parts(parts, graph)
-        values = self.values(False)
+        if graph or self.level is not None or any(isinstance(part, LevelArray) for part in parts):
+            grads = self._pull_back_by_parts(parts, graph)
+            return settled(self, g, grads) if packed else grads
+        values, residuals = self.values(False), self._kept()
         arrays = [getattr(values, name) for name in self.array_names]
-        return self.operation.pull_back(g, self.needs, self._kept(), arrays, self.params)
+        if not packed:
+            return self.operation.pull_back(g, self.needs, residuals, arrays, self.params)
+        with computing_with_unpacked(self):
+            return settled(self, g, self.operation.pull_back(g, self.needs, residuals, arrays, self.params))
+
+    def _pull_back_batch(self, g: Any, level: Level) -> Any:
+        operation, saved = self.operation, self.read()
+        batched = tuple([type(one) is Batched for one in saved])
+        arrays = [one.array if mine else one for one, mine in zip(saved, batched, strict=True)]
+        grads = operation.batch_back(numpy_namespace, g, self.needs, self.residuals, batched, *arrays, **self.params)
+        return [None if grad is None else Batched(level, grad) for grad in grads]
 
     def _kept(self) -> Any:
         packed = None if self.guard is None else self.guard.packed.get("residuals")
@@ -99,9 +119,7 @@ class FusedNode(Node):
                 tensor = self.saved_tensor(name)
                 if tensor is not None:
                     # Its own tensor, even where one stands for two inputs; outside the graph if none is wanted.
-                    tensor = vocabulary.alias(tensor) if graph else wrap(tensor._array)
-                    if needed and not graph:
-                        tensor.requires_grad_()
+                    tensor = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF if needed else None)
                 inputs.append(tensor)
             out = by_parts(self.operation, inputs, self.params)
         outs = out if type(out) is tuple else (out,)
@@ -119,6 +137,13 @@ class FusedNode(Node):
     def release(self, freed: Any) -> None:
         super().release(freed)
         self.residuals = None
+
+
+def _of_batch(g: Any, level: Level) -> Any:
+    """Return a gradient over NumPy's arrays with the axis of a batch in front; None if it has other levels."""
+    if type(g) is Batched and g.level is level:
+        return g.array if type(g.array) is NDARRAY else None
+    return np.repeat(g[None], level.size, 0) if type(g) in _NUMPY_TYPES else None
 
 
 def _reader(names: tuple[str, ...]) -> Any:
@@ -145,6 +170,7 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "visible": VISIBLE.get(operation.node_name),
         "read": _reader(names),
         "save_inputs": _keeper(names),
+        **saved_properties(FUSED_NAMES.get(operation.name, {}), names),
     }
     return type(operation.node_name, (FusedNode,), body)
 
@@ -161,6 +187,15 @@ def by_parts(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> A
     if type(out) is not tuple:
         return vocabulary.astype(out, dtype=half.numpy)
     return tuple([vocabulary.astype(one, dtype=half.numpy) if one.is_floating_point() else one for one in out])
+
+
+def _dense(out: Any, args: Sequence[Any]) -> Any:
+    """Give what a decomposition has made the memory that the kernel would have made."""
+    if type(out) is tuple:
+        return tuple([_dense(one, args) for one in out])
+    if (out._extra is None or out._extra.view is None) and all([out is not arg for arg in args]):
+        out._array = _layout.packed(out._array)
+    return out
 
 
 def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -181,7 +216,11 @@ def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) 
             fits = False
         arrays.append(array)
     if not fits:
-        return by_parts(operation, args, params)
+        if operation.batch_rule is not None and not _decomposed.get():
+            result = _record_batch(operation, args, arrays, params, mode)
+            if result is not None:
+                return result
+        return _dense(by_parts(operation, args, params), args)
     if mode.dispatch is None:
         out, residuals = operation.run(arrays, params)
     else:
@@ -239,7 +278,7 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
     node.needs = tuple([edge is not None for edge in edges])
     node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
     node.extra = node._storage = None
-    node.is_plain = True
+    node.is_plain, node.level = True, None
     first = out if operation.outputs == 1 else out[0]
     node.meta = None if first.dtype is dtype else make_meta(operation, arrays, out, node._edges)  # type: ignore[arg-type]
     node.save_inputs(arrays)
@@ -254,6 +293,49 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
         code = frame.f_code
     node.code, node.lasti = code, frame.f_lasti
     node.seq = creation_numbers()
+    return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
+
+
+def _record_batch(
+    operation: Fused, args: Sequence[Any], arrays: Sequence[Any], params: dict[str, Any], mode: Mode
+) -> Any:
+    """Do the same for a batch of one vmap over NumPy's floats, by the batching rule; None for what goes by parts."""
+    if mode.dispatch is not None or mode.saved_hooks:
+        return None
+    level: Any = None
+    dtype: Any = None
+    batched: list[bool] = []
+    raw: list[Any] = []
+    for array in arrays:
+        mine = type(array) is Batched
+        if mine:
+            if level is not None and array.level is not level:
+                return None
+            level, array = array.level, array.array
+        if array is not None:
+            if type(array) is not NDARRAY:
+                return None
+            d = array.dtype
+            if d is F32 or d is F64:
+                if dtype is not None and d is not dtype:
+                    return None
+                dtype = d
+            elif d.kind not in "iub":
+                return None
+        batched.append(mine)
+        raw.append(array)
+    if level is None or dtype is None or not (level.alive or engine_state.depth):
+        return None
+    found = operation.batch_rule(numpy_namespace, level.size, tuple(batched), *raw, **params)  # type: ignore[misc]
+    if found is None:
+        return None
+    out, residuals = Batched(level, found[0]), found[1]
+    node = None
+    if mode.tracks:
+        edges = tuple([edge_of(arg) if isinstance(arg, _base.Tensor) else None for arg in args])
+        if any([edge is not None for edge in edges]):
+            node = _build(operation, args, arrays, out, residuals, params, edges, mode)
+            node.level = level
     return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
 
 
@@ -277,7 +359,7 @@ def _build(
     node.meta = make_meta(operation, arrays, out, edges)  # type: ignore[arg-type]
     node.needs = tuple([edge is not None for edge in edges])
     node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
-    node.is_plain = False
+    node.is_plain, node.level = False, None
     save_arrays(node, cls, args, dict(zip(operation.inputs, arrays, strict=True)), out, edges, mode)
     frame = user_frame(get_frame(2))
     node.code, node.lasti = frame.f_code, frame.f_lasti
