@@ -287,6 +287,12 @@ torch.optim.swa_utils.SWALR(o,.5,anneal_strategy='x')
 torch.optim.swa_utils.SWALR(o,.5,anneal_epochs=-1)
 torch.optim.swa_utils.SWALR(oo,[.5])
 L.LRScheduler(o)
+(L.CyclicLR(om,.1,.5),om)[1]
+((x:=L.LambdaLR(o,lambda e:1)),o.add_param_group({'params':[torch.nn.Parameter(torch.ones(1))]}),o.step(),x.step())[-1]
+((x:=L.CyclicLR(om,.1,.5)),om.add_param_group({'params':[torch.nn.Parameter(torch.ones(1))]}),om.step(),x.step())[-1]
+((x:=L.CosineAnnealingWarmRestarts(o,3)),o.add_param_group({'params':[torch.nn.Parameter(torch.ones(1))]}),o.step(),x.step())[-1]
+L._enable_get_lr_call(L.StepLR(o,2)).__enter__().o._get_lr_called_within_step
+L._warn_get_lr_called_within_step(L.StepLR(o,2))
 [g.keys() for g in (L.StepLR(o,2),o.param_groups)[1]]
 L.StepLR(o,2,verbose=True)
 L.StepLR(o,2).print_lr()"""
@@ -312,7 +318,7 @@ def said(library: Any, program: str) -> Any:
         try:
             answer = str(eval(program, scope))
         except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
+            answer = f"{type(error).__name__}: {error}".split("\nHint")[0]
     return answer, [(each.category.__name__, str(each.message)) for each in heard]
 
 

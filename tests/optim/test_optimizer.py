@@ -6,6 +6,7 @@ import copy
 import pickle
 import tracemalloc
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ from tests.optim.test_trajectories import OPTIONS
 from tests.optim.trajectories import assert_alike, gradients, numbers, start, train
 
 PROGRAMS = """O.SGD([],lr=.1)
+(setattr(p,'grad',p.detach()*0+float('nan')),(o:=O.Rprop([p],lr=.1)).step(),o.step(),p.tolist(),o.state[p])[-2:]
+(setattr(p,'grad',p.detach()),(o:=O.Adam([p])).step(),o.state[p].update(step=5),o.step())
+base._default_to_fused_or_foreach([p],False,True), base._default_to_fused_or_foreach([p],True)
+base._get_value(torch.tensor(2.0)), base._to_scalar(torch.ones(1)), base._stack_if_compiling(3)
+base._get_capturable_supported_devices(), O.SGD([p],lr=.1)._cuda_graph_capture_health_check()
+(l:=[torch.ones(1,dtype=torch.complex64)],base._view_as_real(l),l)[-1]
 O.SGD(p,lr=.1)
 O.SGD([1],lr=.1)
 O.SGD([p*2],lr=.1)
@@ -113,7 +120,8 @@ O.SGD([p],lr=.1).register_step_pre_hook(lambda *a:3) and None"""
 def said(library: Any, program: str) -> Any:
     """Return what a program answers or raises, and its warnings."""
     p, b = (library.nn.Parameter(library.ones(*shape)) for shape in ((2, 2), (2,)))
-    scope = {"torch": library, "O": library.optim, "p": p, "b": b, "x": library.ones(2)}
+    base = import_module(f"{library.__name__}.optim.optimizer")
+    scope = {"torch": library, "O": library.optim, "base": base, "p": p, "b": b, "x": library.ones(2)}
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:

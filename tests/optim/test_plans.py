@@ -68,7 +68,7 @@ def test_arrays_of_numbers_do_not_pile_up() -> None:
 
 def test_only_results_that_live_at_once_have_memory_of_their_own() -> None:
     plan = plan_for(rprop_rule, (0.5, 1.2, 1e-6, 50), (True, True), False)
-    assert (plan.scratch, plan.masks) == (1, 3)
+    assert (plan.scratch, plan.masks) == (2, 3)
 
 
 def parameter(library: Any, seed: int) -> Any:

@@ -144,7 +144,8 @@ class Cell:
         return self._new("absolute", self)
 
     def sign(self) -> Cell:
-        return self._new("sign", self)
+        signs = self._new("sign", self)
+        return signs._into("fill", 0, self._new("isnan", self, is_mask=True))  # torch's sign of NaN is 0
 
     def gt(self, number: Any) -> Cell:
         return self._new("greater", self, number, is_mask=True)

@@ -274,6 +274,8 @@ def new_number(value: float, fused: bool | None = None) -> Any:
 def count(state: dict[str, Any]) -> float:
     """Advance the count of steps in a state and return it."""
     step = state["step"]
+    if not isinstance(step, Tensor):
+        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
     array = step._array
     if type(array) is NDARRAY and array.dtype.kind == "f" and not array.ndim:
         now: float = array.item() + 1

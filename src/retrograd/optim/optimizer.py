@@ -16,6 +16,22 @@ from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
 from ..tensor._leaves import is_leaf
 from ..tensor._tensor import Tensor
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as _group_tensors
+from ._helpers import _capturable_doc as _capturable_doc
+from ._helpers import _default_to_fused_or_foreach as _default_to_fused_or_foreach
+from ._helpers import _device_dtype_check_for_fused as _device_dtype_check_for_fused
+from ._helpers import _differentiable_doc as _differentiable_doc
+from ._helpers import _disable_dynamo_if_unsupported as _disable_dynamo_if_unsupported
+from ._helpers import _foreach_doc as _foreach_doc
+from ._helpers import _foreach_supported_types as _foreach_supported_types
+from ._helpers import _fused_doc as _fused_doc
+from ._helpers import _get_capturable_supported_devices as _get_capturable_supported_devices
+from ._helpers import _get_value as _get_value
+from ._helpers import _maximize_doc as _maximize_doc
+from ._helpers import _params_doc as _params_doc
+from ._helpers import _stack_if_compiling as _stack_if_compiling
+from ._helpers import _to_scalar as _to_scalar
+from ._helpers import _view_as_real as _view_as_real
 
 Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
 ParamsT: TypeAlias = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"
@@ -190,6 +206,14 @@ class Optimizer:
 
         wrapper.hooked = True  # type: ignore[attr-defined]
         return wrapper
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Any:
+        """Split lists of tensors into groups of one device and dtype."""
+        return _group_tensors(tensorlistlist, with_indices)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Find nothing wrong: work is never captured."""
 
     def _patch_step_function(self) -> None:
         """Let the class's `step` call the hooks; once for a class."""

@@ -13,7 +13,7 @@ def rprop_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
     """Update one parameter."""
     prev, step_size = buffers
     shrink, grow, smallest, largest = numbers
-    agreement = prev.mul(g)
+    agreement = prev.mul(g).sign()  # 0 where the gradient is NaN
     same, turned, stood = agreement.gt(0), agreement.lt(0), agreement.eq(0)
     factor = agreement.masked_fill(same, grow).masked_fill(turned, shrink).masked_fill(stood, 1)
     step_size.mul_(factor).clamp_(smallest, largest)

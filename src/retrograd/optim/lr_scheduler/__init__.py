@@ -3,7 +3,9 @@
 from ..optimizer import Optimizer as Optimizer
 from ._base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from ._base import LRScheduler as LRScheduler
+from ._base import _enable_get_lr_call as _enable_get_lr_call
 from ._base import _LRScheduler as _LRScheduler
+from ._base import _warn_get_lr_called_within_step as _warn_get_lr_called_within_step
 from ._composed import ChainedScheduler as ChainedScheduler
 from ._composed import SequentialLR as SequentialLR
 from ._cyclic import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts

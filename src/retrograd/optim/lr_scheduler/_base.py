@@ -158,9 +158,35 @@ class LRScheduler:
         self._set(values)
 
     def _set(self, values: list[Any]) -> None:
-        for group, value in zip(self.optimizer.param_groups, values, strict=False):
+        groups = self.optimizer.param_groups
+        if len(values) != len(groups):
+            raise ValueError(
+                f"zip() argument 2 is {'shorter' if len(values) < len(groups) else 'longer'} than argument 1\n"
+                f"Hint: {type(self).__name__} has rates for {len(values)} groups of parameters, its optimizer has {len(groups)}: "
+                "make the schedule after the last add_param_group."
+            )
+        for group, value in zip(groups, values, strict=True):
             set_option(group, "lr", value)
         self._last_lr = rates_of(self.optimizer)
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    """Warn of a call of `get_lr` that is not `step`'s, for schedules written outside this package."""
+    lr_scheduler._warn_outside_step()
+
+
+class _enable_get_lr_call:  # noqa: N801 - torch's name
+    """A block in which `get_lr` may be called, for schedules written outside this package."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> _enable_get_lr_call:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.o._get_lr_called_within_step = False
 
 
 class _LRScheduler(LRScheduler):

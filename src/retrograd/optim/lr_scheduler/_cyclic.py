@@ -68,8 +68,11 @@ class CyclicLR(LRScheduler):
             self.base_momentums = for_each_group(base_momentum, optimizer, "base_momentum")
             self.max_momentums = for_each_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
-                for momentum, group in zip(self.max_momentums, optimizer.param_groups, strict=True):
-                    set_momentum(group, momentum, self.use_beta1)
+                momenta = zip(self.base_momentums, self.max_momentums, optimizer.param_groups, strict=True)
+                for low, high, group in momenta:
+                    set_momentum(group, high, self.use_beta1)
+                    group["max_momentum"] = high
+                    group["base_momentum"] = low
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -89,7 +92,7 @@ class CyclicLR(LRScheduler):
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            momenta = zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True)
+            momenta = zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=False)
             for low, high, group in momenta:
                 set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
         base = self.base_lrs
