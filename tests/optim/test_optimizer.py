@@ -22,7 +22,7 @@ PROGRAMS = """O.SGD([],lr=.1)
 (setattr(p,'grad',p.detach()),(o:=O.Adam([p])).step(),o.state[p].update(step=5),o.step())
 base._default_to_fused_or_foreach([p],False,True), base._default_to_fused_or_foreach([p],True)
 base._get_value(torch.tensor(2.0)), base._to_scalar(torch.ones(1)), base._stack_if_compiling(3)
-base._get_capturable_supported_devices(), O.SGD([p],lr=.1)._cuda_graph_capture_health_check()
+base._get_capturable_supported_devices()
 (l:=[torch.ones(1,dtype=torch.complex64)],base._view_as_real(l),l)[-1]
 O.SGD(p,lr=.1)
 O.SGD([1],lr=.1)
