@@ -1,14 +1,90 @@
-"""Saving and loading, and what files read with `weights_only` may name."""
+"""Saving and loading, what files read with `weights_only` may name, and where their storages go."""
 
-from .tensor._loading import add_safe_globals, clear_safe_globals, get_safe_globals, load, safe_globals
+from __future__ import annotations
+
+from tempfile import mkdtemp
+from typing import Any
+
+from .tensor._file_options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from .tensor._loading import get_unsafe_globals_in_checkpoint, load
+from .tensor._locations import default_restore_location, location_tag, register_package, validate_cuda_device
+from .tensor._old_files import MAGIC as MAGIC_NUMBER
+from .tensor._old_files import VERSION as PROTOCOL_VERSION
+from .tensor._old_files import SourceChangeWarning
+from .tensor._safe_pickles import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .tensor._saving import DEFAULT_PROTOCOL, save
+from .tensor._storages import UntypedStorage
+from .tensor._typed_storages import OLD_STORAGES
+from .torch_version import numbers_of
 
 __all__ = [
     "DEFAULT_PROTOCOL",
+    "MAGIC_NUMBER",
+    "PROTOCOL_VERSION",
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
 ]
+
+
+class StorageType:
+    """The class of a storage, in what a file says of it."""
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
+) -> bool:
+    """Tell whether a module is of a release or of a later one."""
+    return numbers_of(module.__version__) >= req_version_tuple
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """Return the class of storages that a file names by a class or a name."""
+    return OLD_STORAGES.get(getattr(storage_type, "__name__", str(storage_type)), UntypedStorage)
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """Return the old class of the tensors that lie on a storage."""
+    from .tensor import _legacy
+
+    return getattr(_legacy, storage.pickle_storage_type().replace("Storage", "Tensor"))
+
+
+def validate_hpu_device(location: str) -> int:
+    """Refuse: there are no such devices here."""
+    raise RuntimeError(
+        "The HPU device module is not registered. If you are running on a CPU-only machine, please use torch.load with "
+        "map_location=torch.device('cpu') to map your storages to the CPU."
+    )

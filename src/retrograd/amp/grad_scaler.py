@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,21 @@ from ..tensor import Tensor
 from ..tensor._creation import full
 from ..tensor._pointwise import isfinite
 
-_READY, _UNSCALED, _STEPPED = range(3)  # where an optimizer stands since the last update
+
+class OptState(Enum):
+    """Where an optimizer stands since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+_READY, _UNSCALED, _STEPPED = OptState
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """Return what torch's scalers know of an optimizer at first; their pickles name this function."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class _Progress:
@@ -200,6 +216,27 @@ class GradScaler:
         self._growth_interval = state_dict["growth_interval"]
         self._init_growth_tracker = self._growth_tracker = state_dict["_growth_tracker"]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what torch's scalers keep in a pickle, between two iterations."""
+        if not self._enabled:
+            return dict(self.__dict__)
+        if self._progress:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                "scaler.update()."
+            )
+        kept = {name: value for name, value in self.__dict__.items() if name != "_progress"}
+        kept |= {"_init_scale": self.get_scale(), "_scale": None}
+        kept |= {"_init_growth_tracker": self._growth_tracker, "_growth_tracker": None}
+        return kept | {"_per_optimizer_states": defaultdict(_refresh_per_optimizer_state)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._enabled:
+            del self.__dict__["_per_optimizer_states"]
+            self._growth_tracker = self._init_growth_tracker
+            self._progress = {}
+
     # ---- its parts ----
     def _set_scale(self, value: float) -> None:
         self._scale = full((), value, dtype=float32)
@@ -226,4 +263,4 @@ def _gradients(optimizer: Any) -> Iterator[Any]:
                 yield parameter.grad
 
 
-__all__ = ["GradScaler"]
+__all__ = ["GradScaler", "OptState", "_refresh_per_optimizer_state"]

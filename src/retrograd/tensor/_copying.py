@@ -1,4 +1,4 @@
-"""Copies and pickles of tensors that keep what they share: tensors on one memory stay on one memory."""
+"""The memory under tensors, and copies of tensors that keep what they share: tensors on one memory stay on one memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import _errors
 from .._core.arrays import raw_leaf
+from .._modes import current_mode
+from .._ops.strided import last_place
 from . import _base
-from ._base import LEAF, Storage
+from ._base import LEAF, Storage, mark_born
 from ._layout import strides
 
 NOT_A_LEAF = (
@@ -20,47 +23,96 @@ NOT_A_LEAF = (
 )
 
 
-def memory_of(tensor: Any) -> tuple[Any, int]:
-    """Return the array that owns a tensor's memory, as a dense vector or matrix, and the tensor's offset in elements.
+def address(array: Any) -> int:
+    """Return where the memory of a raw array begins."""
+    return int(array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr)
 
-    A tensor on foreign memory, or on memory of another dtype, is its own owner, as a dense copy if need be.
+
+def memory_of(tensor: Any) -> tuple[Any, int]:
+    """Return the array that owns a tensor's memory, dense but of any shape and dtype, and the tensor's offset in elements.
+
+    A tensor on memory that is not dense is its own owner, as a dense copy if need be.
     """
     array = tensor._array
-    if not isinstance(array, np.ndarray):
-        return np.asarray(raw_leaf(array)), 0
+    raw = raw_leaf(array)
+    if raw is not array or isinstance(raw, np.generic):
+        return np.asarray(raw), 0
     root = array
     while root.base is not None and hasattr(root.base, "base"):  # as_strided puts an object between
         root = root.base
-    owns = isinstance(root, np.ndarray) and root.dtype == array.dtype and root.flags.forc and root.size
-    if not owns or root.base is not None or not array.size:
-        return (array if array.flags.c_contiguous else np.ascontiguousarray(array)), 0
-    distance = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    return root, distance // array.itemsize
+    if hasattr(root, "flags") and root.flags.forc and root.size and array.size:
+        offset, rest = divmod(address(array) - address(root), array.itemsize)
+        if not rest:
+            return root, offset
+    return (array if array.flags.c_contiguous else array.copy(order="C")), 0
 
 
 def steps_of(tensor: Any, owner: Any) -> tuple[int, ...]:
     """Return a tensor's strides on the memory that `memory_of` found."""
     array = tensor._array
-    shares = isinstance(array, np.ndarray) and array.size and np.may_share_memory(array, owner)
+    shares = type(array) is type(owner) and array.size and _lies_in(array, owner)
     return strides(array) if shares else strides(np.empty(array.shape, bool))
 
 
-def on_memory(owner: Any, offset: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """Return the array of a shape and strides on a memory."""
+def _lies_in(array: Any, owner: Any) -> bool:
+    return 0 <= address(array) - address(owner) < int(owner.nbytes)
+
+
+def row_of(owner: Any, dtype: Any) -> Any:
+    """View a dense memory as a row of elements of a dtype; bytes that make no whole element are left out."""
     flat = owner.reshape(-1) if owner.flags.c_contiguous else owner.reshape(-1, order="F")
-    step = [n * flat.itemsize for n in steps]
-    return np.lib.stride_tricks.as_strided(flat[offset:] if flat.size else flat, shape, step)
+    if flat.dtype == dtype:
+        return flat
+    bytes_ = flat.view(np.uint8)
+    return bytes_[: bytes_.size // dtype.itemsize * dtype.itemsize].view(dtype)
+
+
+def need_inside(size: Any, steps: Any, offset: int, itemsize: int, nbytes: int) -> None:
+    """Refuse sizes and strides that reach outside of a memory: a file or a program may ask for any."""
+    if len(size) != len(steps):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(steps)})")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if any(n < 0 for n in size) or any(n < 0 for n in steps):
+        what = f"sizes={_errors.sizes(size)} and strides={_errors.sizes(steps)}"
+        raise RuntimeError(f"Storage size calculation overflowed with {what}")
+    last = last_place(size, steps)
+    if last >= 0 and (needed := (offset + last + 1) * itemsize) > nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {_errors.sizes(size)}, strides {_errors.sizes(steps)}, storage offset {offset}, and itemsize "
+            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {nbytes}"
+        )
+
+
+def on_memory(owner: Any, offset: int, shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Any:
+    """Return the array of a shape, strides and dtype on a memory, which has room for it."""
+    flat = row_of(owner, dtype)
+    step = tuple([n * flat.itemsize for n in steps])
+    library = np if isinstance(flat, np.ndarray) else import_module("cupy")
+    return library.lib.stride_tricks.as_strided(flat[offset:] if flat.size else flat, shape, step)
 
 
 def rebuild(
-    cls: Any, owner: Any, offset: int, shape: Any, steps: Any, requires_grad: bool, attributes: dict[str, Any]
+    cls: Any,
+    owner: Any,
+    offset: int,
+    shape: Any,
+    steps: Any,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+    dtype: Any = None,
 ) -> Any:
-    """Make a tensor on a memory: what a pickle calls."""
+    """Make a tensor on a memory."""
+    dtype = owner.dtype if dtype is None else dtype
     result = object.__new__(cls)
-    whole = tuple(owner.shape) == tuple(shape) and owner.flags.c_contiguous and steps == strides(owner)
-    result._array = owner if whole else on_memory(owner, offset, tuple(shape), tuple(steps))
+    whole = tuple(owner.shape) == tuple(shape) and owner.flags.c_contiguous and tuple(steps) == strides(owner)
+    if not whole or owner.dtype != dtype:
+        owner = on_memory(owner, offset, tuple(shape), tuple(steps), dtype)
+    result._array = owner
     result._storage = result._extra = None
     result._edge = LEAF if requires_grad else None
+    if current_mode().transforms:
+        mark_born(result)
     result.__dict__.update(attributes)
     return result
 
@@ -71,20 +123,13 @@ def warn_of_hooks(tensor: Any) -> None:
         import_module("retrograd.utils.hooks").warn_if_has_hooks(tensor)
 
 
-def reduced(tensor: Any) -> Any:
-    """Return what pickle keeps of a tensor: a leaf, whatever it was."""
+def as_array(tensor: Any) -> Any:
+    """Return what a pickle between processes keeps of a tensor: a leaf, whatever it was, and its memory as an array."""
     warn_of_hooks(tensor)
     owner, offset = memory_of(tensor)
     shape, steps = tuple(tensor._array.shape), steps_of(tensor, owner)
-    return rebuild, (
-        type(tensor),
-        owner,
-        offset,
-        shape,
-        steps,
-        tensor._edge is not None,
-        dict(tensor.__dict__),
-    )
+    attributes, dtype = dict(tensor.__dict__), tensor._array.dtype
+    return rebuild, (type(tensor), owner, offset, shape, steps, tensor._edge is not None, attributes, dtype)
 
 
 def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
@@ -99,13 +144,20 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
     key: Any = ("memory", id(owner))
     found = memo.get(key)
     if found is None:
-        found = (owner.copy(order="K"), Storage(), owner)  # the owner itself stays alive, so that its id stays its own
+        # The owner itself stays alive, so that its id stays its own.
+        found = (_plain(owner).copy(order="K"), Storage(), owner)
         memo[key] = found
     new, storage, _ = found
-    result = rebuild(type(tensor), new, offset, tuple(tensor._array.shape), steps, tensor._edge is not None, {})
+    shape, requires_grad, dtype = tuple(tensor._array.shape), tensor._edge is not None, tensor._array.dtype
+    result = rebuild(type(tensor), new, offset, shape, steps, requires_grad, {}, dtype)
     result._storage = storage
     memo[id(tensor)] = result
     result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
     if not isinstance(tensor, _base.Parameter) and tensor._extra is not None and tensor._extra.grad is not None:
         result._need_extra().grad = copy.deepcopy(tensor._extra.grad, memo)
     return result
+
+
+def _plain(owner: Any) -> Any:
+    """Return a memory as an ordinary array, which one mapped from a file is not."""
+    return np.asarray(owner) if isinstance(owner, np.ndarray) else owner

@@ -138,6 +138,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return result.clone() if copy else result
 
 
+def to_dlpack(tensor: Any) -> Any:
+    """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
+    if not isinstance(tensor, _base.Tensor):
+        given = tensor.__class__.__name__
+        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {given}")
+    return tensor.detach().__dlpack__()
+
+
 def __dlpack__(self: Any, **options: Any) -> Any:  # noqa: N807 - a method of Tensor
     """Export the memory as a DLPack capsule."""
     if self.requires_grad:

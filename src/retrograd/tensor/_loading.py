@@ -2,157 +2,67 @@
 
 from __future__ import annotations
 
-import _codecs
-import collections
 import os
 import pickle
-import zipfile
-from collections.abc import Iterator
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtypes, _size
-from . import _base
-from ._base import Storage
-from ._copying import rebuild
-from ._saving import STORAGES, torch_name
+from .._dtypes import uint8
+from . import _file_options as options
+from ._archives import BEGINNING, ArchiveReader
+from ._locations import restorer
+from ._old_files import read_old
+from ._safe_pickles import SAFE, SafeUnpickler, allowed_by_user, full_name, is_one_of, refused
+from ._storages import UntypedStorage, storage_on
+from ._typed_storages import OLD_STORAGES, typed_storage
 
-UNSAFE = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only if "
-    "you trust the source of the checkpoint\x1b[0m. \n\t(1) In PyTorch 2.6, we changed the default value of the "
-    "`weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` with `weights_only` set to "
-    "`False` will likely succeed, but it can result in arbitrary code execution. Do it only if you got the file from a "
-    "trusted source.\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the "
-    "following error message.\n\tWeightsUnpickler error: {}\n\nCheck the documentation of torch.load to learn more about "
-    "types accepted by default with weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
+PACKAGE = __name__.partition(".")[0]
+YES = ("1", "y", "yes", "true")  # in the environment
+FRAME = 149  # an opcode that torch does not know in safe pickles
+NOT_SEEKABLE = (
+    " You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to "
+    "load from it instead."
 )
-NOT_ALLOWED = (
-    "Unsupported global: GLOBAL {0} was not an allowed global by default. Please use "
-    "`torch.serialization.add_safe_globals([{0}])` or the `torch.serialization.safe_globals([{0}])` context manager to "
-    "allowlist this global if you trust this class/function."
+OLD_AND_MAPPED = (
+    "mmap can only be used with files saved with `torch.save({}_use_new_zipfile_serialization=True), please torch.save your "
+    "checkpoint with this option in order to use mmap."
 )
-OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # how files begin that are no zip files
+SCRIPTED = (
+    "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. retrograd does not run TorchScript "
+    "programs\nHint: save the model's state_dict with torch, and load that."
+)
 
 
-class _StorageType:
-    """One of torch's storage types, which here only says the dtype."""
+@cache
+def _trusting_class(module: Any) -> Any:
+    """Return a class of unpicklers that do everything a pickle says, made of the one of `pickle` or of a module like it."""
 
-    def __init__(self, dtype: _dtypes.dtype) -> None:
-        self.dtype = dtype
+    class Unpickler(module.Unpickler):  # type: ignore[misc]
+        storage_of: Any = None  # what makes a storage of a persistent id
 
+        def find_class(self, name_of_module: str, name: str) -> Any:
+            full = full_name(name_of_module, name)
+            found = SAFE.get(full)
+            if found is None:
+                found = allowed_by_user().get(full)
+            if found is not None:
+                return found
+            if name_of_module == "torch" or name_of_module.startswith("torch."):
+                name_of_module = PACKAGE + name_of_module[len("torch") :]
+            return super().find_class(name_of_module, name)
 
-class _Memory:
-    """A memory read from the file, and the version counter of the tensors on it."""
+        def persistent_load(self, identity: Any) -> Any:
+            if self.storage_of is None:
+                raise pickle.UnpicklingError("A load persistent id instruction was encountered, where none should be.")
+            return self.storage_of(identity)
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.storage = Storage()
-
-
-def _rebuild_tensor(
-    memory: _Memory, offset: int, size: Any, stride: Any, requires_grad: bool = False, hooks: Any = None, *rest: Any
-) -> Any:
-    tensor = rebuild(_base.Tensor, memory.array, offset, tuple(size), tuple(stride), requires_grad, {})
-    tensor._storage = memory.storage
-    if rest and rest[0] and rest[0].get("conj"):  # a view in torch, which shows the conjugate of what is stored
-        return tensor.conj()
-    return tensor
-
-
-def _rebuild_parameter(data: Any, requires_grad: bool, hooks: Any) -> Any:
-    return _base.Parameter(data, requires_grad)
-
-
-def _rebuild_parameter_with_state(data: Any, requires_grad: bool, hooks: Any, state: dict[str, Any]) -> Any:
-    parameter = _base.Parameter(data, requires_grad)
-    parameter.__dict__.update(state)
-    return parameter
-
-
-SAFE: dict[str, Any] = {
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
-    "torch._utils._rebuild_parameter": _rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
-    "torch.Size": _size.Size,
-    "torch.device": _device.device,
-    "torch.nn.parameter.Parameter": None,  # the classes themselves, which exist when something is loaded
-    "torch.Tensor": None,
-    "collections.OrderedDict": collections.OrderedDict,
-    "collections.Counter": collections.Counter,
-    "collections.defaultdict": collections.defaultdict,
-    "builtins.bytearray": bytearray,
-    "builtins.set": set,
-    "builtins.complex": complex,
-    "_codecs.encode": _codecs.encode,
-}
-SAFE |= {f"torch.{each.name}": each for each in _dtypes.ALL_DTYPES}
-SAFE |= {f"torch.{storage}": _StorageType(_dtypes.dtype_named(name)) for name, storage in STORAGES.items()}
-_more_safe: dict[str, Any] = {}
-
-
-def add_safe_globals(safe_globals: Any) -> None:
-    """Allow classes and functions in files read with `weights_only`."""
-    for one in safe_globals:
-        _more_safe[f"{one.__module__}.{one.__qualname__}"] = one
-        if (known := torch_name(one)) is not None:  # under which files have it
-            _more_safe[f"{known.module}.{known.name}"] = one
-
-
-def get_safe_globals() -> list[Any]:
-    """Return what the user has allowed."""
-    return list(dict.fromkeys(_more_safe.values()))
-
-
-def clear_safe_globals() -> None:
-    """Take back what the user has allowed."""
-    _more_safe.clear()
-
-
-@contextmanager
-def safe_globals(allowed: Any) -> Iterator[None]:
-    """Allow classes and functions while a block runs."""
-    before = dict(_more_safe)
-    add_safe_globals(allowed)
-    try:
-        yield
-    finally:
-        _more_safe.clear()
-        _more_safe.update(before)
-
-
-class Unpickler(pickle.Unpickler):
-    """Reads tensors, and of classes and functions only what is safe, unless told to trust the file."""
-
-    def __init__(self, archive: zipfile.ZipFile, root: str, weights_only: bool, encoding: str) -> None:
-        super().__init__(archive.open(f"{root}data.pkl"), encoding=encoding)
-        self.archive = archive
-        self.root = root
-        self.weights_only = weights_only
-        self.memories: dict[str, _Memory] = {}
-
-    def find_class(self, module: str, name: str) -> Any:
-        full = f"{'builtins' if module == '__builtin__' else module}.{name}"
-        if full in SAFE:
-            classes = {"torch.Tensor": _base.Tensor, "torch.nn.parameter.Parameter": _base.Parameter}
-            return classes.get(full, SAFE[full])
-        if full in _more_safe:
-            return _more_safe[full]
-        if self.weights_only:
-            raise pickle.UnpicklingError(UNSAFE.format(NOT_ALLOWED.format(full)))
-        if module == "torch" or module.startswith("torch."):
-            module = "retrograd" + module[len("torch") :]
-        return super().find_class(module, name)
-
-    def persistent_load(self, identity: Any) -> Any:
-        kind, storage, key, _, _ = identity
-        if kind != "storage":
-            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{kind}'")
-        if key not in self.memories:
-            data = bytearray(self.archive.read(f"{self.root}data/{key}"))
-            self.memories[key] = _Memory(np.frombuffer(data, storage.dtype.numpy))
-        return self.memories[key]
+    return Unpickler
 
 
 def load(
@@ -160,70 +70,179 @@ def load(
     map_location: Any = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool | None = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Load an object that torch.save has written; `weights_only` refuses classes that could run code."""
-    if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
-        raise AttributeError(
-            "'" + type(f).__name__ + "' object has no attribute 'seek'. You can only torch.load from a file that is "
-            "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+    """Load an object that torch.save has written; unless `weights_only` is False, classes that could run code are refused."""
+    is_safe = _is_safe(weights_only, pickle_module)
+    if is_safe and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if is_safe and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    arguments = {"encoding": "utf-8"} | pickle_load_args
+    kind = SafeUnpickler if is_safe else _trusting_class(pickle if pickle_module is None else pickle_module)
+
+    def unpickler_class(file: Any) -> Any:
+        return kind(file, **arguments)
+
+    with _opened(f) as file:
+        restore, path = restorer(map_location), f if isinstance(f, (str, os.PathLike)) else None
+        if mmap and path is None and _begins_as_archive(file):
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        if _begins_as_archive(file):
+            return _read_archive(ArchiveReader(file, path), unpickler_class, restore, bool(mmap), is_safe)
+        if mmap:
+            raise RuntimeError(OLD_AND_MAPPED.format("" if path is None else f"{path}, "))
+        if is_safe:
+            _refuse_new_pickles(file)
+        return read_old(file, unpickler_class, restore, _empty_storage)
+
+
+def _is_safe(weights_only: bool | None, pickle_module: Any) -> bool:
+    """Tell whether classes and functions are looked at before they are used: by default, and if the environment says so."""
+    unsafe, safe = (os.environ.get(f"TORCH_FORCE_{what}WEIGHTS_ONLY_LOAD", "").lower() in YES for what in ("NO_", ""))
+    if unsafe and safe:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set."
         )
-    try:
-        archive = zipfile.ZipFile(f)
-    except zipfile.BadZipFile:
-        raise _not_a_zip_file(f) from None
-    with archive:
-        root = next((name[: -len("data.pkl")] for name in archive.namelist() if name.endswith("/data.pkl")), None)
-        if root is None:
-            raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
-        encoding = pickle_load_args.get("encoding", "utf-8")
-        loaded = Unpickler(archive, root, weights_only is not False, encoding).load()
-    return loaded if map_location is None else _moved(loaded, map_location)
+    if safe:
+        return True
+    if weights_only is not None:
+        return bool(weights_only)
+    if unsafe:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly "
+            "passed to `torch.load`, forcing weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return False
+    return pickle_module is None
 
 
-def _not_a_zip_file(f: Any) -> Exception:
-    """Return the error for a file that is none of torch.save's, or an old one."""
+@contextmanager
+def _opened(f: Any) -> Iterator[Any]:
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            start = file.read(len(OLD_FORMAT))
-    else:
-        f.seek(0)
-        start = f.read(len(OLD_FORMAT))
-    if start == OLD_FORMAT:
-        return NotImplementedError(
-            "retrograd does not read torch's old file format (before torch 1.6, or _use_new_zipfile_serialization=False)\n"
-            "Hint: convert the file with torch once: torch.save(torch.load(path), path)."
-        )
+            yield file
+        return
+    for name in ("seek", "tell", "read"):
+        if not hasattr(f, name):
+            raise AttributeError(f"'{type(f).__name__}' object has no attribute '{name}'.{NOT_SEEKABLE}")
+    yield f
+
+
+def _begins_as_archive(file: Any) -> bool:
+    place = file.tell()
+    start = file.read(len(BEGINNING))
+    if isinstance(start, str):
+        raise TypeError("must be str, not bytes\nHint: open the file in binary mode: open(path, 'rb').")
+    file.seek(place)
+    return bool(start == BEGINNING)
+
+
+def _refuse_new_pickles(file: Any) -> None:
+    """Refuse, as torch, a bare pickle of a protocol that torch.save has never written here."""
+    place = file.tell()
+    start = file.read(3)
+    file.seek(place)
     if not start:
-        return EOFError("Ran out of input\nHint: the file is empty.")
-    if start[:2] == b"PK":
-        return RuntimeError("PytorchStreamReader failed reading zip archive: not a ZIP archive")
-    if start[:1] == pickle.PROTO:
-        return RuntimeError("Invalid magic number; corrupt file?\nHint: this is a pickle; pickle.load reads it.")
-    return pickle.UnpicklingError(
-        f"invalid load key, {start[:1].decode('latin-1')!r}.\nHint: this is no file that torch.save has written."
-    )
+        raise EOFError("Ran out of input\nHint: the file is empty.")
+    if start[:1] == pickle.PROTO and start[1:2] >= b"\x04" and start[2:3] == bytes([FRAME]):
+        raise refused(f"Unsupported operand {FRAME}")
 
 
-def _moved(value: Any, place: Any) -> Any:
-    """Bring the tensors of nested containers to a device."""
-    if isinstance(place, dict):
-        place = place.get("cpu", "cpu")
-    if callable(place) and not isinstance(place, _device.device):
-        return value  # a function of storages: everything is on the CPU already
-    if isinstance(value, _base.Tensor):
-        moved = value.detach().to(place)
-        if moved.device == value.device:
-            return value
-        return _base.Parameter(moved, value.requires_grad) if isinstance(value, _base.Parameter) else moved
-    if isinstance(value, dict):
-        for key in value:
-            value[key] = _moved(value[key], place)
-        return value
-    if isinstance(value, list):
-        return [_moved(one, place) for one in value]
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(_moved(one, place) for one in value)
-    return value
+# ---- storages ----
+def _dtype_of(storage_type: Any) -> Any:
+    """Return the dtype of a storage's class, None for one that has bytes."""
+    if storage_type is UntypedStorage:
+        return None
+    if not is_one_of(storage_type, OLD_STORAGES.values()):
+        raise TypeError(f"a file names {storage_type} where the class of a storage should be")
+    return storage_type.dtype
+
+
+def _empty_storage(storage_type: Any, count: int) -> Any:
+    """Make a storage of a number of elements, whose values are whatever memory holds."""
+    dtype = _dtype_of(storage_type)
+    memory = storage_on(np.empty(count, np.uint8 if dtype is None else dtype.numpy))
+    return memory if dtype is None else typed_storage(memory, dtype)
+
+
+def _read_archive(
+    archive: ArchiveReader, unpickler_class: Callable[[Any], Any], restore: Any, is_mapped: bool, is_safe: bool
+) -> Any:
+    import io
+
+    if archive.has("constants.pkl"):
+        raise RuntimeError(SCRIPTED) if is_safe else NotImplementedError(SCRIPTED.partition(". ")[2])
+    swaps = _byte_order(archive) != sys.byteorder
+    storages: dict[str, UntypedStorage] = {}
+
+    def storage_of(identity: Any) -> Any:
+        kind, storage_type, key, location, count = identity
+        if kind != "storage":
+            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{kind}'")
+        dtype = _dtype_of(storage_type)
+        if key not in storages:
+            memory = _memory(archive, f"data/{key}", count * (1 if dtype is None else dtype.itemsize), is_mapped)
+            made = storage_on(memory if dtype is None else memory.view(dtype.numpy))
+            if swaps and dtype is not None:
+                made.byteswap(dtype)
+            storages[key] = restore(made, location)
+        return _typed(storages[key], uint8 if dtype is None else dtype)
+
+    unpickler = unpickler_class(io.BytesIO(archive.read("data.pkl")))
+    unpickler.storage_of = storage_of
+    return unpickler.load()
+
+
+def _typed(untyped: Any, dtype: Any) -> Any:
+    if not isinstance(untyped, UntypedStorage):
+        raise TypeError(
+            "TypedStorage.__init__ received an invalid combination of arguments. Argument 'wrap_storage' must be UntypedStorage, "
+            f"but got {type(untyped)}\nHint: this is what map_location has returned."
+        )
+    return typed_storage(untyped, dtype)
+
+
+def _memory(archive: ArchiveReader, name: str, nbytes: int, is_mapped: bool) -> Any:
+    if options.skip_data.is_on():
+        return np.empty(nbytes, np.uint8)
+    if is_mapped:
+        return archive.mapped_array(name, nbytes, options.get_default_mmap_options())
+    return archive.read_array(name, nbytes)
+
+
+def _byte_order(archive: ArchiveReader) -> str:
+    if archive.has("byteorder"):
+        found = archive.read("byteorder").decode()
+        if found not in ("little", "big"):
+            raise ValueError(f"Unknown endianness type: {found}")
+        return found
+    chosen = options.get_default_load_endianness()
+    little, big = options.LoadEndianness.LITTLE, options.LoadEndianness.BIG
+    return {little: "little", big: "big"}.get(chosen or options.LoadEndianness.NATIVE, sys.byteorder)
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Return what a file names that is in none of the lists."""
+    import io
+    import pickletools
+
+    with _opened(f) as file:
+        if not _begins_as_archive(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        content = ArchiveReader(file).read("data.pkl")
+    named: list[str] = []
+    texts: list[str] = []
+    for code, argument, _ in pickletools.genops(io.BytesIO(content)):
+        if code.name == "GLOBAL" and isinstance(argument, str):
+            named.append(full_name(*argument.split(" ", 1)))
+        elif code.name == "STACK_GLOBAL":
+            named.append(full_name(*texts[-2:]))
+        elif isinstance(argument, str):
+            texts.append(argument)
+    allowed = SAFE.keys() | allowed_by_user().keys()
+    return [name for name in dict.fromkeys(named) if name not in allowed]

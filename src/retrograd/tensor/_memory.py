@@ -38,7 +38,7 @@ def store(target: Any, value: Any) -> None:
         if target.tangent is None:
             if tangent is None:
                 return
-            target.tangent = own_memory(vocabulary.zeros_like(target.primal))
+            target.tangent = zero_memory(target.primal)
         store(target.tangent, 0 if tangent is None else tangent)
     elif isinstance(target, Batched):
         if isinstance(value, Batched) and value.level is target.level:
@@ -55,6 +55,16 @@ def store(target: Any, value: Any) -> None:
         )
     else:
         target[...] = beside(value, target) if isinstance(value, np.ndarray) else value
+
+
+def zero_memory(array: Any) -> Any:
+    """Return zeros with every part that an array has: a tangent, whose parts will be written as the array's are."""
+    if isinstance(array, Dual):
+        tangent = None if array.tangent is None else zero_memory(array.tangent)
+        return Dual(array.level, zero_memory(array.primal), tangent)
+    if isinstance(array, Batched):
+        return Batched(array.level, zero_memory(array.array))
+    return own_memory(vocabulary.zeros_like(array))
 
 
 def own_memory(array: Any) -> Any:

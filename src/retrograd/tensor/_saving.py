@@ -9,31 +9,27 @@ import io
 import os
 import pickle
 import sys
-import zipfile
-from collections import OrderedDict
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
 
-from .. import _device, _dtypes, _size
-from . import _base
-from ._copying import memory_of, steps_of, warn_of_hooks
+import numpy as np
 
-STORAGES = {
-    "float16": "HalfStorage",
-    "bfloat16": "BFloat16Storage",
-    "float32": "FloatStorage",
-    "float64": "DoubleStorage",
-    "complex64": "ComplexFloatStorage",
-    "complex128": "ComplexDoubleStorage",
-    "uint8": "ByteStorage",
-    "int8": "CharStorage",
-    "int16": "ShortStorage",
-    "int32": "IntStorage",
-    "int64": "LongStorage",
-    "bool": "BoolStorage",
-}
+from .. import _device, _dtypes, _size
+from . import _file_options as options
+from ._archives import ArchiveWriter
+from ._devices import on_host
+from ._locations import location_tag
+from ._old_files import module_class, source_of, write_old
+from ._return_types import NamedResult
+from ._storages import UntypedStorage
+from ._typed_storages import NAMES, OLD_STORAGES, TypedStorage
+
 DEFAULT_PROTOCOL = 2
+TWO_TYPES = "Cannot save multiple tensors or storages that view the same data as different types"
+PACKAGE = __name__.partition(".")[0]
 
 
 class TorchName:
@@ -47,11 +43,8 @@ class TorchName:
         raise TypeError(f"{self.module}.{self.name} stands for torch's")  # pickle wants something to call
 
 
-REBUILD_TENSOR = TorchName("torch._utils", "_rebuild_tensor_v2")
-REBUILD_PARAMETER = TorchName("torch._utils", "_rebuild_parameter")
 SIZE, DEVICE = TorchName("torch", "Size"), TorchName("torch", "device")
-_STORAGE_NAMES = {name: TorchName("torch", storage) for name, storage in STORAGES.items()}
-_DTYPE_NAMES = {each: TorchName("torch", each.name) for each in _dtypes.ALL_DTYPES}
+_DTYPE_NAMES = {each: TorchName("torch", each.name) for each in (*_dtypes.ALL_DTYPES, _dtypes.uint64)}
 
 
 def torch_name(obj: Any) -> TorchName | None:
@@ -59,98 +52,138 @@ def torch_name(obj: Any) -> TorchName | None:
 
     What is written in a private file is looked for in the public modules that hand it on, the innermost one first.
     """
-    package = __name__.partition(".")[0]
     module, name = getattr(obj, "__module__", None) or "", getattr(obj, "__qualname__", "")
-    if module.partition(".")[0] != package:
+    first, _, rest = module.partition(".")
+    if first != PACKAGE and not (first == "torch" and _is_held_by(f"{PACKAGE}.{rest}".rstrip("."), name, obj)):
         return None
-    if module == package or "._" in module:
+    if "._" in module and rest not in ("_utils", "_tensor"):
         holders = [
             path
             for path, held in list(sys.modules.items())
-            if path.startswith(f"{package}.") and "._" not in path and vars(held).get(name) is obj
+            if path.startswith(f"{PACKAGE}.") and "._" not in path and vars(held).get(name) is obj
         ]
-        module = max(holders, key=lambda path: path.count("."), default=module)
-    return TorchName("torch" + module.removeprefix(package), name)
+        rest = max(holders, key=lambda path: path.count("."), default=module).partition(".")[2]
+    return TorchName(f"torch.{rest}" if rest else "torch", name)
 
 
-class _Memory:
-    """A memory that tensors of the pickle lie on: pickled as a persistent id."""
+def _is_held_by(path: str, name: str, obj: Any) -> bool:
+    """Tell whether a module of this package has an object under a name; of it are objects that say they are torch's."""
+    held = sys.modules.get(path)
+    return held is not None and getattr(held, name, None) is obj
 
-    def __init__(self, identity: tuple[Any, ...]) -> None:
-        self.identity = identity
+
+# ---- pickling ----
+class StorageKeeper:
+    """The part of a pickler that collects the storages of an object instead of writing them."""
+
+    with_source = False  # whether the classes of modules are written with their source, as in the old format
+
+    storages: dict[str, tuple[Any, int]]  # by key: the storage, and the size of its elements
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Return what stands in the pickle for a storage; None for what is pickled as usual."""
+        if isinstance(obj, (TypedStorage, UntypedStorage)):
+            return self._storage_id(obj)
+        if self.with_source and isinstance(obj, type) and (module := module_class()) and issubclass(obj, module):
+            seen = self.__dict__.setdefault("classes", set())
+            if obj not in seen:
+                seen.add(obj)
+                return ("module", obj, *source_of(obj))
+        return None
+
+    def _storage_id(self, storage: Any) -> tuple[Any, ...]:
+        if not hasattr(self, "storages"):
+            self.storages = {}
+            self.keys: dict[int, tuple[str, Any]] = {}
+        untyped = storage.untyped()
+        name = storage.dtype.name if isinstance(storage, TypedStorage) else None
+        key, first = self.keys.setdefault(id(untyped._memory), (str(len(self.keys)), name or "uint8"))
+        if first != (name or "uint8"):
+            raise RuntimeError(TWO_TYPES)
+        self.storages.setdefault(key, (storage, storage.element_size()))
+        kind = UntypedStorage if name is None else OLD_STORAGES[NAMES[name]]
+        found = ("storage", kind, key, location_tag(untyped), storage.size())
+        return (*found, None) if self.with_source else found
 
 
 _in_python: Any = pickle._Pickler  # whose methods are unknown to the type checker
 
 
-class Pickler(pickle._Pickler):  # the one in Python, whose steps can be changed
-    """Writes tensors as torch does, and collects their memories."""
+@cache
+def pickler_class(module: Any) -> Any:
+    """Return a class of picklers that write as torch does, made of the one of `pickle` or of a module like it.
 
-    dispatch: ClassVar[dict[Any, Any]] = dict(pickle._Pickler.dispatch)
+    Names can be translated where the pickler is written in Python, as pickle's and dill's are. One in C writes those that the objects
+    say they have, which are torch's while `import torch` means this package.
+    """
+    base: Any = pickle._Pickler if module is None or module is pickle else module.Pickler
+    if not issubclass(base, pickle._Pickler):
+        return type("Pickler", (StorageKeeper, base), {})
 
-    write: Any  # of the class in Python, unknown to the type checker
-    memoize: Any
+    class Pickler(StorageKeeper, base):  # type: ignore[misc]
+        dispatch: ClassVar[dict[Any, Any]] = dict(base.dispatch)
 
-    def __init__(self, file: Any, protocol: int) -> None:
-        super().__init__(file, protocol)
-        self.memories: dict[int, tuple[_Memory, Any]] = {}
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.storages = {}
+            self.keys = {}
 
-    def persistent_id(self, obj: Any) -> Any:
-        return obj.identity if type(obj) is _Memory else None
-
-    def _save_torch_name(self, obj: TorchName) -> None:
-        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
-        self.memoize(obj)
-
-    dispatch[TorchName] = _save_torch_name
-
-    def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write a class or function by its name; what is of this package under torch's, so that torch finds its own."""
-        if name is None and (known := torch_name(obj)) is not None:
-            self.write(pickle.GLOBAL + f"{known.module}\n{known.name}\n".encode())
+        def _save_torch_name(self, obj: TorchName) -> None:
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
             self.memoize(obj)
-            return
-        _in_python.save_global(self, obj, name)
 
-    dispatch[FunctionType] = save_global
+        dispatch[TorchName] = _save_torch_name
 
-    def _save_class(self, obj: Any) -> None:
-        if torch_name(obj) is None:
-            _in_python.dispatch[type](self, obj)  # which knows the types of None, of ... and of NotImplemented
-        else:
-            self.save_global(obj)
+        def _write_name(self, obj: Any) -> bool:
+            """Write torch's name for what is of this package; tell whether it is."""
+            known = torch_name(obj)
+            if known is not None:
+                self.write(pickle.GLOBAL + f"{known.module}\n{known.name}\n".encode())
+                self.memoize(obj)
+            return known is not None
 
-    dispatch[type] = _save_class
+        def save_global(self, obj: Any, name: str | None = None) -> None:
+            """Write a class or function by its name."""
+            if name is None and self._write_name(obj):
+                return
+            if "<locals>" in (local := getattr(obj, "__qualname__", "")) and base is pickle._Pickler:
+                raise AttributeError(f"Can't pickle local object {local!r}")
+            base.save_global(self, obj, name)
 
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, _base.Parameter):
-            return REBUILD_PARAMETER, (obj.detach(), obj.requires_grad, OrderedDict())
-        if type(obj) is _base.Tensor:
-            warn_of_hooks(obj)
-            return REBUILD_TENSOR, self._parts(obj)
-        if isinstance(obj, _size.Size):
-            return SIZE, (tuple(obj),)
-        if isinstance(obj, _device.device):
-            return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
-        return NotImplemented
+        def _save_function(self, obj: Any) -> None:
+            if not self._write_name(obj):
+                own = base.dispatch.get(FunctionType)
+                (own if own is not None and base is not pickle._Pickler else type(self).save_global)(self, obj)
 
-    def _save_dtype(self, obj: _dtypes.dtype) -> None:
-        self._save_torch_name(_DTYPE_NAMES[obj])
+        dispatch[FunctionType] = _save_function
 
-    dispatch[_dtypes.dtype] = _save_dtype
+        def _save_class(self, obj: Any) -> None:
+            if torch_name(obj) is None:
+                # which knows the types of None, of ... and of NotImplemented
+                base.dispatch[type](self, obj)
+            else:
+                self.save_global(obj)
 
-    def _parts(self, tensor: Any) -> tuple[Any, ...]:
-        tensor_on_cpu = tensor.detach().cpu()
-        owner, offset = memory_of(tensor_on_cpu)
-        found = self.memories.get(id(owner))
-        if found is None:
-            storage = _STORAGE_NAMES[_base.dtype_of(tensor).name]
-            memory = _Memory(("storage", storage, str(len(self.memories)), "cpu", int(owner.size)))
-            found = self.memories[id(owner)] = (memory, owner)
-        shape, steps = tuple(tensor._array.shape), steps_of(tensor_on_cpu, owner)
-        return found[0], offset, shape, steps, tensor.requires_grad, OrderedDict()
+        dispatch[type] = _save_class
+
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, _size.Size):
+                return SIZE, (tuple(obj),)
+            if isinstance(obj, _device.device):
+                return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+            if isinstance(obj, NamedResult):
+                return TorchName("torch.return_types", type(obj).__name__), (tuple(obj), {})
+            return NotImplemented
+
+        def _save_dtype(self, obj: _dtypes.dtype) -> None:
+            self._save_torch_name(_DTYPE_NAMES[obj])
+
+        dispatch[_dtypes.dtype] = _save_dtype
+
+    return Pickler
 
 
+# ---- files ----
 def save(
     obj: Any,
     f: Any,
@@ -159,22 +192,41 @@ def save(
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
     """Save an object with its tensors into a file, in torch's format."""
-    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+    is_path = isinstance(f, (str, os.PathLike))
+    if not is_path and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    made = pickler_class(pickle_module)
     if not _use_new_zipfile_serialization:
-        raise NotImplementedError(
-            "retrograd does not write torch's old file format (_use_new_zipfile_serialization=False)\nHint: leave the "
-            "argument out; every torch since 1.6 reads the zip format."
-        )
+        if options.skip_data.is_on():
+            raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
+        content = io.BytesIO()
+        write_old(obj, content, made, pickle_protocol)
+        with open(f, "wb") if is_path else _left_open(f) as file:
+            file.write(content.getbuffer())
+        return
     data = io.BytesIO()
-    pickler = Pickler(data, pickle_protocol)
+    pickler = made(data, protocol=pickle_protocol)
     pickler.dump(obj)
-    named = isinstance(f, (str, os.PathLike))
-    root = (Path(f).stem or "archive") if named else "archive"
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(f"{root}/data.pkl", data.getvalue())
-        archive.writestr(f"{root}/byteorder", "little")
-        for memory, owner in pickler.memories.values():
-            order = "C" if owner.flags.c_contiguous else "F"
-            archive.writestr(f"{root}/data/{memory.identity[2]}", owner.tobytes(order))
-        archive.writestr(f"{root}/version", "3\n")
+    root = (Path(f).stem or "archive") if is_path else "archive"
+    with _created(f) if is_path else _left_open(f) as file, ArchiveWriter(file, root) as archive:
+        archive.write("data.pkl", data.getbuffer())
+        archive.write("byteorder", sys.byteorder.encode())
+        for key, (storage, _) in getattr(pickler, "storages", {}).items():
+            row = on_host(storage.untyped()._row)
+            archive.write(f"data/{key}", np.zeros_like(row) if options.skip_data.is_on() else row)
+        archive.write("version", b"3\n")
+
+
+@contextmanager
+def _left_open(file: Any) -> Any:
+    yield file
+
+
+def _created(path: Any) -> Any:
+    try:
+        return open(path, "wb")
+    except OSError as error:
+        parent = Path(path).parent
+        if not parent.is_dir():
+            raise RuntimeError(f"Parent directory {parent} does not exist.") from None
+        raise RuntimeError(f"open file failed with strerror: {error.strerror}\nHint: the path is {path}.") from None

@@ -1,0 +1,8 @@
+"""torch._tensor: the class of tensors, and what pickles call for those that have attributes or are of a subclass."""
+
+from __future__ import annotations
+
+from .tensor import Tensor
+from .tensor._pickling import _rebuild_from_type_v2
+
+__all__ = ["Tensor", "_rebuild_from_type_v2"]

@@ -1,0 +1,11 @@
+"""torch.storage: the memory under tensors."""
+
+from __future__ import annotations
+
+from .tensor._pickling import _load_from_bytes, _of_array
+from .tensor._storages import UntypedStorage
+from .tensor._typed_storages import TypedStorage
+
+_StorageBase = UntypedStorage
+
+__all__ = ["TypedStorage", "UntypedStorage", "_StorageBase", "_load_from_bytes", "_of_array"]
