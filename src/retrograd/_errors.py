@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._places import definition
+
 _TYPE_NAMES = {
     "float32": "torch.FloatTensor",
     "float64": "torch.DoubleTensor",
@@ -18,6 +20,12 @@ _TYPE_NAMES = {
     "int64": "torch.LongTensor",
     "bool": "torch.BoolTensor",
 }
+
+
+class OutOfMemoryError(RuntimeError):
+    """torch's error for a device without enough memory; CuPy raises its own."""
+
+    __module__ = "retrograd"
 
 
 def sizes(shape: Any) -> str:
@@ -35,6 +43,60 @@ def freed(place: Any) -> RuntimeError:
     )
     if place is not None:
         text += f"\nThe graph was freed by the backward called here:\n{place}"
+    return RuntimeError(text)
+
+
+def no_grad_fn(i: int, grad: bool) -> RuntimeError:
+    """Build the error for an output of backward that requires no grad; `grad`: whether gradients are switched on."""
+    text = f"element {i} of tensors does not require grad and does not have a grad_fn\nHint: "
+    if not grad:
+        text += "gradients are switched off here. "
+    return RuntimeError(
+        f"{text}torch.autograd.explain(output, input) names the line at which a value left the graph, for an input that "
+        "requires grad."
+    )
+
+
+def not_used(i: int) -> RuntimeError:
+    """Build the error for an input of `grad` to which no gradient came."""
+    return RuntimeError(
+        f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
+        f"this is the desired behavior.\nHint: torch.autograd.explain(output, inputs[{i}]) names the line at which the "
+        "path between them was cut."
+    )
+
+
+def of_backward(error: RuntimeError, place: str | None, backward: Any) -> RuntimeError:
+    """Add to an error about what a custom backward returned where its Function was applied and where it is defined."""
+    text = (
+        f"{error}\nHint: backward returns as many gradients as apply has arguments, each of the shape of its argument, "
+        "real if that is real, and None for what is no tensor."
+    )
+    if place is not None:
+        text += f" The Function was applied here:\n{place}"
+    if (defined := definition(backward)) is not None:
+        text += f"\nIts backward is defined here:\n{defined}"
+    return RuntimeError(text)
+
+
+def of_hook(text: str, hook: Any, must: str) -> RuntimeError:
+    """Build an error about what a hook returned, with what it must do and where it is defined."""
+    text += f"\nHint: {must}."
+    if (defined := definition(hook)) is not None:
+        text += f" It is defined here:\n{defined}"
+    return RuntimeError(text)
+
+
+def no_setup_context(function: Any) -> RuntimeError:
+    """Build the error for a custom Function under a transform whose forward takes ctx."""
+    text = (
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+        "the setup_context staticmethod. For more details, please see "
+        "https://pytorch.org/docs/main/notes/extending.func.html\nHint: take ctx out of the arguments of "
+        f"{function.__name__}.forward, and save what it saves in setup_context(ctx, inputs, output)."
+    )
+    if (defined := definition(function.forward)) is not None:
+        text += f" It is defined here:\n{defined}"
     return RuntimeError(text)
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._core.arrays import raw_leaf
-from .._graph.cuts import Cut, recent_cuts
-from .._graph.node import Freed, Node, Slot
-from .._places import line_of
+from .._graph.cuts import Cut
+from .._graph.node import Freed, Node
+from .._graph.walk import graph_of, node_of, path_between
+from .._places import line_of, user_frame
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._creation import ones_like
+from ._explain_cuts import REENTRANT, runs_again, why_not
 from .engine import Capture, run_backward
+
+LONGEST_CYCLE = 20  # steps of a loop's body that are recognised when they repeat
+REPEATS = 3  # of equal steps are shown; more are counted
+MOST_PATHS = 8  # that are tried if no gradient comes on the shortest
+ENDS = 20  # steps at both ends of a path that is shown
 
 
 @dataclass(frozen=True)
@@ -36,122 +44,63 @@ class Explanation:
         self.reason = reason
 
     def __repr__(self) -> str:
-        lines = [self.reason]
-        for step in self.path:
-            norm = "" if step.norm is None else f"|grad| = {step.norm:.4g}"
-            lines.append(f"  {step.operation:<24} {norm:<20} {step.place or ''}".rstrip())
+        width = max([len(step.operation) for step in self.path], default=0)
+        lines = [self.reason, *_shortened(self.path, width)]
         for cut in self.cuts:
-            lines += [f"  {cut.how}:", *(f"  {line}" for line in cut.place.splitlines())]
+            lines += [f"  {cut.how}{':' if cut.place else ''}", *(f"  {line}" for line in cut.place.splitlines())]
         return "\n".join(lines)
 
 
 def explain(output: Any, input: Any) -> Explanation:
     """Say how the gradient of `output` reaches `input`: the path with the norms along it, or where it was cut.
 
-    Cuts are detach(), .data, tensor(...), casts to integers, no_grad and inference_mode blocks, as far as they are
-    among the last few hundred.
+    Cuts are detach(), .data, Parameter(...), tensor(...), item(), tolist() and the like, casts to integers, comparisons, argmax and
+    other operations without a gradient, grad() without create_graph, no_grad and inference_mode blocks, as far as they are among
+    the last few hundred. Which of them lead to output is read from the source around the call, where there is one.
     """
     for name, value in (("output", output), ("input", input)):
         if not isinstance(value, _base.Tensor):
             raise TypeError(f"explain(): {name} must be a Tensor, not {type(value).__name__}")
     if input._edge is None:
-        return Explanation(False, [], [], _NOT_RECORDED.format(what="input"))
-    target = _node(edge_of(input))
-    if output._edge is not None:
-        path = _path(_node(edge_of(output)), target)
-        if path is not None:
-            norms = _norms(output, path)
-            steps = [_step(node, norm) for node, norm in zip(path, norms, strict=True)]
-            return Explanation(True, steps, [], "A gradient flows from output to input:" + _remark(norms))
-    return _where_it_was_cut(output, target)
-
-
-def _where_it_was_cut(output: Any, target: Any) -> Explanation:
-    """Name the calls that took values depending on the target out of the graph, or those that may have."""
-    recent = recent_cuts()
-    calls = [cut for cut in recent if cut.source is not None]
-    certain = [cut for cut in calls if _depends(cut.source(), target)]
-    if certain:
-        return Explanation(False, [], certain, f"{_NO_PATH} Values that depend on input left the graph here:")
-    since = _number(target)
-    perhaps = [cut for cut in calls if cut.source() is None and cut.number > since]
-    blocks = [cut for cut in recent if cut.source is None and cut.number > since]
-    found = sorted([*perhaps, *blocks], key=lambda cut: cut.number)[-5:]
-    if found:
-        return Explanation(
-            False,
-            [],
-            found,
-            f"{_NO_PATH} These took values out of the graph, or switched gradients off; the graphs behind them are gone, so which of "
-            "them is the reason cannot be told:",
-        )
-    if output._edge is None:
-        return Explanation(False, [], [], _NOT_RECORDED.format(what="output"))
-    return Explanation(False, [], [], f"{_NO_PATH} output does not depend on it.")
-
-
-_NO_PATH = "No gradient flows from output to input."
-_NOT_RECORDED = "{what} requires no grad: nothing is recorded for it. requires_grad_() switches it on."
-
-
-def _node(edge: Any) -> Any:
-    return edge.node if type(edge) is Slot else edge
-
-
-def _number(node: Any) -> int:
-    return node.seq if isinstance(node, Node) else 0
-
-
-def _followers(node: Any) -> list[Any]:
-    return [_node(edge) for edge in getattr(node, "_edges", ()) if edge is not None] if isinstance(node, Node) else []
-
-
-def _path(start: Any, target: Any) -> list[Any] | None:
-    """Return the nodes of a shortest path, the output's first, the target's last."""
-    before: dict[int, Any] = {id(start): None}
-    line = [start]
-    for node in line:
-        if node is target:
-            path = [node]
-            while before[id(path[-1])] is not None:
-                path.append(before[id(path[-1])])
-            return path[::-1]
-        for following in _followers(node):
-            if id(following) not in before:
-                before[id(following)] = node
-                line.append(following)
-    return None
-
-
-def _depends(node: Any, target: Any) -> bool:
-    return node is not None and _path(node, target) is not None
-
-
-def _norms(output: Any, path: list[Any]) -> list[float | None]:
-    """Return the norm of the gradient that arrives at each node of a path, for a gradient of ones at the output."""
-    if any(isinstance(node, Node) and type(node.guard) is Freed for node in path):
-        return [None] * len(path)
-    edges = [Slot(node, 0) if isinstance(node, Node) and node.num_outputs != 1 else node for node in path]
-    capture = Capture(edges[1:])
-    run_backward([edge_of(output)], [ones_like(output)], graph=False, keep=True, capture=capture)
-    found = capture.results()
-    arrays = [None if g is None else np.asarray(raw_leaf(g._array)) for g in found]
-    seed = float(np.sqrt(output.numel()))
-    return [
-        seed,
-        *(None if a is None else float(np.sqrt((np.abs(a.astype(np.complex128)) ** 2).sum())) for a in arrays),
-    ]
-
-
-def _remark(norms: list[float | None]) -> str:
+        return Explanation(False, [], [], _NOT_RECORDED)
+    target = edge_of(input)
+    path = None if output._edge is None else path_between(edge_of(output), target)
+    if path is None:
+        reason, cuts = why_not(output, target, user_frame(sys._getframe(1)))
+        return Explanation(False, [], cuts, reason)
+    if any(isinstance(node, Node) and type(node.guard) is Freed for node in map(node_of, path)):
+        return _explanation(path, [], ". A backward has freed the graph, so there are no norms")
+    try:
+        path, norms = _followed(output, path, target)
+    except Exception as error:  # of a hook, of a backward: nothing to do with the question
+        if runs_again(graph_of([edge_of(output)])[0]):
+            return _explanation(path, [], f". {REENTRANT}, which backward() alone can run, so there are no norms")
+        words = str(error).splitlines()[0] if str(error) else ""
+        return _explanation(path, [], f". There are no norms, for the backward raises {type(error).__name__}: {words}")
     last = norms[-1]
-    if norms[0] is None:
-        return " a backward has freed the graph, so there are no norms."
-    if last is not None and np.isnan(last):
-        return " it is NaN when it arrives."
-    if last == 0:
-        return " but it is zero when it arrives."
-    return ""
+    if last is None:
+        return _ends_before(path, norms)
+    remark = (
+        ", but it is NaN when it arrives" if np.isnan(last) else ", but it is zero when it arrives" if not last else ""
+    )
+    return _explanation(path, norms, remark)
+
+
+_NOT_RECORDED = (
+    "input requires no grad: nothing is recorded for it. requires_grad_() switches it on, if it is called before output is "
+    "computed."
+)
+
+
+def _explanation(path: list[Any], norms: list[float | None], remark: str) -> Explanation:
+    return Explanation(True, _steps(path, norms), [], f"A gradient flows from output to input{remark}:")
+
+
+def _steps(path: list[Any], norms: list[float | None]) -> list[Step]:
+    norms = norms or [None] * len(path)
+    steps = [_step(node_of(edge), norm) for edge, norm in zip(path, norms, strict=True)]
+    steps[-1] = Step("input", steps[-1].place, norms[-1])
+    return steps
 
 
 def _step(node: Any, norm: float | None) -> Step:
@@ -159,3 +108,83 @@ def _step(node: Any, norm: float | None) -> Step:
         return Step("input", None, norm)
     where = None if node.code is None else f"{node.code.co_filename}:{line_of(node.code, node.lasti)}"
     return Step(node.name(), where, norm)
+
+
+def _ends_before(path: list[Any], norms: list[float | None]) -> Explanation:
+    """Say which operation hands no gradient on: a custom Function whose backward returns None."""
+    end = next(i for i, norm in enumerate(norms) if norm is None)
+    steps = _steps(path, norms)
+    giver = steps[end - 1]
+    reason = (
+        f"No gradient arrives at input: {giver.operation} hands none on, for its backward returns None. The path, as far as the "
+        "gradient goes:"
+    )
+    return Explanation(False, steps[:end], [], reason)
+
+
+def _followed(output: Any, path: list[Any], target: Any) -> tuple[list[Any], list[float | None]]:
+    """Return a path and the norms on it; another one if a gradient arrives that does not come on the shortest."""
+    norms = _norms(output, path)
+    found, others, passed_by = norms, path, set[int]()
+    while found[-1] is not None and None in found and len(passed_by) < MOST_PATHS:
+        passed_by.add(id(node_of(others[found.index(None)])))
+        shorter = path_between(path[0], target, set(passed_by))
+        if shorter is None:
+            break
+        others, found = shorter, _norms(output, shorter)
+        if None not in found:
+            return others, found
+    return path, norms
+
+
+def _norms(output: Any, path: list[Any]) -> list[float | None]:
+    """Return the norm of the gradient that arrives at each node of a path, for a gradient of ones at the output."""
+    capture = Capture(path[1:])
+    run_backward([path[0]], [ones_like(output)], graph=False, keep=True, capture=capture)
+    return (
+        [float(np.sqrt(output.numel())), *map(_norm, capture.results())]
+        if len(path) > 1
+        else [_norm(ones_like(output))]
+    )
+
+
+def _norm(grad: Any) -> float | None:
+    if grad is None:
+        return None
+    array = np.asarray(raw_leaf(grad._array))
+    return float(np.sqrt((np.abs(array.astype(np.complex128)) ** 2).sum()))
+
+
+# ---- writing ----
+def _shortened(path: list[Step], width: int) -> list[str]:
+    """Write the steps of a path; what a loop repeats is written a few times and then counted."""
+    rows: list[str] = []
+    at = 0
+    while at < len(path):
+        length, times = _cycle(path, at)
+        shown = min(times, REPEATS)
+        rows += [_row(step, width) for step in path[at : at + length * shown]]
+        if times > shown:
+            what = "the same line" if length == 1 else f"the same {length} lines"
+            rows.append(f"  ... {what} {times - shown} more times ...")
+        at += length * times
+    if len(rows) > 2 * ENDS:
+        rows[ENDS:-ENDS] = [f"  ... {len(rows) - 2 * ENDS} more lines ..."]
+    return rows
+
+
+def _cycle(path: list[Step], at: int) -> tuple[int, int]:
+    """Return how many steps from here on repeat, and how often."""
+    keys = [(step.operation, step.place) for step in path[at:]]
+    for length in range(1, min(LONGEST_CYCLE, len(keys) // 2) + 1):
+        times = 1
+        while keys[times * length : (times + 1) * length] == keys[:length]:
+            times += 1
+        if times > REPEATS:
+            return length, times
+    return 1, 1
+
+
+def _row(step: Step, width: int) -> str:
+    norm = "" if step.norm is None else f"|grad| = {step.norm:.4g}"
+    return f"  {step.operation:<{width}}  {norm:<18}  {step.place or ''}".rstrip()

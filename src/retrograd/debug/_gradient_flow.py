@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,11 @@ from .._core.arrays import raw_leaf
 from ..tensor import _base
 
 VANISHING, EXPLODING = 1e-7, 1e3  # of the ratio of a gradient's norm to its parameter's
+# Why a parameter has no gradient.
+FROZEN = "frozen"
+NOT_REACHED = "not reached by backward"
+NOT_YET = "no gradient yet"
+NO_GRADIENTS = "No parameter has a gradient: backward was not called, or zero_grad() was called after it."
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,10 @@ class Flow:
     name: str
     norm: float | None  # None: there is no gradient
     parameter_norm: float
-    nans: int
-    infinities: int
+    nans: int = 0
+    infinities: int = 0
+    without: str = ""  # why there is no gradient
+    frozen: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -34,11 +41,13 @@ class Flow:
     def remark(self) -> str:
         """Say what is wrong, if anything."""
         if self.norm is None:
-            return "no gradient"
+            return self.without
         if self.nans or self.infinities:
             return ", ".join(f"{n} {what}" for n, what in ((self.nans, "NaN"), (self.infinities, "Inf")) if n)
         if self.norm == 0:
             return "zero"
+        if self.frozen:
+            return "frozen, with an old gradient"
         if self.ratio is None:
             return ""  # a parameter that is zero, as biases are at first
         return "vanishing" if self.ratio < VANISHING else "exploding" if self.ratio > EXPLODING else ""
@@ -64,8 +73,8 @@ class GradientFlow:
 
     @property
     def problems(self) -> list[Flow]:
-        """Return the rows that have a remark."""
-        return [row for row in self.rows if row.remark]
+        """Return the rows that have a remark; to be frozen is no problem."""
+        return [row for row in self.rows if row.remark and row.remark != FROZEN]
 
     def __repr__(self) -> str:
         shown = [("parameter", "grad norm", "norm", "ratio", "")]
@@ -76,6 +85,8 @@ class GradientFlow:
             f"{line[0]:<{widths[0]}}  " + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3)) + f"  {line[4]}"
             for line in shown
         ]
+        if any(row.without == NOT_YET for row in self.rows):
+            lines.append(NO_GRADIENTS)
         return "\n".join(line.rstrip() for line in lines)
 
     def plot(self, path: str | None = None) -> Any:
@@ -84,7 +95,9 @@ class GradientFlow:
 
         figure, axes = plt.subplots(figsize=(8, 0.3 * len(self.rows) + 1.5))
         at = np.arange(len(self.rows))
-        axes.barh(at, [_drawable(row.norm) for row in self.rows], color=["C3" if r.remark else "C0" for r in self.rows])
+        problems = self.problems
+        colors = ["C3" if row in problems else "C0" for row in self.rows]
+        axes.barh(at, [_drawable(row.norm) for row in self.rows], color=colors)
         axes.plot([_drawable(row.parameter_norm) for row in self.rows], at, "k|", label="norm of the parameter")
         axes.set_yticks(at, [f"{row.name}  {row.remark}" for row in self.rows])
         axes.set_xscale("log")
@@ -111,23 +124,38 @@ def gradient_flow(model: Any) -> GradientFlow:
     `model` is a Module, or anything with `named_parameters()`, or a mapping or iterable of (name, tensor).
     """
     named = _named(model)
+    without = NOT_YET if all(parameter.grad is None for _, parameter in named) else NOT_REACHED
     rows = []
     for name, parameter in named:
-        if not isinstance(parameter, _base.Tensor):
-            raise TypeError(f"gradient_flow(): {name!r} is no Tensor but {type(parameter).__name__}")
-        own = _wide(parameter)
+        own = _norm(_wide(parameter))
+        frozen = not parameter.requires_grad
         if parameter.grad is None:
-            rows.append(Flow(name, None, _norm(own), 0, 0))
+            rows.append(Flow(name, None, own, without=FROZEN if frozen else without, frozen=frozen))
             continue
         grad = _wide(parameter.grad)
-        rows.append(Flow(name, _norm(grad), _norm(own), int(np.isnan(grad).sum()), int(np.isinf(grad).sum())))
+        nans, infinities = int(np.isnan(grad).sum()), int(np.isinf(grad).sum())
+        rows.append(Flow(name, _norm(grad), own, nans, infinities, frozen=frozen))
     return GradientFlow(rows)
 
 
-def _named(model: Any) -> Iterable[tuple[str, Any]]:
+def _named(model: Any) -> list[tuple[str, Any]]:
+    """Return the names and tensors of what was given, or say what is wrong with it."""
+    expected = "gradient_flow(): expected a Module, or names with their tensors,"
     if hasattr(model, "named_parameters"):
-        return list(model.named_parameters())
-    return list(model.items() if hasattr(model, "items") else model)
+        pairs = list(model.named_parameters())
+    elif isinstance(model, _base.Tensor) or not isinstance(model, Iterable):
+        raise TypeError(f"{expected} but got {type(model).__name__}")
+    else:
+        pairs = list(model.items() if isinstance(model, Mapping) else model)
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{expected} but got a {type(pair).__name__} in it; {_NAMES}")
+        if not isinstance(pair[1], _base.Tensor):
+            raise TypeError(f"gradient_flow(): {pair[0]!r} is no Tensor but {type(pair[1]).__name__}")
+    return pairs
+
+
+_NAMES = "give model.named_parameters() instead of model.parameters()"
 
 
 def _wide(tensor: Any) -> np.ndarray:

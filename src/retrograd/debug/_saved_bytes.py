@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Batched, Dual, LevelArray
-from .._graph.node import Freed, Node, Slot
+from .._graph.node import Freed, Node, Packed
+from .._graph.walk import graph_of
 from .._places import line_of
+from ..autograd._function_node import OF_THE_NODE, BackwardCFunction, Saved
 from ..tensor import _base
 
 
@@ -68,11 +70,14 @@ def saved_bytes(*outputs: Any) -> SavedBytes:
     """Say which source line keeps how many bytes for the backward of `outputs`.
 
     An array that several operations saved, or several views of it, counts once, for the first of them in the program.
+    What a fused operation keeps for itself counts, and tensors that are attributes of a custom Function's ctx.
     """
     for output in outputs:
         if not isinstance(output, _base.Tensor):
-            raise TypeError(f"saved_bytes(): expected tensors, but got {type(output).__name__}")
-    nodes, leaves = _graph_of([output._edge for output in outputs if output._edge is not None])
+            listed = isinstance(output, (list, tuple)) and all(isinstance(one, _base.Tensor) for one in output)
+            hint = "\nHint: give them one by one: saved_bytes(*outputs)." if listed else ""
+            raise TypeError(f"saved_bytes(): expected tensors, but got {type(output).__name__}{hint}")
+    nodes, leaves = graph_of([output._edge for output in outputs if output._edge is not None])
     owned = {key for leaf in leaves for key, _ in _buffers(leaf._array)}
     seen: set[int] = set()
     parameters = 0
@@ -95,36 +100,39 @@ def saved_bytes(*outputs: Any) -> SavedBytes:
     return SavedBytes(sorted(lines, key=lambda one: -one.bytes), parameters)
 
 
-def _graph_of(edges: list[Any]) -> tuple[set[Node], set[Any]]:
-    """Return the nodes and the leaf tensors behind edges."""
-    nodes: set[Node] = set()
-    leaves: set[Any] = set()
-    stack = list(edges)
-    while stack:
-        edge = stack.pop()
-        target = edge.node if type(edge) is Slot else edge
-        if isinstance(target, Node):
-            if target not in nodes:
-                nodes.add(target)
-                stack += [e for e in target._edges if e is not None]
-        elif isinstance(target, _base.Tensor):
-            leaves.add(target)
-    return nodes, leaves
-
-
 def _saved_buffers(node: Node) -> Iterator[tuple[int, int]]:
+    if isinstance(node, BackwardCFunction):
+        yield from _kept_by_function(node)
     if type(node.guard) is Freed:
         return
     packed = {} if node.guard is None else node.guard.packed
-    for name in node.array_names:
-        value = packed[name] if name in packed else getattr(node, name, None)
-        for part in value if isinstance(value, tuple) else (value,):
-            held = getattr(part, "value", part)  # what a pack hook returned
-            yield from _buffers(held._array if isinstance(held, _base.Tensor) else held)
-    saved = getattr(node, "saved_tensors", None) if node.primitive is None else None
-    for tensor in saved or ():
-        if isinstance(tensor, _base.Tensor):
-            yield from _buffers(tensor._array)
+    for name in (*node.array_names, "residuals"):  # residuals: what a fused operation keeps for itself
+        yield from _held(packed[name] if name in packed else getattr(node, name, None))
+
+
+def _kept_by_function(node: BackwardCFunction) -> Iterator[tuple[int, int]]:
+    """Return what a custom Function saved, unless it was freed, and what its ctx has as attributes, which is not freed."""
+    yield from _held(node._kept)
+    for name, value in vars(node).items():
+        if name not in OF_THE_NODE:
+            yield from _held(value)
+
+
+def _held(value: Any) -> Iterator[tuple[int, int]]:
+    """Return the pieces of memory behind a saved value: an array, a tensor, what a pack hook returned, or several."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _held(part)
+    elif isinstance(value, dict):
+        yield from _held(list(value.values()))
+    elif isinstance(value, Packed):
+        yield from _held(value.value)
+        call = getattr(value.unpack, "__self__", None)  # of a checkpoint, which keeps the arguments
+        yield from _held(getattr(getattr(call, "arguments", None), "kept", ()))
+    elif isinstance(value, Saved):
+        yield from _held(value.array if value.packed is None else value.packed)
+    else:
+        yield from _buffers(value._array if isinstance(value, _base.Tensor) else value)
 
 
 def _buffers(array: Any) -> Iterator[tuple[int, int]]:
