@@ -6,12 +6,16 @@ cotangent of a dual is a dual, the seed of a tangent output is 1 + 0 eps, of a p
 hands the eps-part to the primal input and the plain part to the tangent input. Every ordinary vjp rule, run in dual
 arithmetic, is then the right reverse-over-forward rule.
 All of these are linear, so an array of a higher level is treated part by part, and a lower one is data.
+A dual whose tangent alone is a batch (every Jacobian in forward mode) has a primal without that level. The gradient of
+such a primal is a sum over the batch; `add_levels` turns it into a gradient of the dual that has this sum.
 """
 
 from __future__ import annotations
 
-from .._core.arrays import Batched, Dual, LevelArray
-from .._core.primitive import LINEAR, Primitive, front, vocabulary
+import numpy as np
+
+from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
+from .._core.primitive import LINEAR, Primitive, front, raw_namespace, vocabulary
 
 
 class LevelPrimitive(Primitive):
@@ -105,5 +109,33 @@ times_eps.vjp("x")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
 
 
 def remove_level(g, level):
-    """Drop a level that a gradient's input does not have: sum over the batch, or take the eps-part."""
-    return vocabulary.sum_level(g, level=level) if level.kind == "vmap" else vocabulary.dual_eps(g, level=level)
+    """Drop a level that a gradient's input does not have: sum over the batch, or take the eps-part, if there is any."""
+    if level.kind == "vmap":
+        return vocabulary.sum_level(g, level=level)
+    array = g._array if hasattr(g, "_array") else g
+    return vocabulary.dual_eps(g, level=level) if _has_tangent(array, level) else None
+
+
+def _has_tangent(array, level):
+    if isinstance(array, Batched):
+        return _has_tangent(array.array, level)
+    if not isinstance(array, Dual):
+        return False
+    if array.level is level:
+        return array.tangent is not None
+    return _has_tangent(array.primal, level) or _has_tangent(array.tangent, level)
+
+
+def add_levels(g, levels):
+    """Give a gradient levels that its value has lost: removing them again gives the same gradient."""
+    if g is None:
+        return None
+    for level in sorted(levels, key=lambda one: one.number):
+        if level.kind == "vmap":
+            xp = raw_namespace(raw_leaf(g._array if hasattr(g, "_array") else g))
+            first = xp.zeros(shape=(level.size,), dtype=np.dtype(bool))
+            first[:1] = True
+            g = vocabulary.where(Batched(level, first), g, 0)
+        else:
+            g = vocabulary.times_eps(g, level=level)
+    return g
