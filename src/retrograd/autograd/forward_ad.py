@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import _errors
-from .._core.arrays import levels_of
+from .._core.arrays import levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform
 from .._core.primitive import vocabulary
 from .._graph.node import Node
 from .._modes import change_mode, current_mode
 
-_state = threading.local()
+_own = threading.local()
+_open: list[Level] = []  # of all threads; one that has none of its own takes part in the newest
 MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
 
@@ -25,16 +28,32 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begin a level of forward mode."""
-    if getattr(_state, "level", None) is not None:
+    if _own_level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _state.level = level = Level(DUAL)
-    change_mode(transforms=(*current_mode().transforms, Transform("dual_level", level)))
+    _own.level = level = Level(DUAL)
+    _open.append(level)
+    change_mode(transforms=(*_without_dual_level(), Transform("dual_level", level)))
     return 0
+
+
+def _own_level() -> Level | None:
+    """Return the level that this thread has begun, if nobody has ended it."""
+    level: Level | None = getattr(_own, "level", None)
+    return level if level in _open else None
+
+
+def _current_level() -> Level | None:
+    return _own_level() or (_open[-1] if _open else None)
+
+
+def _without_dual_level() -> tuple[Transform, ...]:
+    """Return this thread's transforms but a level of forward mode; another thread may have ended that."""
+    return tuple(t for t in current_mode().transforms if t.kind != "dual_level")
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
-    current = getattr(_state, "level", None)
+    current = _current_level()
     if current is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != 0:
@@ -42,9 +61,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     current.alive = False
-    _state.level = None
-    left = tuple(t for t in current_mode().transforms if t.level is not current)
-    change_mode(transforms=left)
+    _open.remove(current)
+    change_mode(transforms=_without_dual_level())
 
 
 class dual_level:  # noqa: N801 - torch's name
@@ -57,8 +75,29 @@ class dual_level:  # noqa: N801 - torch's name
         exit_dual_level()
 
 
-def _current_level() -> Any:
-    return getattr(_state, "level", None)
+class _set_fwd_grad_enabled:  # noqa: N801 - torch's name
+    """Switch forward mode off or on, at once or for a block: operations pass no tangents on, and none can be seen."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = _is_fwd_grad_enabled()
+        _enable(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _enable(self.prev)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return not getattr(_own, "disabled", False)
+
+
+def _enable(enabled: bool) -> None:
+    _own.disabled = not enabled
+    level = _current_level()
+    if level is not None:
+        level.alive = enabled  # operations take the primals of what belongs to an ended level
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
@@ -89,20 +128,23 @@ def check_dual(tensor: Any, tangent: Any) -> None:
             f"supported. Tensor is of size {_errors.sizes(tensor._array.shape)} while the given forward gradient is of "
             f"size {_errors.sizes(tangent._array.shape)}."
         )
-    if tensor._array.dtype != tangent._array.dtype:
-        raise RuntimeError(
-            f"Expected tangent to have the same dtype as the primal: got {tangent.dtype} and {tensor.dtype}."
-        )
 
 
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
     from ..tensor import _base
-    from ..tensor._base import storage_of
+    from ..tensor._entering import enter
+    from ..tensor._layout import laid_out_like, repeats, strides
 
-    _base.materialise(tensor), _base.materialise(tangent)
+    primal = _base.materialise(tensor)
+    _base.materialise(tangent)
+    lies_so = strides(tangent._array) == strides(primal) or repeats(raw_leaf(primal))
+    memories = raw_leaf(primal), raw_leaf(tangent._array)
+    if not lies_so or (all(type(one) is np.ndarray for one in memories) and np.may_share_memory(*memories)):
+        tangent = vocabulary.copy(tangent)  # a write must not reach it twice; torch lays it out as what it belongs to
+        tangent._array = tangent._array if lies_so else laid_out_like(tangent._array, primal)
     result = vocabulary.enter_dual(tensor, tangent, level=level)
-    result._storage = storage_of(tensor)
+    enter(result, tensor, (vocabulary.dual_plain, {"level": level}))
     if isinstance(result._edge, Node):
         result._edge.shown = MADE_BY_USER
     return result
@@ -111,9 +153,7 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Split a dual tensor into primal and tangent."""
     now = _current_level()
-    if now is None:
-        return UnpackedDualTensor(tensor, None)
-    if now not in levels_of(tensor._array):
+    if now is None or not _is_fwd_grad_enabled() or now not in levels_of(tensor._array):
         return UnpackedDualTensor(tensor, None)
     primal, tangent = vocabulary.dual_plain(tensor, level=now), vocabulary.dual_eps(tensor, level=now)
     node = tensor._edge

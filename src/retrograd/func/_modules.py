@@ -8,6 +8,8 @@ from typing import Any
 from ..tensor._joining import stack
 from ..tensor._tensor import Tensor
 
+_MISSING: Any = object()
+
 
 def functional_call(
     module: Any,
@@ -21,29 +23,31 @@ def functional_call(
     """Call a module with other tensors in the place of its parameters and buffers.
 
     With `tie_weights`, a tensor that the module holds under several names is replaced under all of them. `strict` demands that the
-    names given are the module's names, all of them and no others.
+    names given are the module's names, all of them and no others. What the module assigns to a replaced name goes into the
+    dictionary, if there is only one.
     """
     given = _merged(parameter_and_buffer_dicts)
-    for value in given.values():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{value} is not an instance of torch.Tensor")
     names = _names_by_tensor(module)
     if tie_weights:
         given = _tied(given, names)
     if strict:
         _check_names(module, given, {name for group in names for name in group})
     call_args = () if args is None else args if isinstance(args, tuple) else (args,)
-    replaced: list[tuple[dict[str, Any], str, Any]] = []
+    written = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, dict) else {}
+    replaced: dict[str, tuple[Any, str, Any]] = {}
     try:
         for path, value in given.items():
-            members, name = _home(module, path)
-            if members is not None:
-                replaced.append((members, name, members[name]))
-                members[name] = value
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"{value} is not an instance of torch.Tensor")
+            owner, name = _home(module, path)
+            _check_replaceable(owner, name)
+            replaced[path] = (owner, name, _exchange(owner, name, value))
         return module(*call_args, **(kwargs or {}))
     finally:
-        for members, name, value in reversed(replaced):
-            members[name] = value
+        for path, (owner, name, value) in reversed(replaced.items()):
+            assigned = _exchange(owner, name, value)
+            if path in written and assigned is not _MISSING:
+                written[path] = assigned
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
@@ -99,16 +103,44 @@ def _check_names(module: Any, given: dict[str, Any], known: set[str]) -> None:
         raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t{listed}")
 
 
-def _home(module: Any, path: str) -> tuple[dict[str, Any] | None, str]:
-    """Return the dictionary that holds a path's tensor, None if the module has no such name."""
+def _home(module: Any, path: str) -> tuple[Any, str]:
+    """Return the module that has, or will have, a path's tensor, and the tensor's name there."""
     above, _, name = path.rpartition(".")
+    owner = module
+    for part in above.split(".") if above else ():
+        if not hasattr(owner, part):
+            raise AttributeError(f"{owner._get_name()} has no attribute `{part}`")
+        owner = getattr(owner, part)
+        if not hasattr(owner, "_parameters"):
+            raise TypeError(f"submodule `{above}`: {owner} is not an instance of torch.nn.Module")
     if not name:
         raise KeyError('tensor name can\'t be empty string ""')
-    owner = module.get_submodule(above)
+    return owner, name
+
+
+def _check_replaceable(owner: Any, name: str) -> None:
+    if name not in owner._parameters and name not in owner._buffers:
+        value = getattr(owner, name, None)
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"attribute `{name}`: {value} is not an instance of torch.Tensor")
+
+
+def _exchange(owner: Any, name: str, value: Any) -> Any:
+    """Put a tensor in a module's attribute, or delete that for `_MISSING`; return what was there."""
     for members in (owner._parameters, owner._buffers):
         if name in members:
-            return members, name
-    return None, name
+            before = members[name]
+            if value is _MISSING:
+                del members[name]
+            else:
+                members[name] = value
+            return before
+    before = getattr(owner, name, _MISSING)
+    if value is not _MISSING:
+        setattr(owner, name, value)  # which a parametrization inverts
+    elif before is not _MISSING:
+        delattr(owner, name)
+    return before
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,80 +1,96 @@
 """grad, vjp, jvp and the Jacobians built of them.
 
 Note [When a transform's result is differentiable]
-Inside `grad` and `vjp`, gradients are on. The result is recorded in the graph only if somebody can ask for it: the
-function read a tensor from outside that requires grad (the argument itself, or a captured one) and the caller had
-gradients on. Whether that is so is seen in the graph: a leaf that is not one of the transform's own, or a node older
-than the transform.
+Inside `grad` and `vjp`, gradients are on, and inference mode is off. A result stays in the graph only if somebody can ask
+for its derivative: it depends on a tensor from outside that requires grad (the argument itself, or a captured one), and the
+caller had gradients on. Whether that is so is seen in the graph, for each result: its edges lead to a leaf that is neither
+one of the transform's own variables nor one of a transform that has ended.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import raw_leaf
-from .._core.levels import DUAL, Level, running
-from .._core.primitive import ones_beside, raw_namespace, vocabulary
+from .._core.arrays import levels_of, raw_leaf
+from .._core.levels import DUAL, Level, Transform, running
+from .._core.primitive import raw_namespace, vocabulary
 from .._graph.node import Node, Slot
-from .._modes import current_mode
+from .._modes import current_mode, using
 from .._places import user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
+from ..tensor._creation import zeros_like
+from ..tensor._entering import base_of, enter, entered
+from ..tensor._shaping import alias
 from ..tensor._tensor import Tensor
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ..tensor._views import sync_views
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from ._vmap import vmap
 
 Argnums = int | tuple[int, ...]
 
 
-def _inner(tensor: Any) -> Any:
-    """Make the transform's own variable: an alias in the graph of a tensor that needs an outer gradient, else a leaf."""
-    if tensor._edge is None or not current_mode().grad:
-        return wrap(_base.materialise(tensor), LEAF, _base.storage_of(tensor))
-    from ..tensor._shaping import alias
+class _Outside:
+    """Finds what depends on a tensor outside a transform. See Note [When a transform's result is differentiable]."""
 
-    result = alias(tensor)
-    result._extra.forget()
-    return result
+    def __init__(self, transform: Transform, variables: list[Any], differentiable: bool) -> None:
+        self.differentiable = differentiable
+        self.born = transform.born
+        # What leads to a leaf outside, and what does not, by id; kept alive here, or another would get its id.
+        self.open: dict[int, Any] = {}
+        self.ended = {id(t): t for t in variables if isinstance(t, Tensor) and t._edge is LEAF}
 
+    def needs(self, tensor: Any) -> bool:
+        """Tell whether somebody outside can ask for the derivative of a tensor."""
+        return self.differentiable and tensor._edge is not None and self._leads_out(edge_of(tensor))
 
-def _needs_outside(roots: list[Any], own: set[int], born: int) -> bool:
-    """Look for anything outside the transform that requires grad. See Note [When a transform's result is ...]."""
-    seen: set[int] = set()
-    stack = [edge.node if type(edge) is Slot else edge for edge in roots]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen or id(node) in own:
-            continue
-        seen.add(id(node))
-        if not isinstance(node, Node) or node.seq < born:
+    def _leads_out(self, edge: Any) -> bool:
+        path: list[Any] = []  # the nodes from the first one to where the search stands,
+        left = [iter((edge,))]  # and of each the edges not followed yet
+        while left:
+            for edge in left[-1]:
+                node = edge.node if type(edge) is Slot else edge
+                if node is None or id(node) in self.ended:
+                    continue
+                if isinstance(node, Node) and id(node) not in self.open:
+                    path.append(node)
+                    left.append(iter(node._edges))
+                    break
+                if isinstance(node, Node) or self._is_outside(node):
+                    self.open.update((id(one), one) for one in path)
+                    return True
+                self.ended[id(node)] = node
+            else:
+                left.pop()
+                if path:
+                    node = path.pop()
+                    self.ended[id(node)] = node
+        return False
+
+    def _is_outside(self, leaf: Any) -> bool:
+        """Tell whether a leaf may get a gradient: not if it was made inside, or is a variable of an ended transform."""
+        extra = leaf._extra
+        if extra is None or (extra.transform is None and extra.born < self.born):
             return True
-        stack += [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
-    return False
+        return extra.transform is not None and bool(extra.transform.alive)
 
+    def release(self, value: Any) -> Any:
+        """Cut a result loose from the transform's own variables unless it needs an outer gradient."""
+        if not isinstance(value, Tensor) or value._edge is None or self.needs(value):
+            return value
+        return wrap(value._array, None, value._storage)
 
-def _own_ids(leaves: list[Any]) -> set[int]:
-    """Name the leaves that a transform made itself; aliases of outer tensors are not among them."""
-    return {id(t) for t in leaves if isinstance(t, Tensor) and t._edge is LEAF}
-
-
-def _release(value: Any, keep: bool) -> Any:
-    """Cut a result loose from the transform's own variables unless it needs an outer gradient."""
-    if not isinstance(value, Tensor) or value._edge is None or keep:
-        return value
-    return wrap(value._array, None, value._storage)
-
-
-def _release_aux(aux: Any, keep: bool) -> Any:
-    def each(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-        return _release(value, keep)
-
-    return tree_map(each, aux)
+    def release_aux(self, aux: Any) -> Any:
+        """Do so with the tensors of `aux`, which may hold nothing else."""
+        for value in tree_flatten(aux)[0]:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+        return tree_map(self.release, aux)
 
 
 def _arguments(args: tuple[Any, ...], argnums: Argnums) -> tuple[int, ...]:
@@ -98,15 +114,13 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        differentiable = current_mode().grad
+        differentiable = current_mode().tracks
         place = user_place(1)
-        with running("grad", grad=True) as transform:
+        with running("grad", grad=True, inference=False) as transform:
             numbers = _arguments(args, argnums)
-            inner = list(args)
-            with_grad = _alias_mode(differentiable)
-            for n in numbers:
-                inner[n] = tree_map(with_grad, args[n])
-            output = func(*inner, **kwargs)
+            variable, others = _variables_of(transform, differentiable), _Others()
+            inner = [tree_map(variable, arg) if n in numbers else others.show(arg) for n, arg in enumerate(args)]
+            output = func(*inner, **(others.show(kwargs) if kwargs else kwargs))
             aux = None
             if has_aux:
                 if not (isinstance(output, tuple) and len(output) == 2):
@@ -117,29 +131,78 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 output, aux = output
             _check_scalar(output)
             targets = [leaf for n in numbers for leaf in tree_flatten(inner[n])[0] if isinstance(leaf, Tensor)]
-            grads, keep = _gradients([output], [None], targets, transform.born, differentiable, place, retain=False)
+            outside = _Outside(transform, targets, differentiable)
+            others.leave(outside)
+            grads = _gradients([output], [None], targets, outside, place, retain=False)
             left = iter(grads)
             picked = [tree_map(lambda t: next(left) if isinstance(t, Tensor) else t, inner[n]) for n in numbers]
         result = picked[0] if isinstance(argnums, int) else tuple(picked)
-        value = _release(output, keep)
+        value = outside.release(output)
         if has_aux:
-            return result, (value, _release_aux(aux, keep))
+            return result, (value, outside.release_aux(aux))
         return result, value
 
     return wrapper
 
 
-def _alias_mode(differentiable: bool) -> Callable[[Any], Any]:
+def _variables_of(transform: Transform, differentiable: bool) -> Callable[[Any], Any]:
+    """Return what makes a variable of a tensor: an alias in its graph if it needs an outer gradient, else a leaf."""
+
     def make(tensor: Any) -> Any:
         if not isinstance(tensor, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
         if tensor._array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if not differentiable and tensor._edge is not None:
-            return _inner(wrap(tensor._array, None, tensor._storage))
-        return _inner(tensor)
+        array = _base.materialise(tensor)
+        storage = _base.storage_of(tensor)
+        if storage.inference:
+            storage = _base.Storage()  # inside, it is a normal tensor
+        if differentiable and tensor._edge is not None:
+            variable = enter(wrap(array, alias(tensor)._edge), tensor, None)
+        else:
+            variable = enter(wrap(array, LEAF), tensor, None)
+            variable._extra.transform = transform
+        variable._storage = storage
+        return variable
 
     return make
+
+
+class _Others:
+    """Arguments of a function that are no variables: inside, they may be written."""
+
+    def __init__(self) -> None:
+        self.edges: list[tuple[Any, Any]] = []
+
+    def show(self, value: Any) -> Any:
+        """Return what the function gets."""
+        return self._enter(value) if isinstance(value, Tensor) else tree_map(self._enter, value)
+
+    def _enter(self, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        edge = None if value._edge is None else alias(value)._edge
+        shown: Any = value
+        while shown is not None:  # a write reaches what it shows, and so on
+            base = base_of(shown)
+            self.edges.append((base, base._edge))
+            link = entered(base)
+            shown = None if link is None else link.outer
+        return enter(wrap(_base.materialise(value), edge), value, (vocabulary.alias, {}))
+
+    def beside(self, numbers: tuple[int, ...], variables: Any, args: tuple[Any, ...]) -> list[Any]:
+        """Return all arguments, of which some are variables."""
+        given = dict(zip(numbers, variables, strict=True))
+        return [given[n] if n in given else self.show(arg) for n, arg in enumerate(args)]
+
+    def leave(self, outside: _Outside | None = None) -> None:
+        """Cut tensors that were written loose from the transform's variables unless they need an outer gradient."""
+        for tensor, edge in self.edges:
+            needed = edge is not None if outside is None else outside.needs(tensor)
+            if tensor._edge is not edge and not needed:
+                tensor._edge = None
+                if tensor._storage.views is not None:
+                    sync_views(tensor._storage)
 
 
 def _check_scalar(output: Any) -> None:
@@ -155,24 +218,20 @@ def _check_scalar(output: Any) -> None:
 
 
 def _gradients(
-    outputs: list[Any], seeds: list[Any], targets: list[Any], born: int, differentiable: bool, place: Any, retain: bool
-) -> tuple[list[Any], bool]:
+    outputs: list[Any], seeds: list[Any], targets: list[Any], outside: _Outside, place: Any, retain: bool
+) -> list[Any]:
     """Pull seeds back to the transform's variables; zeros where nothing arrives."""
-    from ..autograd import gradients
-    from ..tensor._creation import zeros_like
+    from ..autograd import gradients, make_seeds
 
-    roots, given = [], []
-    for out, seed in zip(outputs, seeds, strict=True):
-        if out._edge is None:
-            continue
-        roots.append(edge_of(out))
-        given.append(wrap(ones_beside(out._array)) if seed is None else seed)
-    if not roots:
-        return [zeros_like(t) for t in targets], False
-    outside = _needs_outside(roots, _own_ids(targets), born)
-    keep = differentiable and (outside or any(seed._edge is not None for seed in given))
-    found = gradients(roots, given, tuple(targets), keep, retain or keep, True, True, place)
-    return list(found), keep
+    followed = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out._edge is not None]
+    if not followed:
+        return [zeros_like(t) for t in targets]
+    used, seeds_given = zip(*followed, strict=True)
+    roots = [edge_of(out) for out in used]
+    given = make_seeds(used, seeds_given, False)
+    keep = any(map(outside.needs, outputs)) or any(map(outside.needs, given))
+    found = gradients(roots, given, tuple(targets), keep, retain or keep, True, False, place)
+    return [zeros_like(t) if g is None else outside.release(g) for t, g in zip(targets, found, strict=True)]
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -189,10 +248,9 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return `func(*primals)` and a function that computes vector-Jacobian products."""
-    differentiable = current_mode().grad
-    with running("vjp", grad=True) as transform:
-        make = _alias_mode(differentiable)
-        inner = tuple(tree_map(make, p) for p in primals)
+    differentiable = current_mode().tracks
+    with running("vjp", grad=True, inference=False) as transform:
+        inner = tree_map(_variables_of(transform, differentiable), primals)
         output = func(*inner)
         aux = None
         if has_aux:
@@ -212,31 +270,23 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
             )
     targets, in_spec = tree_flatten(inner)
-    roots = [edge_of(o) for o in flat if o._edge is not None]
-    keep = differentiable and _needs_outside(roots, _own_ids(targets), transform.born)
+    outside = _Outside(transform, targets, differentiable)
 
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents)
         if given_spec != spec:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {given_spec}, primal output: {spec}"
+                f"cotangents: {treespec_pprint(given_spec)}, primal output: {treespec_pprint(spec)}"
             )
-        for out, one in zip(flat, given, strict=True):
-            if not isinstance(one, Tensor):
-                raise TypeError(f"gradients can be either Tensors or None, but got {type(one).__name__}")
-            if tuple(out._array.shape) != tuple(one._array.shape):
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[0] has a shape of {one.shape} and output[0] has a shape of "
-                    f"{out.shape}."
-                )
-        grads, _ = _gradients(flat, given, targets, transform.born, current_mode().grad, user_place(2), retain=True)
-        result = tree_unflatten(grads, in_spec)
-        return result
+        with using(inference=False) if current_mode().inference else nullcontext():
+            now = _Outside(transform, targets, current_mode().tracks)
+            grads = _gradients(flat, given, targets, now, user_place(2), retain=True)
+        return tree_unflatten(grads, in_spec)
 
-    released = tree_map(lambda t: _release(t, keep), output)
+    released = tree_map(outside.release, output)
     if has_aux:
-        return released, pull_back, _release_aux(aux, keep)
+        return released, pull_back, outside.release_aux(aux)
     return released, pull_back
 
 
@@ -267,7 +317,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     for p, t in zip(flat, flat_t, strict=True):
         check_dual(p, t)
     level = Level(DUAL)
-    with running("jvp", level):
+    with running("jvp", level, grad=current_mode().tracks, inference=False) as transform:
         inside = [dual_of(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
         output = func(*tree_unflatten(inside, spec))
         aux = None
@@ -291,16 +341,26 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 )
         if strict:
             _check_strict(outs, level)
-        plain = tree_unflatten([vocabulary.dual_plain(o, level=level) for o in outs], out_spec)
-        tangent = tree_unflatten([vocabulary.dual_eps(o, level=level) for o in outs], out_spec)
+        outside = _Outside(transform, [], True)
+
+        def released(value: Any, part: Any) -> Any:
+            return outside.release(part(value, level=level)) if isinstance(value, Tensor) else value
+
+        plain = tree_unflatten([released(o, vocabulary.dual_plain) for o in outs], out_spec)
+        tangent = tree_unflatten([released(o, tangent_of) for o in outs], out_spec)
         if has_aux:
-            aux = tree_map(lambda t: vocabulary.dual_plain(t, level=level) if isinstance(t, Tensor) else t, aux)
+            aux = tree_map(lambda t: released(t, vocabulary.dual_plain), aux)
     return (plain, tangent, aux) if has_aux else (plain, tangent)
 
 
-def _check_strict(outs: list[Any], level: Level) -> None:
-    from .._core.arrays import levels_of
+def tangent_of(output: Any, level: Level) -> Any:
+    """Return an output's tangent; zeros that depend on nothing if it has none."""
+    if level in levels_of(output._array):
+        return vocabulary.dual_eps(output, level=level)
+    return zeros_like(output)
 
+
+def _check_strict(outs: list[Any], level: Level) -> None:
     for one in outs:
         if level not in levels_of(one._array):
             raise RuntimeError(
@@ -351,15 +411,15 @@ def jacrev(
     def wrapper(*args: Any) -> Any:
         numbers = _arguments(args, argnums)
 
+        others = _Others()
+
         def of_arguments(*chosen: Any) -> Any:
-            full = list(args)
-            for n, value in zip(numbers, chosen, strict=True):
-                full[n] = value
-            return func(*full)
+            return func(*others.beside(numbers, chosen, args))
 
         chosen = tuple(args[n] for n in numbers)
         _refuse_complex(tree_flatten(chosen)[0], "jacrev", "inputs")
         pulled = vjp(of_arguments, *chosen, has_aux=has_aux)
+        others.leave()
         output, pull_back = pulled[0], pulled[1]
         outs, out_spec = tree_flatten(output)
         _refuse_complex(outs, "jacrev", "outputs")
@@ -408,10 +468,7 @@ def jacfwd(
 
         def push(*tangents: Any) -> Any:
             def of_arguments(*values: Any) -> Any:
-                full = list(args)
-                for n, value in zip(numbers, values, strict=True):
-                    full[n] = value
-                return func(*full)
+                return func(*_Others().beside(numbers, values, args))
 
             result = jvp(of_arguments, chosen, tree_unflatten(tangents, spec), has_aux=has_aux)
             return (result[1], result[2]) if has_aux else result[1]
