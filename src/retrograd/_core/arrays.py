@@ -168,6 +168,14 @@ def raw_leaf(array: Any) -> Any:
     return array
 
 
+def samples_apart(out: Any, arrays: Any) -> Any:
+    """Let the samples of an expanded batch follow each other in memory, as torch does; NumPy may mix such samples."""
+    if type(out) is not np.ndarray or out.ndim < 2 or out.strides[0] != out.itemsize or out.shape[0] == 1:
+        return out
+    expanded = any([type(one) is np.ndarray and one.ndim and one.strides[0] == 0 for one in arrays])
+    return np.stack(list(out)) if expanded else out
+
+
 def has_nan(array: Any) -> bool:
     """Tell whether an array of any level, or a number, holds NaN."""
     raw = raw_leaf(array)

@@ -39,9 +39,10 @@ class Level:
 class Transform:
     """An entry of the stack of live transforms: what operations need to know that cannot be seen on their arguments."""
 
-    __slots__ = ("born", "kind", "level")
+    __slots__ = ("alive", "born", "kind", "level")
 
     def __init__(self, kind: str, level: Level | None) -> None:
+        self.alive = True
         self.kind = kind
         self.level = level
         self.born = creation_numbers()
@@ -56,6 +57,7 @@ def running(kind: str, level: Level | None = None, **mode: Any) -> Iterator[Tran
         yield transform
     finally:
         set_mode(previous)
+        transform.alive = False
         if level is not None:
             level.alive = False
 

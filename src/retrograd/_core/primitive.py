@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import heap as heap
-from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf
+from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
 from .numpy_namespace import (
     _NUMPY_TYPES,
@@ -292,7 +292,7 @@ class Primitive:
 
     def _elementwise_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], out: Any, params: Any) -> Any:
         values = dict(zip(self.inputs, primals, strict=True)) | params | {"out": out}
-        total, used = None, []
+        total, used, usual = None, [], True
         for name, primal, tangent in zip(self.inputs, primals, tangents, strict=True):
             if tangent is None or name not in self.rules:
                 continue
@@ -301,13 +301,14 @@ class Primitive:
             if tangent.shape != out.shape:
                 tangent = xp.broadcast_to(tangent, shape=tuple(out.shape))
             used.append(tangent)
+            usual = usual and tangent.dtype == primal.dtype
             term = rule.function(xp, tangent, *[_read(values, n, self.inputs, primals) for n in rule.names])
             if primal.dtype.kind == "c" and out.dtype.kind != "c" and term.dtype.kind == "c":
                 term = namespace_of(term).real(term)
             total = term if total is None else total + term
         if total is None:
             return None
-        if total.dtype != out.dtype:
+        if usual and total.dtype != out.dtype:  # a tangent that was given in a dtype of its own goes by promotion
             return vocabulary.astype(total, dtype=out.dtype)
         if self.name != "alias" and any(total is t for t in used):
             total = vocabulary.copy(total)  # an in-place write into the output must not reach the input's tangent
@@ -343,7 +344,7 @@ class Primitive:
         else:
             out = self._loop(arrays, batched, level.size, params)
         if self.outputs == 1:
-            return Batched(level, out)
+            return Batched(level, samples_apart(out, arrays))
         return tuple(Batched(level, part) for part in out)
 
     def _loop(self, arrays: Sequence[Any], batched: Sequence[bool], size: int, params: dict[str, Any]) -> Any:
@@ -409,7 +410,7 @@ def quick_elementwise(primitive: Primitive, args: Sequence[Any]) -> Any:
         rules = primitive.quick_rules = _quick_rules(primitive)
     out = rules[0](*values)
     if kind is Batched:
-        return Batched(level, out)
+        return Batched(level, samples_apart(out, values))
     if not primitive.differentiable:
         return out
     if type(out) is not NDARRAY:

@@ -22,12 +22,12 @@ _CHOOSE = """
         return slow(self, g, graph, mask)
     v, meta = self, self.meta
     if graph:
-        if meta is not None and meta.complex:
+        if meta is not None and (meta.complex or meta.ended):
             return slow(self, g, graph, mask)
         xp, v = vocabulary, self.values(True)
     elif type(g) in raw_types and (meta is None or not meta.special):
         xp = numpy_xp
-    elif type(g) in level_types and (meta is None or not meta.complex):
+    elif type(g) in level_types and (meta is None or not (meta.complex or meta.ended)):
         xp = vocabulary
     else:
         return slow(self, g, graph, mask)"""
@@ -97,7 +97,31 @@ _UNLIKE = """
 
 
 def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], node: Any) -> dict[str, Any]:
-    """Write the methods of a primitive's nodes that backward calls; `node` is the class whose methods do the rest."""
+    """Return the methods of a primitive's nodes that backward calls; `node` is the class whose methods do the rest.
+
+    They are written when one of them is first called, so that importing stays quick.
+    """
+
+    methods: dict[str, Any] = {}
+
+    def standing_for(name: str) -> Any:
+        def first(self: Any, *args: Any) -> Any:
+            methods.update({} if methods else _written(primitive, rules, arrays, node))
+            for home in type(self).__mro__:
+                for written, method in methods.items():
+                    if home.__dict__.get(written) is stand_ins[written]:  # else somebody has put another in its place
+                        setattr(home, written, method)
+            return methods[name](self, *args)
+
+        return first
+
+    names = ("pull_back", "pull_back_some", "pull_back_and_release", *(("release",) if arrays else ()))
+    stand_ins = {name: standing_for(name) for name in names}
+    return stand_ins
+
+
+def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], node: Any) -> dict[str, Any]:
+    """Write the methods of a primitive's nodes."""
     stale = "".join(_STALE_INPUT.format(i=i, name=name) for i, name in enumerate(primitive.inputs) if name in arrays)
     stale += _STALE_OUTPUT if "out" in arrays else ""
     choose = _CHOOSE.format(stale=stale)

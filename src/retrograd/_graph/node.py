@@ -17,6 +17,7 @@ Rule 3. So an operation on fresh tensors pays nothing for the version check, and
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,18 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
+from .._ops.levels import add_levels
 from .._places import describe, user_frame
+from .faces import InputMetadata, input_metadata, names_of
 from .guards import Freed as Freed
 from .guards import Guard as Guard
 from .guards import Packed as Packed
 from .hot_backward import hot_methods
+from .saved_images import IMAGE_NAMES
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
+from .saved_products import PRODUCT_NAMES
+from .unpacked import SavedTensor, computing_with_unpacked, settled, unpacked
+from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
@@ -46,8 +53,8 @@ class NodeExtra:
     __slots__ = ("hooks", "made_nan", "metadata", "pre_hooks", "retained", "tensor_hooks", "traceback")
 
     def __init__(self) -> None:
-        self.hooks: dict[int, Any] | None = None
-        self.pre_hooks: dict[int, Any] | None = None
+        self.hooks: OrderedDict[int, Any] | None = None
+        self.pre_hooks: OrderedDict[int, Any] | None = None
         self.tensor_hooks: dict[int, Any] | None = None  # slot -> ordered dict of hooks
         self.retained: dict[int, Any] | None = None  # slot -> weak reference to the tensor
         self.metadata: dict[Any, Any] | None = None
@@ -80,15 +87,23 @@ class InputFacts:
 class Meta:
     """Facts about inputs and outputs, for nodes whose gradients need more than the rule gives."""
 
-    __slots__ = ("complex", "inputs", "out_levels", "outputs", "rule_levels", "special")
+    __slots__ = ("complex", "ended", "inputs", "loses_levels", "out_levels", "outputs", "rule_levels", "special")
 
     def __init__(self, inputs: tuple[InputFacts | None, ...], out_levels: frozenset[Any], is_complex: bool) -> None:
         self.inputs = inputs
         self.out_levels = out_levels
         self.rule_levels = out_levels  # of the gradients that the rules return, before the edge removes some
+        self.ended = NO_LEVELS  # of duals among the operands: the output is computed from their primals
+        self.loses_levels = False  # an input has levels that the output has not, besides the one that is left
         self.complex = is_complex
         self.special = bool(is_complex or out_levels)  # more than shapes and dtypes to settle
         self.outputs: tuple[InputFacts, ...] = ()
+
+
+class PackedMeta(Meta):
+    """Facts noted only because hooks hold saved values, and may give back others: without hooks there would be none."""
+
+    __slots__ = ()
 
 
 class Node:
@@ -109,6 +124,7 @@ class Node:
     saves = False  # whether there is anything to release
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
     hidden = False  # stands for "no edge" in `next_functions`
+    stands_for_leaf = False  # a saved leaf that hooks gave back: torch shows no node
     runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
 
     _edges: tuple[Any, ...]
@@ -152,6 +168,22 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.seq
 
+    def _set_sequence_nr(self, number: int) -> None:
+        if not isinstance(number, int):
+            raise TypeError("an integer is required")
+        self.seq = number
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        return input_metadata(self)
+
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
     def need_extra(self) -> NodeExtra:
         if self.extra is None:
             self.extra = NodeExtra()
@@ -162,7 +194,7 @@ class Node:
         from ..autograd.graph import RemovableHandle
 
         extra = self.need_extra()
-        extra.hooks = {} if extra.hooks is None else extra.hooks
+        extra.hooks = OrderedDict() if extra.hooks is None else extra.hooks
         return RemovableHandle.add(extra.hooks, hook)
 
     def register_prehook(self, hook: Any) -> Any:
@@ -170,10 +202,10 @@ class Node:
         from ..autograd.graph import RemovableHandle
 
         extra = self.need_extra()
-        extra.pre_hooks = {} if extra.pre_hooks is None else extra.pre_hooks
+        extra.pre_hooks = OrderedDict() if extra.pre_hooks is None else extra.pre_hooks
         return RemovableHandle.add(extra.pre_hooks, hook)
 
-    def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
+    def _register_hook_dict(self, hooks: OrderedDict[int, Any]) -> None:
         self.need_extra().pre_hooks = hooks
 
     def __call__(self, *grads: Any) -> Any:
@@ -321,13 +353,8 @@ class Node:
         return self.storage_now(name)
 
     def _unpack(self, packed: Packed, name: str | None) -> Any:
-        tensor: Any = packed.unpack(packed.value)
-        if not isinstance(tensor, core.tensor_type):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
-            )
         edge = None if name is None else self if name == "out" else self._edges[self.input_of[name]]
+        tensor = unpacked(packed, edge is not None and edge is not self)
         if edge is not None and isinstance(edge, core.tensor_type):
             return wrap_leaf_alias(edge, tensor._array)
         return wrap(tensor._array, edge, tensor._storage)
@@ -352,13 +379,21 @@ class Node:
 
     def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
         """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
-        edges = self._edges if mask is None else mask
         if self.array_names:
             self.check_saved()
         if self.keeps_shapes and self.meta is None:
             self.meta = self._seen_shapes()
         values = self.values(graph)
+        if self.guard is None or not self.guard.packed:
+            return self._by_rules(g, graph, mask, values)
+        with computing_with_unpacked(self):
+            return settled(self, g, self._by_rules(g, graph, mask, values))
+
+    def _by_rules(self, g: Any, graph: bool, mask: Any, values: Any) -> Any:
+        edges = self._edges if mask is None else mask
         meta = self.meta
+        if meta is not None and meta.ended:
+            g = tuple([add_levels(part, meta.ended) for part in g]) if type(g) is tuple else add_levels(g, meta.ended)
         xp = vocabulary if graph or (meta is not None and meta.out_levels) else gradient_namespace(g)
         primitive = self.primitive
         if primitive.group_rule is not None:  # type: ignore[union-attr]
@@ -426,6 +461,8 @@ def face_of(edge: Any) -> tuple[Any, int]:
     if edge is None:
         return (None, 0)
     if isinstance(edge, Node):
+        if edge.stands_for_leaf:
+            return face_of(edge._edges[0])
         return (None, 0) if edge.hidden else (edge, 0)
     if type(edge) is Slot:
         return (edge.node, edge.index)
@@ -462,7 +499,7 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         slots |= {"num_outputs"}
     if primitive.kind != ELEMENTWISE:
         slots |= {"shown"}
-    known = SAVED_NAMES.get(name)
+    known = PRODUCT_NAMES.get((primitive.name, name), SAVED_NAMES.get(name, IMAGE_NAMES.get(name)))
     if known is None:
         known = {
             primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")
@@ -488,11 +525,13 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices
-    for torch_name, ours in known.items():
-        body[f"_saved_{torch_name}"] = _saved_property(ours)
-        if ours in arrays:
-            body[f"_raw_saved_{torch_name}"] = _raw_saved_property(ours)
-    return type(name, (Node,), body)
+    return type(name, (Node,), body | saved_properties(known, arrays))
+
+
+def saved_properties(known: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, property]:
+    """Make the `_saved_*` of a class. See `saved_names.py`."""
+    made = {f"_saved_{name}": _saved_property(ours) for name, ours in known.items()}
+    return made | {f"_raw_saved_{name}": _raw_saved_property(ours) for name, ours in known.items() if ours in arrays}
 
 
 def _visible(primitive: Primitive, name: str, rules: tuple[Any, ...]) -> tuple[int, ...] | None:
@@ -524,54 +563,8 @@ def _saved_property(name: Any) -> property:
     return property(read)
 
 
-class SavedTensor:
-    """torch's `_raw_saved_*`: a saved value on which hooks can be registered."""
-
-    def __init__(self, node: Node, name: str) -> None:
-        self._node = node
-        self._name = name
-
-    @property
-    def data(self) -> Any:
-        return self._node.saved_tensor(self._name)
-
-    def register_hooks(self, pack: Any, unpack: Any) -> None:
-        """Hand the saved value to `pack` now and to `unpack` when it is read."""
-        refused = "Calling register_hooks on a saved tensor"
-        guard = self._node.guard
-        if type(guard) is Freed:
-            again = str(_errors.freed(guard.place)).split("freed). ", 1)[1]
-            raise RuntimeError(f"{refused} after it has been freed. {again}")
-        if guard is not None and self._name in guard.packed:
-            raise RuntimeError(
-                f"{refused} whose hooks have already been set. Hint: only one pair of hooks is allowed at a time."
-            )
-        tensor = self._node.saved_tensor(self._name)
-        if tensor is None:
-            raise RuntimeError(f"{refused} with value None is forbidden")
-        if guard is None:
-            guard = self._node.guard = Guard()
-        guard.packed[self._name] = pack_value(tensor, pack, unpack)
-
-
 def _raw_saved_property(name: str) -> property:
     return property(lambda self: SavedTensor(self, name))
-
-
-def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
-    """Give a tensor to a pack hook, which must leave it as it is."""
-    from .._modes import using
-
-    before = tensor._version
-    with using(grad=False, saved_hooks=()):
-        value = pack(tensor)
-    if tensor._version != before:
-        raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
-            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
-            "you need to perform in-place operations on the input to a pack hook."
-        )
-    return Packed(value, unpack, tensor)
 
 
 # ---- installed by the tensor layer ----

@@ -223,7 +223,7 @@ def copy_in_order(xp, x):
 
 
 copy_in_order.vjp("x")(lambda xp, g: g)
-copy_in_order.batch(lambda call, args, batched, size: vocabulary.copy(args[0]))
+copy_in_order.batch(lambda call, args, batched, size: call(args[0]))
 alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...])
 
 

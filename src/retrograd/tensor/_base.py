@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.levels import creation_numbers
+from .._modes import NO_GRAD, PLAIN, read_mode
 from .._places import user_frame
 
 get_frame = sys._getframe
@@ -142,6 +143,7 @@ class Extra:
 
     # Defaults of the class, not slots: an instance is made for every leaf and view, and sets one or two of these.
     grad: Any = None
+    grad_dtype: Any = LEAF  # of the gradients that arrive: LEAF, that of the leaf; None, whatever they have
     hooks: OrderedDict[int, Any] | None = None
     post_hooks: OrderedDict[int, Any] | None = None
     accumulator_hooks: OrderedDict[int, Any] | None = None
@@ -152,6 +154,7 @@ class Extra:
     hooked = False  # whether any hook was ever registered on this leaf
     born = 0  # creation number of a tensor made inside a transform: one from outside is captured
     transform: Any = None  # the one whose variable this leaf is: when it has ended, nobody asks for a gradient any more
+    entered: Any = None  # which outer tensor it shows inside a transform, see `_entering.Entered`
     view: Any = None  # itself, if it is a `_views.View`
 
 
@@ -241,6 +244,9 @@ def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:
     tensor._edge = edge
     tensor._storage = storage
     tensor._extra = None
+    mode = read_mode()
+    if mode is not PLAIN and mode is not NO_GRAD and mode is not None and mode.transforms:
+        mark_born(tensor)
     return tensor
 
 

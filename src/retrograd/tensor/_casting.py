@@ -15,12 +15,12 @@ from .._core.numpy_namespace import _NUMPY_TYPES
 from .._core.passes import LARGE
 from .._device import device as device_type
 from .._device import preserve_format
-from .._graph.cuts import note_cut
+from .._graph.cuts import note_reading
 from .._graph.node import InputFacts, Meta, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from . import _base
-from ._base import edge_of, wrap
+from ._base import LEAF, edge_of, wrap
 from ._layout import laid_out_like
 from ._record import record
 from ._record_flat import EXACT
@@ -45,7 +45,7 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     if (array.dtype is wanted or array.dtype == wanted) and not copy:
         return tensor
     if wanted.kind in "biu" and (edge := _base._edge_slot.__get__(tensor)) is not None:
-        note_cut(f"cast to {dtype}", tensor, edge, 3)
+        note_reading(f"cast to {dtype}", tensor if edge is LEAF else edge)
     if type(array) is np.ndarray and type(tensor) in EXACT and array.dtype.kind == "f" and array.flags.c_contiguous:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
@@ -171,7 +171,8 @@ def write_part(self: Any, value: Any, part: str) -> None:
 NO_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
     "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
-    "internals, please file a bug report."
+    "internals, please file a bug report.\nHint: there is one value for each sample, and no number for all of them: compute "
+    "with the tensor itself, or return it and read its numbers after vmap."
 )
 NO_BRANCH = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
@@ -204,6 +205,12 @@ def _readable(array: Any, refusal: str) -> Any:
 
 def item(self: Any) -> Any:
     """Return the value of a tensor with one element as a Python number."""
+    if (edge := _base._edge_slot.__get__(self)) is not None:
+        note_reading("item()", self if edge is LEAF else edge)
+    return _number(self)
+
+
+def _number(self: Any) -> Any:
     value = self._array
     if type(value) in NUMBERS or (type(value) is np.ndarray and value.size == 1 and value.dtype.kind != "V"):
         return value.item()
@@ -215,6 +222,8 @@ def item(self: Any) -> Any:
 
 def tolist(self: Any) -> Any:
     """Return the values as nested lists."""
+    if (edge := _base._edge_slot.__get__(self)) is not None:
+        note_reading("tolist()", self if edge is LEAF else edge)
     value = _value(self)
     if value.dtype.kind == "V":
         value = value.astype(np.float32)
@@ -226,6 +235,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     if self.requires_grad and current_mode().grad:
         if not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        note_reading("numpy(force=True)", edge_of(self))
         return numpy(self.detach())
     array = self._array
     if isinstance(array, LevelArray):
@@ -259,7 +269,9 @@ def to_number(kind: Any) -> Any:
             )
         if self._array.size != 1 and _value(self).size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return kind(item(self))
+        if (edge := _base._edge_slot.__get__(self)) is not None:
+            note_reading(f"{kind.__name__}()", self if edge is LEAF else edge)
+        return kind(_number(self))
 
     return method
 

@@ -81,11 +81,11 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-        if (edge := _base._edge_slot.__get__(data)) is not None:
-            note_cut("tensor(...)", data, edge)
         result = data.detach().clone()
         result = result if dtype is None else result.to(dtype)
         result = result if device is None else result.to(device)
+        if (edge := _base._edge_slot.__get__(data)) is not None:
+            note_cut("tensor(...)", data, edge, result)
         return result.requires_grad_(requires_grad)
     return finish(_dtypes.array_from_python(data, dtype), device, requires_grad)
 

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
+from .._core.arrays import Batched
 from ..overrides import overridable
 from . import _base
+from ._entering import refuse_captured, without_tangents
 from ._matrix_functions import vander as powers
 from ._operands import not_a_tensor
 
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Write a number on the main diagonal; `wrap` begins again below it in a tall matrix."""
+    refuse_captured(self, "fill_diagonal_")
     shape = tuple(self.shape)
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -109,11 +112,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     return made if increasing else made.flip(-1)
 
 
-def share_memory_(self: Any) -> Any:
-    """Return the tensor: its memory belongs to this process."""
-    return self
-
-
 def pin_memory(self: Any, device: Any = None) -> Any:
     """Return the tensor: CuPy copies from ordinary memory."""
     return self
@@ -121,9 +119,11 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 
 def is_set_to(self: Any, tensor: Any) -> bool:
     """Tell whether another tensor has the same memory, shape and strides."""
-    return bool(
-        self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape and self.stride() == tensor.stride()
-    )
+    arrays = [without_tangents(_base.materialise(one)) for one in (self, tensor)]
+    if any(isinstance(array, Batched) for array in arrays):
+        raise RuntimeError("Batching rule not implemented for aten::is_set_to. We could not generate a fallback.")
+    first, second = (array.__array_interface__["data"][0] for array in arrays)
+    return bool(first == second and self.shape == tensor.shape and self.stride() == tensor.stride())
 
 
 def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
+from .._core.arrays import Batched, LevelArray
 from .._device import channels_last, channels_last_3d, contiguous_format, preserve_format
-from ._layout import dense_strides, ordered, strides
+from ._layout import dense_strides, in_order, is_contiguous, packed, strides
 
 RANKS = {channels_last: 4, channels_last_3d: 5}
 
@@ -36,11 +34,9 @@ def strides_in(shape: Any, memory_format: Any) -> tuple[int, ...]:
 
 def is_laid_out_in(array: Any, memory_format: Any) -> bool:
     """Tell whether an array lies in memory in a format."""
-    raw = raw_leaf(array)
-    if isinstance(raw, np.generic):
-        return memory_format not in RANKS
     if memory_format not in RANKS:
-        return bool(raw.flags.c_contiguous)
+        return is_contiguous(array)
+    _refuse_batches(array)
     if array.ndim != RANKS[memory_format]:
         return False
     expected = 1
@@ -53,14 +49,16 @@ def is_laid_out_in(array: Any, memory_format: Any) -> bool:
     return True
 
 
+def _refuse_batches(array: Any) -> None:
+    """Raise torch's error for a question about the format of a sample."""
+    while isinstance(array, LevelArray):
+        if isinstance(array, Batched):
+            raise RuntimeError(
+                "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+            )
+        array = array.primal  # type: ignore[attr-defined]
+
+
 def laid_out_in(array: Any, memory_format: Any) -> Any:
     """Bring an array that nobody shares to a format."""
-    if memory_format in RANKS:
-        order = order_in(array.ndim, memory_format)
-        return array if isinstance(array, LevelArray) else ordered(array, order)
-    if isinstance(array, Dual):
-        tangent = None if array.tangent is None else laid_out_in(array.tangent, memory_format)
-        return Dual(array.level, laid_out_in(array.primal, memory_format), tangent)
-    if isinstance(array, Batched):
-        return Batched(array.level, laid_out_in(array.array, memory_format))
-    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) and array.ndim else array
+    return in_order(array, order_in(array.ndim, memory_format)) if memory_format in RANKS else packed(array)

@@ -17,6 +17,7 @@ from .._ops.shape import expand_dims
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
+from ._entering import refuse_captured
 from ._inplace import copy_into, fill_with
 from ._item_writes import write_at_once, write_number
 from ._layout import ordered, output_order, refuse_overlap, repeats
@@ -25,8 +26,10 @@ from ._record import laid_out, record
 from ._record_flat import EXACT
 from ._shaping import alias, expand, unsqueeze
 from ._views import adopt, check_inplace, view_op
+from ._warnings import warn_at_call
 
 NDARRAY = np.ndarray
+OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
 
 
@@ -205,9 +208,11 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
     if array.dtype.kind == "b" or array.dtype == np.uint8:
         if isinstance(array, LevelArray):
             raise RuntimeError(
-                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-                "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
+                "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
+                "indexing with a boolean mask.\nHint: torch.where(mask, x, 0) keeps the shape."
             )
+        if array.dtype == np.uint8:
+            warn_at_call(OF_BYTES)
         for k, n in enumerate(array.shape):
             have = target._array.shape[dim + k]
             if n != have:
@@ -437,6 +442,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if parts.arrays:
         put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
         return
+    refuse_captured(target, "copy_")
     if not value._array.ndim and target._array.ndim:
         fill_with(target, value)
     else:
@@ -463,7 +469,7 @@ def put_in_place(
     tensor: Any, arrays: list[Any], layout: tuple[Any, ...], value: Any, accumulate: bool, given: list[Any]
 ) -> Any:
     """Write `value` at index arrays into `tensor`."""
-    check_inplace(tensor, (value,))
+    check_inplace(tensor, (value,), "index_put_")
     if repeats(tensor._array):
         warnings.warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "

@@ -11,11 +11,13 @@ import numpy as np
 from .. import _errors
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
+from .._graph.cuts import note_cut
 from .._graph.node import Node, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
+from ._entering import refuse_captured, refuse_new_data
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._numbers import element_of
@@ -73,7 +75,7 @@ def inplace(name: str, function: Any) -> Any:
                     return self
                 return adopt(self, result)
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
-        check_inplace(self, others)
+        check_inplace(self, others, method.__name__, args, kwargs)
         refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
         refuse_repeats(self._array)
         for other in others:
@@ -103,7 +105,7 @@ def arithmetic(name: str, function: Any) -> Any:
         array = self._array
         value = other._array if isinstance(other, _base.Tensor) else other
         others = (other,) if isinstance(other, _base.Tensor) else ()
-        check_inplace(self, others)
+        check_inplace(self, others, method.__name__, (other,), kwargs)
         refuse_repeats(array)
         refuse_overlap(array, value)
         if alpha != 1:
@@ -130,6 +132,8 @@ def _refuse_shape(own: Any, other: Any) -> None:
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy values from another tensor."""
+    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+        refuse_captured(self, "copy_")
     return copy_into(self, other)
 
 
@@ -188,6 +192,8 @@ def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
 
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
+    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+        refuse_captured(self, "fill_", (value,))
     if type(value) is float or type(value) is int:
         return _constant(self, value, "FillBackward2")
     if isinstance(value, _base.Tensor):
@@ -219,6 +225,7 @@ def zero_(self: Any) -> Any:
         array.fill(0)
         finish_write(self, None)
         return self
+    refuse_captured(self, "zero_")
     return _constant(self, 0, "ZeroBackward0")
 
 
@@ -253,7 +260,7 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
             return self
     from ._masks import masked_fill_record
 
-    check_inplace(self, (value,) if isinstance(value, _base.Tensor) else ())
+    check_inplace(self, (value,) if isinstance(value, _base.Tensor) else (), "masked_fill_", (mask, value))
     if repeats(self._array):
         warnings.warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
@@ -265,6 +272,7 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
 
 def detach_(self: Any) -> Any:
     """Leave the graph in place."""
+    refuse_captured(self, "detach_")
     if current_mode().inference:
         return self
     view = None if self._extra is None else self._extra.view
@@ -273,8 +281,10 @@ def detach_(self: Any) -> Any:
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
             "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-            "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference."
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
+    if self._edge is not None:
+        note_cut("detach_()", self, self._edge, self)
     if not is_leaf(self):
         # torch's graph keeps the tensor itself, and complains when it finds it detached
         storage_of(self).detached = self._edge
@@ -338,7 +348,7 @@ def reshaping(name: str, function: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if transposes and not args and not kwargs and _turned(self):
             return self
-        check_inplace(self)
+        check_inplace(self, (), method.__name__, args, kwargs)
         before = self._array
         seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
         result = function(seen, *args, **kwargs)
@@ -390,8 +400,11 @@ def set_data(self: Any, value: Any) -> None:
     """Replace the memory (`x.data = y`); graph and version stay."""
     if not isinstance(value, _base.Tensor):
         raise TypeError("Variable data has to be a tensor, but got " + type(value).__name__)
+    refuse_new_data(self)
     if (self._edge is not None) and value._array.dtype.kind not in "fcV":
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    if (edge := _base._edge_slot.__get__(value)) is not None:
+        note_cut(".data = ...", value, edge, self, 3)
     self._array = _base.materialise(value)
     if value._storage is not None and value._storage.inference:
-        storage_of(self).inference = True
+        storage_of(self).inference = value._storage.inference

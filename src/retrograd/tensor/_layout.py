@@ -6,15 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
 
 
 def strides(array: Any) -> tuple[int, ...]:
-    """Return torch's strides of an array; one of a transform looks dense."""
+    """Return torch's strides of an array: of a batch those of a sample, of a dual those of its primal."""
     raw = raw_leaf(array)
-    if isinstance(array, LevelArray) or isinstance(raw, np.generic) or not raw.size:
+    if isinstance(raw, np.generic) or not raw.size:
         return dense_strides(array.shape)  # NumPy has no strides for empty arrays
-    return tuple(n // raw.itemsize for n in raw.strides)
+    return tuple([n // raw.itemsize for n in raw.strides[raw.ndim - array.ndim :]])  # axes of batches come first
+
+
+def is_contiguous(array: Any) -> bool:
+    """Tell whether the elements of an array, or of each sample, lie in memory in their order and without gaps."""
+    if not isinstance(array, LevelArray):
+        return isinstance(array, np.generic) or bool(array.flags.c_contiguous)
+    expected = 1
+    for size, step in zip(reversed(array.shape), reversed(strides(array)), strict=True):
+        if size == 0:
+            return True
+        if size != 1:
+            if step != expected:
+                return False
+            expected *= size
+    return True
 
 
 def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
@@ -153,6 +168,8 @@ REPEATED = (
 
 def laid_out_like(array: Any, like: Any) -> Any:
     """Give a new array the order of strides of another of the same shape."""
+    if isinstance(array, LevelArray) or isinstance(like, LevelArray):
+        return array if strides(array) == strides(like) else in_order(array, output_order(like.shape, [strides(like)]))
     if not isinstance(like, np.ndarray) or not isinstance(array, np.ndarray) or like.flags.c_contiguous:
         return array
     if repeats(like):
@@ -196,6 +213,30 @@ def ordered(array: Any, order: list[int]) -> Any:
     outwards = order[::-1]
     dense = np.ascontiguousarray(array.transpose(outwards))
     return dense.transpose(np.argsort(outwards))
+
+
+def in_order(array: Any, order: list[int]) -> Any:
+    """Lay the parts of an array of any level out in an order of its dimensions, innermost first; batches are outermost."""
+    if isinstance(array, Dual):
+        tangent = None if array.tangent is None else in_order(array.tangent, order)
+        return Dual(array.level, in_order(array.primal, order), tangent)
+    if isinstance(array, Batched):
+        return Batched(array.level, in_order(array.array, [*[k + 1 for k in order], 0]))
+    return ordered(array, order) if isinstance(array, np.ndarray) else array
+
+
+def packed(array: Any) -> Any:
+    """Give the parts of an array of any level contiguous memory; one whose parts have it is returned itself."""
+    if isinstance(array, Dual):
+        primal, tangent = packed(array.primal), None if array.tangent is None else packed(array.tangent)
+        same = primal is array.primal and tangent is array.tangent
+        return array if same else Dual(array.level, primal, tangent)
+    if isinstance(array, Batched):
+        inner = packed(array.array)
+        return array if inner is array.array else Batched(array.level, inner)
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array)
 
 
 def is_dense(array: Any) -> bool:

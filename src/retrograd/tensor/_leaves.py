@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dtypes import dtype as dtype_type
 from .._modes import current_mode
-from ._base import LEAF
+from ._base import LEAF, dtype_of
 from ._views import NOWHERE, _edge_slot, sync, sync_views
 
 NOT_A_LEAF = "you can only change requires_grad flags of leaf variables."
@@ -15,10 +16,22 @@ DETACH_INSTEAD = (
 )
 
 
+# C++'s names for the types of elements, which torch uses for gradients.
+_CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
+_CPP |= {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "Half": "c10::Half"}
+_CPP |= {"BFloat16": "c10::BFloat16", "Byte": "unsigned char", "Char": "signed char"}
+
+
+class LeafDtypes:
+    """Whether any leaf of this process wants gradients of another dtype than its own: only then does the engine look."""
+
+    wanted = False
+
+
 def is_leaf(tensor: Any) -> bool:
     """Tell whether a tensor has no node, even where reading `grad_fn` would raise."""
     edge = _edge_slot.__get__(tensor)
-    return edge is None or edge is LEAF or edge is NOWHERE
+    return edge is None or edge is LEAF or edge is NOWHERE or getattr(edge, "stands_for_leaf", False)
 
 
 def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dtype") -> None:
@@ -44,3 +57,45 @@ def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dty
         sync(tensor, storage.version)
     elif storage is not None and storage.views is not None:
         sync_views(storage)
+
+
+# ---- the dtype of gradients ----
+def grad_dtype_of(tensor: Any) -> Any:
+    """Return the dtype of a leaf's gradient, None if it may be any: that of the leaf unless another was chosen."""
+    extra = tensor._extra
+    return dtype_of(tensor) if extra is None or extra.grad_dtype is LEAF else extra.grad_dtype
+
+
+def choose_grad_dtype(tensor: Any, value: Any) -> None:
+    """Choose the dtype to which gradients that arrive at a leaf are brought; None: they stay as they are."""
+    if not is_leaf(tensor):
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not None and not isinstance(value, dtype_type):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    extra = tensor._need_extra()
+    if value is not None and extra.grad is not None and dtype_of(extra.grad) is not value:
+        raise RuntimeError(
+            f"Cannot set grad_dtype to '{value._scalar_name}' because there is already a gradient with dtype "
+            f"'{_cpp_name(extra.grad)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
+            "new grad_dtype matches the existing gradient's dtype."
+        )
+    extra.grad_dtype = value
+    LeafDtypes.wanted = True
+
+
+def check_grad_dtype(tensor: Any, grad: Any) -> None:
+    """Refuse a gradient of another dtype than a tensor's gradient has."""
+    wanted = grad_dtype_of(tensor)
+    if wanted is not None and wanted is not dtype_of(grad):
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{_cpp_name(grad)}' to a tensor with grad_dtype "
+            f"'{wanted._scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). "
+            "You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+            "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems "
+            "that assume they match."
+        )
+
+
+def _cpp_name(tensor: Any) -> str:
+    name = dtype_of(tensor)._scalar_name
+    return _CPP.get(name, name)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _errors
+from .._core.arrays import DUAL, levels_of
 from .._modes import current_mode
 from . import _base
 
@@ -25,6 +26,12 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
+        )
+    if mode.transforms and any(
+        one.kind == DUAL for t in _tensors((*args, *kwargs.values())) for one in levels_of(t._array)
+    ):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
         )
     if hasattr(function, "dtype_from_out"):  # see _out_dtypes.py
         kwargs = function.dtype_from_out(kwargs, out)
@@ -51,6 +58,8 @@ def _tensors(values: Any) -> list[Any]:
 
 def write(out: Any, result: Any) -> Any:
     """Copy a result into a tensor, resizing it as torch does."""
+    from ._inplace import copy_into
+
     own, given = _base.dtype_of(out), _base.dtype_of(result)
     if not _dtypes.can_cast(given, own):
         raise RuntimeError(
@@ -68,5 +77,5 @@ def write(out: Any, result: Any) -> Any:
                 stacklevel=5,
             )
         out._array = np.empty(wanted, own.numpy)
-    out.copy_(result)
+    copy_into(out, result)
     return out

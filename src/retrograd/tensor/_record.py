@@ -22,17 +22,19 @@ from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.parallel import WIDE, split
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph import node as _node
+from .._graph.cuts import note_operation
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
 from . import _base, _tensor
 from . import _record_flat as _flat
-from ._base import LEAF, edge_of, mark_born, storage_of, wrap
+from ._base import LEAF, edge_of, storage_of, wrap
+from ._layout import packed
 from ._operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
 from ._promotion import cast, misfit, promoted
-from ._record_flat import EXACT, flat_recorder, guarded_tensor, promoting_recorder
-from ._record_saved import save_arrays
+from ._record_flat import EXACT, flat_recorder, guard_operands, guarded_tensor, promoting_recorder
+from ._record_saved import broadcast_meta, save_arrays
 from ._refusals import for_floats, refuse, refuse_zero_divisor
 
 NDARRAY = np.ndarray
@@ -65,7 +67,7 @@ def record(
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
     out = run_under(mode, primitive, name, args, arrays if run_on is None else run_on, params)
-    if primitive.dense:
+    if primitive.dense or (mode.transforms and primitive.kind is not ELEMENTWISE and primitive.name not in FOLLOWING):
         out = laid_out(out)
     if mode.saved_hooks:
         out = _base.memory_of(out)  # what a hook keeps of it shares its memory
@@ -94,11 +96,19 @@ def run_under(
     return mode.dispatch(primitive, name, args, lambda: primitive.bind(arrays, params))
 
 
+# Operations whose results, inside a transform, lie in memory as their inputs do: views, and what follows an order on purpose.
+# Elementwise operations do so, too. Anything else makes dense memory there, whatever its rules for duals and batches have done.
+FOLLOWING = _base.VIEW_PRIMITIVES | {
+    "as_strided", "astype", "copy_in_order", "dual_eps", "dual_plain", "enter_batch", "enter_dual", "imag", "leave_batch", "real",
+    "restride", "sum_level", "times_eps", "unfold", "view_as_complex", "view_as_real",
+}  # fmt: skip
+
+
 def laid_out(out: Any) -> Any:
     """Give results dense memory."""
     if type(out) is tuple:
         return tuple(laid_out(part) for part in out)
-    return np.ascontiguousarray(out) if type(out) is NDARRAY and not out.flags.c_contiguous else out
+    return packed(out)
 
 
 def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
@@ -107,8 +117,8 @@ def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) 
         result = wrap(out, node, None)
         if mode.inference:
             mark_inference(result)
-        if mode.transforms:
-            mark_born(result)
+        if mode.dispatch is not None:
+            mode.dispatch.made((result,))
         return result
     results = []
     for i, part in enumerate(out):
@@ -120,12 +130,14 @@ def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) 
         # indices are saved: a write into them must be noticed
         guard = node.guard = node.guard or Guard()
         guard.versions["out"] = [(None, 0) if one._edge is not None else (storage_of(one), 0) for one in results]
+    if mode.dispatch is not None:
+        mode.dispatch.made(results)
     return tuple(results)
 
 
 def mark_inference(tensor: Any) -> None:
     """Make a tensor an inference tensor: it can never be saved for backward."""
-    storage_of(tensor).inference = True
+    storage_of(tensor).inference = creation_numbers()
 
 
 def build_node(
@@ -217,10 +229,16 @@ def make_meta(
         ]
     )
     meta = Meta(inputs, out_levels, complex_)
+    if leveled and own_level is None:
+        meta.ended = frozenset([one for a in arrays for one in levels_of(a) if not one.alive]) - out_levels
+        if meta.ended:
+            meta.rule_levels = out_levels | meta.ended
+            meta.special = True
     if own_level is not None:
         # the rule of an operation that enters a level leaves it; that of one that leaves hands back a gradient inside
         enters = primitive.enters  # type: ignore[attr-defined]
         meta.rule_levels = out_levels - {own_level} if enters else out_levels | {own_level}
+        meta.loses_levels = not enters and any(f is not None and not f.levels <= meta.rule_levels for f in inputs)
     return meta
 
 
@@ -359,6 +377,8 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                     edge = input._edge
                     if edge is None or mode is NO_GRAD or cls is None:
                         result._edge = None
+                        if cls is None and edge is not None and mode is PLAIN:
+                            note_operation(name, input if edge is LEAF else edge)
                         return result
                     node = result._edge = cls()
                     node._edges = (input if edge is LEAF else edge,)
@@ -390,12 +410,6 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
     ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
     call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # type: ignore[attr-defined]  # for in-place methods
     return call
-
-
-def guard_operands(node: Any, first: Any, second: Any) -> Guard | None:
-    """Guard the saved operands of a binary node whose tensors have a Storage, or need one for lack of an edge."""
-    guard = None if node.x is None else guarded_tensor(None, "x", first)
-    return guard if node.y is None else guarded_tensor(guard, "y", second)
 
 
 def binary(
@@ -468,6 +482,9 @@ def binary(
                         ey = other._edge
                         if (ex is None and ey is None) or mode is NO_GRAD or cls is None:
                             result._edge = None
+                            if cls is None and mode is PLAIN and (ex is not None or ey is not None):
+                                ex, input = (ey, other) if ex is None else (ex, input)
+                                note_operation(name, input if ex is LEAF else ex)
                             return result
                         node = result._edge = cls()
                         node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
@@ -514,6 +531,8 @@ def binary(
                     ex = input._edge
                     if ex is None or mode is NO_GRAD or cls is None:
                         result._edge = None
+                        if cls is None and ex is not None and mode is PLAIN:
+                            note_operation(name, input if ex is LEAF else ex)
                         return result
                     node = result._edge = cls()
                     node._edges = (input if ex is LEAF else ex, None)
@@ -551,19 +570,6 @@ def binary(
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
     return call
-
-
-def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
-    """Describe the operands of a broadcasting operation of one dtype."""
-    none: frozenset[Any] = frozenset()
-    return Meta(
-        (
-            None if ex is None else InputFacts(x.shape, x.dtype, none),
-            None if ey is None else InputFacts(y.shape, y.dtype, none),
-        ),
-        none,
-        False,
-    )
 
 
 def overridden(value: Any) -> bool:

@@ -18,7 +18,9 @@ import numpy as np
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.primitive import ELEMENTWISE, Primitive
+from .._graph.cuts import note_operation
 from .._graph.node import Guard, Slot, node_class
+from .._modes import current_mode
 from .._places import library_files, own_text
 from . import _base
 from ._base import LEAF, storage_of
@@ -34,10 +36,16 @@ INFERENCE_REFUSED = (
 )
 
 
+def refuse_saving(storage: Any) -> None:
+    """Raise torch's error for saving an inference tensor, unless it was made before the `grad` or `vjp` that saves it."""
+    if not any(t.kind in ("grad", "vjp") and t.born > storage.inference for t in current_mode().transforms):
+        raise RuntimeError(INFERENCE_REFUSED)
+
+
 def guarded(guard: Guard | None, name: str, storage: Any) -> Guard:
     """Note the version of a saved value."""
     if storage.inference:
-        raise RuntimeError(INFERENCE_REFUSED)
+        refuse_saving(storage)
     if guard is None:
         guard = Guard()
     guard.versions[name] = (storage, storage.version)
@@ -58,6 +66,12 @@ def guarded_tensor(guard: Guard | None, name: str, tensor: Any) -> Guard | None:
     return guarded(guard, name, storage)
 
 
+def guard_operands(node: Any, first: Any, second: Any) -> Guard | None:
+    """Guard the saved operands of a binary node whose tensors have a Storage, or need one for lack of an edge."""
+    guard = None if node.x is None else guarded_tensor(None, "x", first)
+    return guard if node.y is None else guarded_tensor(guard, "y", second)
+
+
 def guarded_sequence(guard: Guard | None, name: str, sources: Any) -> Guard:
     """Note the versions of a saved sequence of tensors; raw arrays have none."""
     entries: list[Any] = []
@@ -65,7 +79,7 @@ def guarded_sequence(guard: Guard | None, name: str, sources: Any) -> Guard:
         if isinstance(source, _base.Tensor):
             storage = storage_of(source)
             if storage.inference:
-                raise RuntimeError(INFERENCE_REFUSED)
+                refuse_saving(storage)
             entries.append((storage, storage.version))
         else:
             entries.append((None, 0))
@@ -216,7 +230,7 @@ class _Writer:
             statics="\n    ".join(f"p_{n} = params[{n!r}]" for n in self.params or ()),
             call=self.call(),
             dense=self.dense(),
-            finish=self.tracked() if self.cls is not None else self.plain(1),
+            finish=self.tracked() if self.cls is not None else self.lost() + self.plain(1),
         )
 
     def call(self) -> str:
@@ -302,6 +316,15 @@ class _Writer:
         return _indented(
             template.format(edge="None if base._edge is None else NOWHERE" if self.view else "None"), depth
         )
+
+    def lost(self) -> str:
+        """Write the note that an operation without a gradient has used a tensor in the graph."""
+        text = ""
+        for i in range(len(self.fixed)):
+            exact = f" and type(t{i}) in exact" if i else ""
+            text += f"if tracking{exact} and (edge := t{i}._edge) is not None:\n"
+            text += f"        note_operation({self.primitive.torch!r}, t{i} if edge is LEAF else edge)\n    "
+        return text
 
     def tracked(self) -> str:
         count = len(self.fixed)
@@ -517,6 +540,7 @@ _scope: dict[str, Any] = {
     "guarded_tensor": guarded_tensor,
     "guarded_sequence": guarded_sequence,
     "library_files": library_files,
+    "note_operation": note_operation,
     "ndarray": np.ndarray,
     "new_object": object.__new__,
     "ref": ref,

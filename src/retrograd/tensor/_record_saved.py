@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._graph.node import Guard, pack_value
+from .._core.arrays import NO_LEVELS
+from .._graph.node import Guard, InputFacts, Meta, PackedMeta, pack_value
 from .._modes import Mode
 from . import _base
 from ._base import storage_of, wrap
-from ._record_flat import INFERENCE_REFUSED
+from ._record_flat import refuse_saving
 
 
 def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any, edges: Any, mode: Mode) -> None:
@@ -40,7 +41,7 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
                 storage = storage_of(source)
             if storage is not None:
                 if storage.inference:
-                    raise RuntimeError(INFERENCE_REFUSED)
+                    refuse_saving(storage)
                 entries.append((storage, storage.version))
         if entries:
             guard = guard or Guard()
@@ -56,6 +57,31 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
     if mode.saved_hooks and guard is not None:
         for attribute in guard.packed:
             setattr(node, attribute, True)  # the hooks hold the value now
+        if guard.packed and node.meta is None:
+            node.meta = _facts(args, edges)  # the hooks may give back another dtype or shape
+
+
+def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
+    """Describe the operands of a broadcasting operation of one dtype."""
+    none: frozenset[Any] = frozenset()
+    return Meta(
+        (
+            None if ex is None else InputFacts(x.shape, x.dtype, none),
+            None if ey is None else InputFacts(y.shape, y.dtype, none),
+        ),
+        none,
+        False,
+    )
+
+
+def _facts(args: Any, edges: Any) -> PackedMeta:
+    """Collect the shapes and dtypes of the inputs of a node without levels."""
+    pairs = zip(args, edges, strict=False)
+    return PackedMeta(
+        tuple([None if e is None else InputFacts(tuple(a._array.shape), a._array.dtype, NO_LEVELS) for a, e in pairs]),
+        NO_LEVELS,
+        False,
+    )
 
 
 def pack(tensor: Any, mode: Mode) -> Any:

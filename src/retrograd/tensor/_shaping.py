@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import Dual, LevelArray
+from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
 from .._device import contiguous_format, preserve_format
 from .._dtypes import dtype as dtype_type
 from .._ops import elementwise as e
@@ -17,8 +17,9 @@ from .._ops import index as i
 from .._ops import shape as s
 from ..overrides import overridable
 from . import _base
+from ._entering import without_tangents
 from ._formats import is_laid_out_in, laid_out_in, order_in
-from ._layout import laid_out_like, repeats
+from ._layout import in_order, is_contiguous, output_order, packed, repeats, strides
 from ._record import record
 from ._views import view_op
 
@@ -91,6 +92,19 @@ def _can_view(array: Any, shape: tuple[int, ...]) -> bool:
         return False
 
 
+def _is_viewable(input: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether a tensor can be viewed with another shape; tangents that could not are laid out as what they belong to."""
+    array = input._array
+    if _can_view(array, shape):
+        return True
+    if not isinstance(array, LevelArray) or not _can_view(without_tangents(array), shape):
+        return False
+    from ._raising import align_tangents
+
+    align_tangents(input)
+    return _can_view(input._array, shape)
+
+
 def _is_one_run(array: Any) -> bool:
     """Tell whether elements lie in memory in their order, equally far apart: an exception of NumPy's takes 2 us."""
     before = None
@@ -110,7 +124,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         return view_dtype(input, shape[0])
     array = input._array
     wanted = fitted(shape, array.size)
-    if (type(array) is not NDARRAY or not array.flags.c_contiguous) and not _can_view(array, wanted):
+    if (type(array) is not NDARRAY or not array.flags.c_contiguous) and not _is_viewable(input, wanted):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -123,9 +137,11 @@ def view_dtype(input: Any, wanted: Any) -> Any:
     array = _base.materialise(input)
     if array.dtype.itemsize != wanted.numpy.itemsize:
         _check_view_dtype(input, wanted, array.dtype.itemsize)
-    if isinstance(array, LevelArray):
-        raise NotImplementedError("view(dtype) inside a transform is not implemented")
-    return _base.wrap(array.view(wanted.numpy), None, _base.storage_of(input))
+    return _base.wrap(_seen_as(without_tangents(array), wanted.numpy), None, _base.storage_of(input))
+
+
+def _seen_as(array: Any, dtype: Any) -> Any:
+    return Batched(array.level, _seen_as(array.array, dtype)) if isinstance(array, Batched) else array.view(dtype)
 
 
 def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
@@ -162,17 +178,12 @@ def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
     array = input._array
     if type(array) is NDARRAY and array.flags.c_contiguous:
         return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
-    if _can_view(array, wanted):
+    if _is_viewable(input, wanted):
         name = "ViewBackward0" if input.is_contiguous() else "ReshapeAliasBackward0"
         return view_op(input, s.reshape, {"shape": wanted}, name)
     copied = record(s.copy, (input,), {}, "CloneBackward0")
-    if type(array := copied._array) is not NDARRAY or not array.flags.c_contiguous:
-        copied._array = _contiguous(array)
+    copied._array = packed(copied._array)
     return record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0")
-
-
-def _contiguous(array: Any) -> Any:
-    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) and array.ndim else array
 
 
 @overridable
@@ -476,12 +487,12 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
         result = record(s.copy, (input,), {}, "CloneBackward0")
         result._array = laid_out_in(result._array, memory_format)
         return result
-    if type(array) is not NDARRAY or array.flags.c_contiguous:
+    if type(array) is NDARRAY and array.flags.c_contiguous:
         return record(s.copy, (input,), {}, "CloneBackward0")
-    if not repeats(array):
+    if not repeats(raw_leaf(array)):
         return record(s.copy_in_order, (input,), {}, "CloneBackward0")
     result = record(s.copy, (input,), {}, "CloneBackward0")
-    result._array = laid_out_like(result._array, array)
+    result._array = in_order(result._array, output_order(array.shape, [strides(array)]))
     return result
 
 
@@ -493,10 +504,10 @@ def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
         order_in(array.ndim, memory_format)
         return input if is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
-    if type(array) is not NDARRAY or array.flags.c_contiguous:
+    if array.flags.c_contiguous if type(array) is NDARRAY else is_contiguous(array):
         return input
     result = record(s.copy, (input,), {}, "CloneBackward0")
-    result._array = np.ascontiguousarray(result._array)
+    result._array = packed(result._array)
     return result
 
 

@@ -16,12 +16,21 @@ from .._device import device as device_type
 from .._device import strided
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
-from .._modes import current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
+from ._entering import NO_POINTER, data_of, share_birth
 from ._formats import is_laid_out_in
 from ._layout import geometry, is_contiguous, strides
-from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._leaves import (
+    DETACH_INSTEAD,
+    NOT_A_LEAF,
+    check_grad_dtype,
+    choose_grad_dtype,
+    grad_dtype_of,
+    is_leaf,
+    set_requires_grad,
+)
 from ._views import NOWHERE, AsStridedBackward0, detached
 
 CPU = device_type("cpu")
@@ -91,6 +100,8 @@ class Tensor(TensorBase):
         result._storage = storage_of(data)
         result._extra = None
         result._edge = LEAF if require_grad else None
+        if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD and current_mode().transforms:
+            _base.mark_born(result)
         return result
 
     def as_subclass(self, cls: Any) -> Any:
@@ -107,14 +118,16 @@ class Tensor(TensorBase):
             from ._shaping import alias
 
             result._edge = alias(self)._edge
-        return result
+        return share_birth(result, self)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function on subclasses and give its result their class."""
         from .._modes import using
+        from ..overrides import refuse_other_torch
 
         kwargs = kwargs or {}
+        refuse_other_torch(args)
         if not all(issubclass(cls, kind) for kind in types):
             return NotImplemented
         with using(torch_function=False):
@@ -226,7 +239,9 @@ class Tensor(TensorBase):
         return geometry(self)[1]
 
     def data_ptr(self) -> int:
-        return _base.materialise(self).__array_interface__["data"][0]  # type: ignore[no-any-return]
+        if isinstance(array := _base.materialise(self), LevelArray):
+            raise RuntimeError(NO_POINTER)
+        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -290,7 +305,7 @@ class Tensor(TensorBase):
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
                 "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
                 "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
-                "more informations.",
+                "more information.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -308,14 +323,8 @@ class Tensor(TensorBase):
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.dtype != self._array.dtype:
-            raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_CPP.get(_c(value), _c(value))}' to a tensor with grad_dtype "
-                f"'{_c(self)}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You "
-                "can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
-                "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
-                "systems that assume they match."
-            )
+        if value._array.dtype != self._array.dtype or (self._extra is not None and self._extra.grad_dtype is not LEAF):
+            check_grad_dtype(self, value)
         if tuple(value._array.shape) != tuple(self._array.shape):
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
@@ -328,6 +337,17 @@ class Tensor(TensorBase):
         if self._extra is not None:
             self._extra.grad = None
 
+    @property
+    def grad_dtype(self) -> Any:
+        """The dtype to which gradients of this leaf are brought; None: they keep theirs."""
+        if not is_leaf(self):
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+        return grad_dtype_of(self)
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        choose_grad_dtype(self, value)
+
     def backward(
         self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
@@ -336,15 +356,17 @@ class Tensor(TensorBase):
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
+        result = detached(self)
         if (edge := _base._edge_slot.__get__(self)) is not None:  # as it is: reading a lost view's raises
-            note_cut("detach()", self, edge)
-        return detached(self)
+            note_cut("detach()", self, edge, result)
+        return result
 
     @property
     def data(self) -> Any:
+        result = wrap(data_of(self), None, None)
         if (edge := _base._edge_slot.__get__(self)) is not None:
-            note_cut(".data", self, edge)
-        return wrap(_base.materialise(self), None, None)
+            note_cut(".data", self, edge, result)
+        return result if result._extra is None else share_birth(result, self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -421,7 +443,9 @@ class Tensor(TensorBase):
         return self._extra is not None and self._extra.view is not None
 
     def is_shared(self) -> bool:
-        return False
+        from ._sharing import is_shared
+
+        return is_shared(self)
 
     # ---- leaving ----
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -431,7 +455,7 @@ class Tensor(TensorBase):
         from ._printing import scalar_format
 
         if isinstance(self._array, LevelArray):
-            return repr(self)
+            return repr(self) if self._array.ndim else format(self.item(), spec)
         return scalar_format(
             np.asarray(self._array),
             spec,
@@ -439,6 +463,12 @@ class Tensor(TensorBase):
             type_name=type(self).__name__,
             is_plain_tensor=type(self) is Tensor,
         )
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Make a tensor of what one of NumPy's functions computed from tensors; truths are uint8, as torch's."""
+        from ._creation import from_numpy
+
+        return from_numpy(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         array = self.numpy()
@@ -448,9 +478,7 @@ class Tensor(TensorBase):
         return sorted({*dir(type(self)), *self.__dict__})
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if type(self) is not Tensor and type(self).__reduce_ex__ is not Tensor.__reduce_ex__:
-            return super().__reduce_ex__(protocol)
-        from ._copying import reduced
+        from ._pickling import reduced
 
         return reduced(self)
 
@@ -458,15 +486,6 @@ class Tensor(TensorBase):
         from ._copying import deepcopy
 
         return deepcopy(self, memo)
-
-
-_CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
-_CPP |= {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "Half": "c10::Half"}
-_CPP |= {"BFloat16": "c10::BFloat16", "Byte": "unsigned char", "Char": "signed char"}
-
-
-def _c(tensor: Any) -> str:
-    return _base.dtype_of(tensor)._scalar_name
 
 
 def _as_class(result: Any, cls: Any) -> Any:
@@ -543,14 +562,12 @@ class Parameter(Tensor, metaclass=ParameterMeta):
             raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
         if requires_grad and data._array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        return Tensor._make_subclass(cls, data.detach(), requires_grad)
+        result = Tensor._make_subclass(cls, data.detach(), requires_grad)
+        if (edge := _base._edge_slot.__get__(data)) is not None:
+            note_cut(f"{cls.__name__}(...)", data, edge, result, 3)
+        return result
 
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        from ._copying import reduced
-
-        return reduced(self)
 
 
 _base.install(Tensor, Parameter)

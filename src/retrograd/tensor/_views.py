@@ -21,15 +21,17 @@ import numpy as np
 
 from .. import _errors
 from .._core import primitive as core
-from .._core.arrays import Batched, Dual, LevelArray, levels_of
+from .._core.arrays import Dual, LevelArray, levels_of
 from .._core.levels import creation_numbers
 from .._core.primitive import Primitive, vocabulary
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from .._modes import NO_GRAD as NO_GRAD_MODE
-from .._modes import PLAIN, Mode, current_mode, read_mode
+from .._modes import PLAIN, Mode, current_mode, read_mode, using
 from .._ops.levels import remove_level
+from .._ops.shape import overwrite
 from . import _base, _record
 from ._base import LEAF, Extra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
+from ._entering import check_outside, entered, refuse_captured, share_birth, without_tangents
 from ._memory import covers, own_memory, store
 from ._record_flat import flat_recorder
 
@@ -93,6 +95,7 @@ def view_op(
         if result is not None:
             return result
     materialise(tensor)
+    forget_ended_level(tensor)
     result = _record.record(primitive, (tensor,), params, name, shown)
     if result._edge is not None and result._array.dtype.kind in "biu":
         refuse_integers(result)
@@ -189,7 +192,8 @@ class CopySlices(Node):
         if facts is None:
             return grad
         # levels that the write gave the base leave where the base had none, not here
-        return fit(grad, facts, self.fn.meta.rule_levels, frozenset() if self.meta is None else self.meta.out_levels)
+        grad = fit(grad, facts, self.fn.meta.rule_levels, frozenset() if self.meta is None else self.meta.out_levels)
+        return vocabulary.zeros_like(part) if grad is None else grad
 
     def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
         if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
@@ -226,6 +230,8 @@ def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[A
     if out_levels:
         for level in sorted(out_levels - facts.levels - keep, key=lambda one: -one.number):
             g = remove_level(g, level)
+            if g is None:  # the output's tangents do not depend on the input
+                return None
     if g.shape != facts.shape:
         g = vocabulary.sum_to(g, shape=facts.shape) if len(g.shape) >= len(facts.shape) else g
         if tuple(g.shape) != tuple(facts.shape):
@@ -237,9 +243,21 @@ def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[A
 
 
 # ---- writing ----
-def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
-    """Raise torch's errors for an in-place operation that autograd cannot allow, before anything is changed."""
+def check_inplace(
+    tensor: Any, others: tuple[Any, ...] = (), name: str = "", args: Any = (), kwargs: Any = None
+) -> None:
+    """Raise torch's errors for an in-place operation that autograd cannot allow, before anything is changed.
+
+    `name` and the arguments tell torch's operator; none for writes that are no operations in place.
+    """
     mode = current_mode()
+    if mode.transforms:
+        if name:
+            refuse_captured(tensor, name, args, kwargs)
+        if mode.tracks:
+            check_outside(tensor)
+    if type(tensor._array) is Dual:
+        forget_ended_level(tensor)
     if mode.tracks and (tensor.requires_grad or any(o.requires_grad for o in others)):
         _check_tracked(tensor)
         for other in others:
@@ -248,6 +266,18 @@ def check_inplace(tensor: Any, others: tuple[Any, ...] = ()) -> None:
         context: Any = getattr(pack, "__self__", None)  # of allow_mutation_on_saved_tensors, see autograd/_mutation.py
         if hasattr(context, "before_write"):
             context.before_write(tensor)
+
+
+def forget_ended_level(tensor: Any) -> None:
+    """Turn a dual whose level has ended into its primal, before it is viewed or written into."""
+    array = tensor._array
+    if type(array) is not Dual or array.level.alive or core.engine_state.depth:
+        return
+    with using(grad=True):
+        primal = vocabulary.dual_plain(tensor, level=array.level)
+    tensor._array = primal._array
+    if tensor._edge is not LEAF:
+        tensor._edge = primal._edge
 
 
 def refuse_inference(storage: Any) -> None:
@@ -319,7 +349,7 @@ def write_array(tensor: Any, value: Any) -> None:
     if isinstance(value, LevelArray) and not covers(target, value):
         from ._raising import promote
 
-        promote(tensor, levels_of(value))
+        promote(tensor, value)
         target = tensor._array
     store(target, value)
 
@@ -447,6 +477,13 @@ def rebase(tensor: Any, node: Node) -> None:
         storage.owner = ref(base)
     if storage is not None:
         force_views(base, storage)
+    link = entered(base)
+    if link is not None and link.leaving is not None:  # see Note [Writes inside transforms]
+        primitive, params = link.leaving
+        left, of = primitive(base, **params), link.outer._extra
+        if of is not None and of.view is not None:
+            left = _record.record(overwrite, (link.outer, left), {}, "CopyBackwards")
+        rebase(link.outer, left._edge)
 
 
 def force_views(base: Any, storage: Any) -> None:
@@ -536,17 +573,9 @@ def _move_retained(tensor: Any, node: Node) -> None:
 def detached(tensor: Any) -> Any:
     """Return a tensor on the same memory and version, outside the graph and without tangents."""
     if type(array := tensor._array) is np.ndarray:
-        return wrap(array[...], None, tensor._storage or storage_of(tensor))
-    array = without_tangents(materialise(tensor))
-    # an array of its own: by their arrays errors know tensors on the same memory apart
-    return wrap(array.view() if type(array) is np.ndarray else array, None, storage_of(tensor))
-
-
-def without_tangents(array: Any) -> Any:
-    """Return an array as forward mode's constant."""
-    if isinstance(array, Dual):
-        return without_tangents(array.primal)
-    if isinstance(array, Batched):
-        inner = without_tangents(array.array)
-        return array if inner is array.array else Batched(array.level, inner)
-    return array
+        result = wrap(array[...], None, tensor._storage or storage_of(tensor))
+    else:
+        array = without_tangents(materialise(tensor))
+        # an array of its own: by their arrays errors know tensors on the same memory apart
+        result = wrap(array.view() if type(array) is np.ndarray else array, None, storage_of(tensor))
+    return result if result._extra is None else share_birth(result, tensor)

@@ -239,7 +239,8 @@ def _fractional(
     places = pooling_places.of_fractions(numbers, shape[rank - ndim :], kernels, counts)
     params = {"ndim": ndim, "shape": counts}
     places = beside(places, input._array)
-    values, indices = record(p.max_of_places, (input, places), params, f"FractionalMaxPool{ndim}DBackward0")
+    node, shown = f"FractionalMaxPool{ndim}DBackward0", {"kernel_size": kernels, "output_size": counts}
+    values, indices = record(p.max_of_places, (input, places), params, node, shown)
     return (values, indices) if return_indices else values
 
 

@@ -13,6 +13,7 @@ from ..._ops import embedding as e
 from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._devices import beside, on_host
+from ...tensor._entering import refuse_captured
 from ...tensor._operands import not_a_tensor
 from ...tensor._record import record
 from ._by_sample import outermost_batch, sample_by_sample
@@ -73,6 +74,7 @@ def embedding(
 def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are picked down to a norm, in place and unrecorded."""
     need_indices("embedding_renorm_", indices, 2)
+    refuse_captured(weight, "embedding_renorm_")
     with using(grad=False):
         if isinstance(weight._array, LevelArray) or isinstance(indices._array, LevelArray):
             numbers = _base.wrap(beside(np.arange(weight.size(0)), weight._array))

@@ -129,7 +129,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     if isinstance(array, LevelArray):
         if num_classes == -1:
             raise RuntimeError(
-                "vmap: one_hot cannot infer num_classes of a batch\nHint: give num_classes, which is the same for all samples."
+                "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
             )
         return (tensor.unsqueeze(-1) == _base.wrap(beside(np.arange(num_classes), array))).long()
     if not array.size:

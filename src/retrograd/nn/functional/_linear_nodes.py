@@ -15,7 +15,8 @@ import numpy as np
 from ..._core.levels import creation_numbers
 from ..._core.passes import ones, times_transposed
 from ..._graph.guards import fresh
-from ..._graph.node import Node, face_of, node_class
+from ..._graph.node import Meta, Node, face_of, node_class
+from ..._graph.unpacked import computing_with_unpacked, settled
 from ..._ops import affine as a
 from ..._ops import shape as s
 from ..._places import library_files, user_frame
@@ -31,13 +32,23 @@ generic_pull_back = Node.pull_back_some
 
 def _pull_back(self: Any, g: Any, graph: bool, mask: Any = None) -> Any:
     """Return the gradients of bias, input and weights by one BLAS call each."""
-    *rest, ex, ey = edges = self._edges if mask is None else mask
-    if graph or type(g) is not NDARRAY or self.meta is not None:
+    edges = self._edges if mask is None else mask
+    if graph or type(g) is not NDARRAY or type(self.meta) is Meta:
         return generic_pull_back(self, g, graph, mask)
-    saved = self
-    if not fresh(self):
-        self.check_saved()
-        saved = self.values(False)  # what hooks held goes the same way: a checkpoint gives the same bits
+    if len(edges) > 2 and edges[0] is not None and self.bias_shape != g.shape[-1:]:
+        return generic_pull_back(self, g, graph, mask)
+    if fresh(self):
+        return _products(self, g, edges)
+    self.check_saved()
+    if self.guard is None or not self.guard.packed:
+        return _products(self, g, edges)
+    saved = self.values(False)
+    with computing_with_unpacked(self):  # by the same products: a checkpoint gives the same bits
+        return settled(self, g, _products(saved, g, edges))
+
+
+def _products(saved: Any, g: Any, edges: Any) -> Any:
+    *rest, ex, ey = edges
     rows = g if g.ndim == 2 else g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
     gx = gy = None
     if ex is not None:
@@ -51,8 +62,6 @@ def _pull_back(self: Any, g: Any, graph: bool, mask: Any = None) -> Any:
         return gx, gy
     if edges[0] is None:
         return None, gx, gy
-    if self.bias_shape != rows.shape[1:]:
-        return generic_pull_back(self, g, graph, mask)
     return ones(rows.shape[0], rows.dtype).dot(rows), gx, gy
 
 
@@ -75,17 +84,11 @@ def _next_functions(self: Any) -> tuple[tuple[Any, int], ...]:
     return (*[face_of(edge) for edge in others], (turned, 0))
 
 
-def _saved_weights(self: Any) -> Any:
-    weights = self.saved_tensor("y")
-    return None if weights is None else weights.t()
-
-
 def _layer_class(primitive: Any, name: str) -> Any:
     cls: Any = node_class(primitive, name)
     cls.pull_back = cls.pull_back_some = _pull_back
     cls.pull_back_and_release = _pull_back_and_release
     cls.next_functions = property(_next_functions)
-    cls._saved_mat2 = property(_saved_weights)
     return cls
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _errors
-from ..._core.arrays import Batched, Dual, LevelArray, levels_of
-from ..._core.levels import BATCH
+from ..._core.arrays import LevelArray, levels_of
 from ..._core.numpy_namespace import HALVES
 from ..._dtypes import float32
 from ..._modes import using
@@ -18,7 +17,9 @@ from ..._ops import normalization_channels as channels
 from ...overrides import overridable, takes_out
 from ...tensor import _base
 from ...tensor._creation import empty
+from ...tensor._entering import without_tangents
 from ...tensor._fused import record_fused
+from ...tensor._inplace import copy_into
 from ...tensor._matrix_checks import need_tensor, scalar_name
 from ...tensor._pointwise import rsqrt
 from ...tensor._record_flat import EXACT
@@ -239,7 +240,7 @@ def by_batch(
     given = next((one for one in (weight, bias, running_mean, running_var) if one is not None), input)
     params = {"eps": eps, "half": half, "rounds": half is not None and given._array.dtype == half}
     out, mean, variance = record_fused(channels.batch_norm, (input, weight, bias), params)
-    mean, variance = (_base.wrap(_without_tangents(one._array)) for one in (mean, variance))
+    mean, variance = (_base.wrap(without_tangents(one._array)) for one in (mean, variance))
     if running_mean is not None and input._array.size:
         count = input._array.size // input._array.shape[1]
         unbiased = variance * (count / (count - 1) if count > 1 else float("inf"))
@@ -299,16 +300,9 @@ def _check_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{scalar_name(input)}'")
     _check_dtypes("batch_norm", input, weight, bias, running_mean, running_var)
     if training and running_mean is not None and isinstance(input._array, LevelArray):
-        batches = {level for level in levels_of(input._array) if level.kind == BATCH}
+        batches = levels_of(without_tangents(input._array))
         if any(not batches <= levels_of(parameter._array) for parameter in statistics.values()):
             raise RuntimeError(NOT_BATCHED)
-
-
-def _without_tangents(array: Any) -> Any:
-    """Return an array without the duals in it."""
-    while isinstance(array, Dual):
-        array = array.primal
-    return Batched(array.level, _without_tangents(array.array)) if isinstance(array, Batched) else array
 
 
 def _move(running: Any, value: Any, momentum: float) -> None:
@@ -316,7 +310,7 @@ def _move(running: Any, value: Any, momentum: float) -> None:
     target, new = running._array, value._array
     if isinstance(target, LevelArray) or isinstance(new, LevelArray):
         with using(grad=False):
-            running.copy_(running * (1 - momentum) + value.reshape(running.shape).to(running.dtype) * momentum)
+            copy_into(running, running * (1 - momentum) + value.reshape(running.shape).to(running.dtype) * momentum)
         return
     target[...] = (target.astype(new.dtype) * (1 - momentum) + new.reshape(target.shape) * momentum).astype(
         target.dtype
@@ -371,7 +365,7 @@ def by_instance(
     if use_input_stats:
         for running, used in ((running_mean, mean), (running_var, variance)):
             if running is not None:
-                running.copy_(used.view(samples, shape[1]).mean(0))
+                copy_into(running, used.view(samples, shape[1]).mean(0))
     return out.view(shape)
 
 

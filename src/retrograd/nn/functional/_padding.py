@@ -75,7 +75,7 @@ def _pad_by_itself(input: Any, ndim: int, by: tuple[int, ...], mode: str) -> Any
         else None
         for k in range(ndim)
     ]
-    return record(resizing.resample, (input,), {"taps": tuple(taps[::-1])}, node)
+    return record(resizing.resample, (input,), {"taps": tuple(taps[::-1])}, node, {"padding": by})
 
 
 def _check_circular(shape: tuple[int, ...], by: tuple[int, ...]) -> None:

@@ -233,11 +233,10 @@ def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], retu
         refuse(name, input._array.dtype)
     if math.prod([window.kernel for window in windows]) > MANY:
         places, shape = pooling_places.of_windows(windows)
-        values, indices = record(
-            p.max_of_places, (input, beside(places, input._array)), {"ndim": ndim, "shape": shape}, _MAX_NODES[ndim]
-        )
+        args, params = (input, beside(places, input._array)), {"ndim": ndim, "shape": shape}
+        values, indices = record(p.max_of_places, args, params, _MAX_NODES[ndim], {"given": arguments})
         return (values, indices) if return_indices else values
-    values, at = record(p.max_pool, (input,), {"windows": windows}, _MAX_NODES[ndim])
+    values, at = record(p.max_pool, (input,), {"windows": windows}, _MAX_NODES[ndim], {"given": arguments})
     return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values
 
 
@@ -344,7 +343,12 @@ def _avg_pool(
     if dtype.kind not in "f" or dtype.itemsize == 2:
         refuse(name, dtype)
     counts: Any = divisor if divisor is not None else "all" if count_include_pad else "inside"
-    return record(p.avg_pool, (input,), {"windows": windows, "counts": counts}, _AVG_NODES[ndim])
+    shown = {
+        "given": (kernel_size, stride, padding, 1, ceil_mode),
+        "count_include_pad": count_include_pad,
+        "divisor_override": divisor,
+    }
+    return record(p.avg_pool, (input,), {"windows": windows, "counts": counts}, _AVG_NODES[ndim], shown)
 
 
 @overridable

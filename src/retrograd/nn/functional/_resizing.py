@@ -165,6 +165,12 @@ def _resized(input: Any, counts: Any, factors: Any, mode: str, align: bool, anti
     if not bytes_ and not (dtype == np.uint8 and mode.startswith("nearest")):
         refuse(f"interpolate_{_kind(mode, len(sizes), antialias)}", dtype)
     number = np.dtype(np.float32) if bytes_ else dtype
+    shown = {
+        "output_size": tuple(counts),
+        "factors": factors,
+        "align_corners": align,
+        "self_sym_sizes": tuple(input._array.shape),
+    }
     if mode.startswith("nearest"):
         exact = mode == "nearest-exact"
         node = f"UpsampleNearest{'Exact' if exact else ''}{len(sizes)}DBackward0"
@@ -172,7 +178,7 @@ def _resized(input: Any, counts: Any, factors: Any, mode: str, align: bool, anti
             resizing.nearest_taps(n, m, _scale(n, m, factor, False), exact)
             for n, m, factor in zip(sizes, counts, factors, strict=True)
         ])  # fmt: skip
-        return record(resizing.resample, (input,), {"taps": taps}, node)
+        return record(resizing.resample, (input,), {"taps": taps}, node, shown)
     scales = [_scale(n, m, factor, align) for n, m, factor in zip(sizes, counts, factors, strict=True)]
     axes = zip(sizes, counts, scales, strict=True)
     if antialias:
@@ -182,7 +188,7 @@ def _resized(input: Any, counts: Any, factors: Any, mode: str, align: bool, anti
         taps = tuple([make(n, m, scale, align, number) for n, m, scale in axes])
     if bytes_:
         return _resized_bytes(input, taps)
-    return record(resizing.resample, (input,), {"taps": taps}, (_SMOOTH_NODES if antialias else _NODES)[mode])
+    return record(resizing.resample, (input,), {"taps": taps}, (_SMOOTH_NODES if antialias else _NODES)[mode], shown)
 
 
 def _kind(mode: str, ndim: int, antialias: bool) -> str:
@@ -374,4 +380,4 @@ def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
             f"[{shape[0]}, {shape[2]}]."
         )
     params = {"sizes": size[2:], "align": bool(align_corners)}
-    return record(grid_sampling.affine_grid, (theta,), params, "AffineGridGeneratorBackward0")
+    return record(grid_sampling.affine_grid, (theta,), params, "AffineGridGeneratorBackward0", {"size": size})

@@ -151,7 +151,7 @@ class ModuleCalling:
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, args)` before forward; what it returns takes the place of the arguments."""
-        handle = RemovableHandle.add(self._forward_pre_hooks, hook)
+        handle = RemovableHandle.add(self._forward_pre_hooks, hook, self._forward_pre_hooks_with_kwargs)
         if with_kwargs:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
         if prepend:
@@ -167,7 +167,8 @@ class ModuleCalling:
         always_call: bool = False,
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; what it returns takes the place of the output."""
-        handle = RemovableHandle.add(self._forward_hooks, hook)
+        others = [self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
+        handle = RemovableHandle.add(self._forward_hooks, hook, others)
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
         if always_call:
@@ -231,7 +232,8 @@ def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call a hook after the forward of every module."""
-    handle = RemovableHandle.add(_global_forward_hooks, hook)
+    others = [_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called]
+    handle = RemovableHandle.add(_global_forward_hooks, hook, others)
     if with_kwargs:
         _global_forward_hooks_with_kwargs[handle.id] = True
     if always_call:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dtypes import int64
+from ..._modes import current_mode
 from ...tensor._creation import empty, ones, tensor, zeros
+from ...tensor._pointwise import add
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
@@ -111,7 +113,12 @@ class _BatchNorm(_NormBase):
         factor = 0.0 if self.momentum is None else self.momentum
         running_mean, running_var = self.running_mean, self.running_var
         if training and tracks and (count := self.num_batches_tracked) is not None:
-            count.add_(1)
+            if (
+                current_mode().transforms
+            ):  # which refuse operations in place on what they have not made: torch's layer fails here
+                add(count, 1, out=count)
+            else:
+                count.add_(1)
             if self.momentum is None:  # the average of all batches so far
                 factor = 1.0 / float(count)
         if training and not tracks:

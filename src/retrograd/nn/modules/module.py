@@ -181,8 +181,15 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
-        """Return this module: tensors live in the memory of one process."""
-        return self._apply(lambda t: t.share_memory_())
+        """Let other processes see parameters, gradients and buffers."""
+        from ...tensor._sharing import share
+
+        tensors = [*self.parameters(), *self.buffers()]
+        for one in tensors:
+            if getattr(one, "_is_lazy", False):
+                one.share_memory_()  # raises
+        share([*tensors, *[one.grad for one in tensors if one.grad is not None]])
+        return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: modules run as they are."""
