@@ -30,6 +30,10 @@ MODULES = (
     "function",
     "function_saved",
     "function_transforms",
+    "function_checks",
+    "function_compositions",
+    "variable",
+    "ended_levels",
     "grad_modes",
     "forward_ad",
     "graph",
@@ -41,9 +45,13 @@ MODULES = (
     "surface_copying",
     "surface_modes",
     "surface_names",
+    "gradient_edges",
     "tests.func.test_surface_vmap",
     "tests.func.test_surface_transforms",
     "tests.func.test_surface_mixed",
+    "tests.func.test_surface_modes",
+    "tests.func.test_surface_seeds",
+    "tests.func.test_surface_modules",
 )  # of this folder, or a whole name
 TOLERANCE = 1e-6
 

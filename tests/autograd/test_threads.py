@@ -176,6 +176,23 @@ def test_dual_levels_are_per_thread():
     assert in_threads(work) == [[4.0 * i] for i in range(THREADS)]
 
 
+def test_a_thread_without_a_level_takes_part_in_that_of_another():
+    """As in torch, where there is one level for all threads."""
+    fwd = torch.autograd.forward_ad
+    with fwd.dual_level():
+        x = fwd.make_dual(torch.tensor([2.0]), torch.tensor([3.0]))
+
+        def work(i: int) -> Any:
+            own = fwd.make_dual(torch.tensor([1.0]), torch.tensor([float(i)]))
+            primal, tangent = fwd.unpack_dual(x * x + own)
+            assert fwd.unpack_dual(primal).tangent is None
+            return primal.tolist(), tangent.tolist()
+
+        assert in_threads(work, 4) == [([5.0], [12.0 + i]) for i in range(4)]
+        assert fwd.unpack_dual(x).tangent.tolist() == [3.0]
+    assert fwd.unpack_dual(x).tangent is None
+
+
 def test_hooks_and_reentrant_backward_in_threads():
     def work(i: int) -> float:
         total = torch.zeros((), dtype=torch.float64)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 import retrograd
@@ -182,3 +184,98 @@ def test_the_names_are_torchs(name: str) -> None:
         )
         answers.append([op for op in seen if op.split(".")[1] not in UNSEEN])
     assert answers[0] == answers[1]
+
+
+# ---- results that are written into ----
+def _written_inside(t: Any, x: Any) -> Any:
+    y = t.mm(x, x)
+    y.add_(1)
+    return y.exp()
+
+
+def _read_and_written(t: Any, x: Any) -> Any:
+    y = t.mm(x, x)
+    z = y.sin()
+    y.add_(1)
+    return z.exp()
+
+
+def _written_outside(t: Any, x: Any) -> Any:
+    return t.mm(x, x)  # the last operation, whose result no rule reads, need not run again
+
+
+def _kept_output_written_outside(t: Any, x: Any) -> Any:
+    return x.exp()
+
+
+def _fused_written_outside(t: Any, x: Any) -> Any:
+    return t.nn.functional.layer_norm(x, (2,))
+
+
+def _convolution_written_outside(t: Any, x: Any) -> Any:
+    return t.nn.functional.conv1d(x.reshape(1, 2, 2), x.reshape(2, 2, 1))
+
+
+def _number_written(t: Any, x: Any) -> Any:
+    y = x.sum()
+    y.mul_(2)
+    return y.exp()
+
+
+def _view_written(t: Any, x: Any) -> Any:
+    y = t.mm(x, x)
+    y[0].mul_(2)
+    return y.exp()
+
+
+def _second_output_written(t: Any, x: Any) -> Any:
+    values, indices = x.sort(dim=1)
+    indices.zero_()
+    return values.exp()
+
+
+MUTATIONS = [
+    (_written_inside, "mm.default"),
+    (_read_and_written, "mm.default"),
+    (_written_outside, "mm.default"),
+    (_kept_output_written_outside, "exp.default"),
+    (_fused_written_outside, "native_layer_norm.default"),
+    (_convolution_written_outside, "convolution.default"),
+    (_number_written, "sum.default"),
+    (_view_written, "mm.default"),
+    (_second_output_written, "sort.default"),
+]
+
+
+def after_mutation(library: Any, function: Any, kept: str, allowed: bool) -> Any:
+    """Write into a kept result; the words of the error, or the gradient."""
+    module = importlib.import_module(f"{library.__name__}.utils.checkpoint")
+    packet, overload = kept.split(".")
+    op = getattr(getattr(library.ops.aten, packet), overload)
+    made = functools.partial(module.create_selective_checkpoint_contexts, [op], allow_cache_entry_mutation=allowed)
+    x = library.tensor([[0.1, 0.2], [0.4, 0.3]], dtype=library.float64, requires_grad=True)
+    y = module.checkpoint(lambda x: function(library, x), x, use_reentrant=False, context_fn=made)
+    if "outside" in function.__name__:
+        y.mul_(3)
+    try:
+        y.sum().backward()
+    except RuntimeError as error:
+        return str(error).partition("\nHint")[0]
+    return x.grad.numpy()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize(("function", "kept"), MUTATIONS)
+def test_kept_results_that_are_written_into(function: Any, kept: str, allowed: bool) -> None:
+    theirs = after_mutation(pytest.importorskip("torch"), function, kept, allowed)
+    ours = after_mutation(retrograd, function, kept, allowed)
+    if isinstance(theirs, str) or isinstance(ours, str):
+        assert str(ours) == str(theirs)
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_write_into_a_kept_result_is_refused() -> None:
+    found = after_mutation(retrograd, _written_inside, "mm.default", allowed=False)
+    assert found == "Tensor cached during selective activation checkpoint has been mutated"

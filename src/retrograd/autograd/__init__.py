@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from .. import _dtypes, _errors
 from .._core.primitive import ones_beside
+from .._graph.cuts import note_cut
 from .._modes import current_mode
 from .._places import Place, user_frame, user_place
+from .._size import Size
 from ..tensor import _base, _fused
 from ..tensor._base import wrap
+from ..tensor._record import mark_inference
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
@@ -28,8 +32,7 @@ from .grad_mode import (
     set_multithreading_enabled,
 )
 from .graph import GradientEdge, edge_from
-
-Variable = Tensor
+from .variable import Variable
 
 __all__ = [
     "Function",
@@ -57,16 +60,17 @@ __all__ = [
 ]
 
 
-def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) -> list[Any]:
+def make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) -> list[Any]:
     """Check given gradients, and make ones for scalars without."""
     made = []
     for i, (out, seed) in enumerate(zip(outputs, seeds, strict=True)):
-        if isinstance(out, GradientEdge):
+        is_edge = isinstance(out, GradientEdge)
+        array = out.known_output() if is_edge else out._array
+        if array is None:
             made.append(seed if seed is not None else wrap(np.ones((), np.float32)))
             continue
-        array = out._array
         if seed is None:
-            if out._edge is not None:
+            if is_edge or out._edge is not None:
                 if array.size != 1:
                     raise RuntimeError(
                         "grad can be implicitly created only for scalar outputs\n"
@@ -75,12 +79,15 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
                     )
                 if array.dtype.kind not in "fV":
                     raise RuntimeError(
-                        f"grad can be implicitly created only for real scalar outputs but got {_base.dtype_of(out)}"
+                        "grad can be implicitly created only for real scalar outputs but got "
+                        f"{_dtypes.from_numpy(array.dtype)}"
                     )
-                one = array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)
-                made.append(wrap(one))
+                if is_edge:
+                    made.append(wrap(array.ones()))
+                else:
+                    made.append(wrap(array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)))
                 if current_mode().inference:
-                    _base.storage_of(made[-1]).inference = True
+                    mark_inference(made[-1])
             else:
                 made.append(None)
             continue
@@ -88,28 +95,32 @@ def _make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool)
             raise TypeError(f"gradients can be either Tensors or None, but got {type(seed).__name__}")
         shape = tuple(seed._array.shape)
         if batched:
-            shape = shape[1:]
+            shape = shape[1:] if shape else cast(Any, seed)[0].shape  # which raises
         if shape != tuple(array.shape):
+            if batched and is_edge:
+                raise RuntimeError("Batched grads are not supported with GradientEdge")
             if batched:
                 raise RuntimeError(
                     f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
                     f"dimension. The sizes of the remaining dimensions are expected to match the shape of "
-                    f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of {seed.shape} "
-                    f"and output[{i}] has a shape of {out.shape}. If you only want some tensors in `grad_output` to be "
-                    "considered batched, consider using vmap."
+                    f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                    f"{Size(shape[1:])} and output[{i}] has a shape of {out.shape}. If you only want some tensors in "
+                    f"`grad_output` to be considered batched, consider using vmap.\nHint: each of the {len(seed)} gradients "
+                    f"has shape {tuple(shape)}."  # torch leaves out one dimension too many
                 )
             # torch looks the tensors up by ==, and may stumble over that
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{seeds.index(seed)}] has a shape of {seed.shape} and "
-                f"output[{outputs.index(out)}] has a shape of {out.shape}."
+                f"output[{outputs.index(out)}] has a shape of {Size(array.shape)}."
             )
         complex_out, complex_seed = array.dtype.kind == "c", seed._array.dtype.kind == "c"
         if complex_out != complex_seed:
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
-                f"dtype: grad_output[{i}] has a dtype of {seed.dtype} and output[{i}] has a dtype of {out.dtype}."
+                f"dtype: grad_output[{i}] has a dtype of {seed.dtype} and output[{i}] has a dtype of "
+                f"{_dtypes.from_numpy(array.dtype)}."
             )
-        made.append(seed if seed._array.dtype == array.dtype else seed.to(out.dtype))
+        made.append(seed if seed._array.dtype == array.dtype else seed.to(_dtypes.from_numpy(array.dtype)))
     return made
 
 
@@ -118,7 +129,7 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
     for i, out in enumerate(outputs):
         edge = edge_from(out)
         if edge is None or type(edge) is Nowhere:
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            raise _errors.no_grad_fn(i, current_mode().grad)
         shape = None if not isinstance(out, Tensor) or out._extra is None else out._extra.node_shape
         if shape is not None and shape != tuple(seeds[i].shape):
             if not _expands(shape, tuple(seeds[i].shape)):
@@ -155,7 +166,7 @@ def backward_from(
         inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    seeds = _make_seeds(tensors, gradients, False)
+    seeds = make_seeds(tensors, gradients, False)
     roots, seeds = _roots(tensors, seeds)
     keep = create_graph if retain_graph is None else retain_graph
     capture = None
@@ -243,10 +254,13 @@ def grad(
         raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
     if is_grads_batched:
         return _batched_grad(outputs, inputs, seeds, retain_graph, create_graph, allow_unused, materialize_grads)
-    made = _make_seeds(outputs, seeds, False)
+    made = make_seeds(outputs, seeds, False)
     roots, made = _roots(outputs, made)
     keep = create_graph if retain_graph is None else retain_graph
-    return gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize_grads, user_place(2))
+    found = gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize_grads, user_place(2))
+    if not create_graph and (first := next((one for one in found if one is not None), None)) is not None:
+        note_cut("grad() without create_graph=True", roots[0], roots[0], first)  # a leaf is its own edge
+    return found
 
 
 def gradients(
@@ -261,28 +275,24 @@ def gradients(
 ) -> tuple[Any, ...]:
     """Return the gradients of roots with respect to tensors."""
     edges = []
-    for one in inputs:
+    for i, one in enumerate(inputs):
         edge = edge_from(one)
         if edge is None:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            raise RuntimeError(
+                f"One of the differentiated Tensors does not require grad\nHint: it is inputs[{i}]; call requires_grad_() "
+                "on it before the outputs are computed."
+            )
         edges.append(edge)
     if not edges:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     capture = engine.Capture(edges)
     engine.run_backward(roots, seeds, graph=create_graph, keep=keep, capture=capture, place=place)
     results = []
-    for i, (one, result) in enumerate(zip(inputs, capture.results(), strict=True)):
+    for i, result in enumerate(capture.results()):
         if result is None and not allow_unused:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
-            )
-        if result is None and materialize and isinstance(one, Tensor):
-            from ..tensor._creation import zeros_like
-
-            result = zeros_like(one, requires_grad=create_graph)
+            raise _errors.not_used(i)
         results.append(result)
-    return tuple(results)
+    return _materialized(inputs, results, create_graph) if materialize else tuple(results)
 
 
 _fused.install(grad)
@@ -293,19 +303,45 @@ def _batched_grad(
 ) -> tuple[Any, ...]:
     from ..func._vmap import vmap
 
-    _make_seeds(outputs, seeds, True)
+    made = make_seeds(outputs, seeds, True)
     keep = create_graph if retain_graph is None else retain_graph
     place = user_place(3)
-    given = [s for s in seeds if s is not None]
+    for seed in made:
+        what = "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for"
+        if seed is None:
+            raise ValueError(
+                f"{what} an input but the input is of type {type(seed)}. We cannot vmap over non-Tensor arguments, please "
+                "use None as the respective in_dim"
+            )
+        if not seed._array.ndim:
+            raise ValueError(
+                f"{what} some input, but that input is a Tensor of dimensionality 0 so expected in_dim to satisfy "
+                "0 <= in_dim < 0."
+            )
 
-    def one(*samples: Any) -> Any:
-        left = iter(samples)
-        full = tuple(None if s is None else next(left) for s in seeds)
-        roots, made = _roots(outputs, _make_seeds(outputs, full, False))
-        return gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize, place)
+    def vjp(*samples: Any) -> Any:
+        roots, given = _roots(outputs, list(samples))
+        return gradients(roots, given, inputs, create_graph, keep, allow_unused, False, place)
 
-    results = vmap(one, randomness="error", _allow_none=True)(*given)
-    return tuple(results)
+    results = vmap(vjp, randomness="error", _allow_none=True)(*made)
+    return _materialized(inputs, results, create_graph) if materialize else tuple(results)
+
+
+def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, ...]:
+    """Put zeros where there is no gradient."""
+    from ..tensor._creation import zeros_like
+
+    return tuple(
+        zeros_like(one, requires_grad=create_graph) if result is None and isinstance(one, Tensor) else result
+        for one, result in zip(inputs, results, strict=True)
+    )
+
+
+_ELSEWHERE = {
+    "NestedIOFunction": "_nested_io",
+    "_unsafe_preserve_version_counter": "grad_mode",
+    "kineto_available": "profiler",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -314,8 +350,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("functional", "profiler", "variable"):
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "NestedIOFunction":
-        return importlib.import_module(f"{__name__}._nested_io").NestedIOFunction
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     if name in ("gradcheck", "gradgradcheck"):
         module = importlib.import_module(f"{__name__}.gradcheck")
         globals()["gradcheck"] = module.gradcheck  # the import put the module there

@@ -11,6 +11,8 @@ import numpy as np
 
 from .. import _errors
 from .._core.arrays import LevelArray
+from .._core.primitive import vocabulary
+from .._graph.node import InputFacts
 from .._modes import current_mode
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
@@ -157,6 +159,27 @@ def _first_gradient(g: Any, leaf: Any) -> Any:
 
         grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards")._edge
     return grad
+
+
+def in_leaf_dtypes(node: Any, grads: Any, inputs: Any) -> tuple[list[Any], Any]:
+    """Bring gradients to the dtypes that the leaves at a node's edges have chosen for them (`Tensor.grad_dtype`).
+
+    `inputs` are the facts by which the other gradients are fitted, or None; those of such leaves are adapted.
+    """
+    grads, inputs = list(grads), None if inputs is None else list(inputs)
+    for i, (edge, g) in enumerate(zip(node._edges, grads, strict=False)):
+        if g is None or type(edge) not in _base.leaf_types or edge._extra is None:
+            continue
+        wanted = edge._extra.grad_dtype
+        if wanted is LEAF or (wanted is None and not hasattr(node, "_forward_cls")):
+            continue  # of our rules only edges know the dtype; a custom Function returns one on purpose
+        raw = g._array if isinstance(g, _base.Tensor) else g
+        dtype = raw.dtype if wanted is None else wanted.numpy
+        if inputs is not None:
+            inputs[i] = InputFacts(inputs[i].shape, dtype, inputs[i].levels)
+        elif raw.dtype != dtype:
+            grads[i] = vocabulary.astype(g, dtype=dtype)
+    return grads, inputs
 
 
 def copied(array: Any) -> Any:

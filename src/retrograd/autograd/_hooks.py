@@ -40,10 +40,13 @@ def _check_hook_result(hook: Any, before: Any, after: Any) -> None:
     if before is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if tuple(before._array.shape) != tuple(after._array.shape):
-        raise RuntimeError(f"hook {_name(hook)} has changed the size of value")
+        was, got = (_errors.sizes(t._array.shape) for t in (before, after))
+        text = f"hook {_name(hook)} has changed the size of value"
+        raise _errors.of_hook(text, hook, f"it was given {was} and returned {got}, which must be the same")
     if before._array.dtype != after._array.dtype:
         was, got = (_errors._TYPE_NAMES[t._array.dtype.name] for t in (before, after))
-        raise RuntimeError(f"hook {_name(hook)} has changed the type of value (was {was} got {got})")
+        text = f"hook {_name(hook)} has changed the type of value (was {was} got {got})"
+        raise _errors.of_hook(text, hook, "what it returns must have the dtype of what it was given")
 
 
 def without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
@@ -93,10 +96,11 @@ def _replaced(hook: Any, result: Any, tensors: tuple[Any, ...]) -> tuple[Any, ..
     if not isinstance(result, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
     if len(result) != len(tensors):
-        raise RuntimeError(
+        text = (
             f"hook {_name(hook)} has returned an incorrect number of values (got {len(result)}, but expected "
             f"{len(tensors)})"
         )
+        raise _errors.of_hook(text, hook, "it must return as many gradients as it was given, or None")
     for before, after in zip(tensors, result, strict=True):
         if after is not None:
             _check_hook_result(hook, before, after)
@@ -153,8 +157,12 @@ def finish_leaf(leaf: Any, g: Any, graph: bool, capture: Any, root: bool = False
     extra = leaf._need_extra()
     if extra.post_hooks:
         for hook in list(extra.post_hooks.values()):
-            if hook(leaf) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            result = hook(leaf)
+            if result is None:
+                continue
+            if not isinstance(result, _base.Tensor):
+                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if extra.accumulator_hooks:
         for hook in list(extra.accumulator_hooks.values()):
-            hook((), (as_tensor(g, graph),))
+            _replaced(hook, hook((), (as_tensor(g, graph),)), ())

@@ -17,6 +17,7 @@ from ._hooks import finish_leaf
 
 _multithreading: ContextVar[bool] = ContextVar("multithreading", default=True)
 _layout_enforced: ContextVar[bool] = ContextVar("layout_enforced", default=True)
+_view_replay: ContextVar[bool] = ContextVar("view_replay", default=False)
 _ENGINE = engine._run.__code__
 _LEAF = finish_leaf.__code__
 
@@ -39,6 +40,25 @@ def is_layout_enforced() -> bool:
 def set_layout_enforced(enabled: bool) -> None:
     """Set torch's switch."""
     _layout_enforced.set(enabled)
+
+
+def is_view_replay_enabled() -> bool:
+    """Tell whether torch would replay views of a base that was written."""
+    return _view_replay.get()
+
+
+def set_view_replay(enabled: bool) -> None:
+    """Set torch's switch."""
+    _view_replay.set(enabled)
+
+
+def will_engine_execute_node(node: Any) -> bool:
+    """Tell whether the running backward runs a node."""
+    if not isinstance(node, Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    if core.engine_state.task is None:
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    return engine.will_reach(getattr(node, "variable", node))
 
 
 def current_graph_task_id() -> int:

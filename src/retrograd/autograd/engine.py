@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,15 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._graph.node import Freed, Node, Slot
 from .._modes import current_mode, restore_mode, set_grad
-from .._ops.levels import enter_dual
+from .._ops.levels import add_levels, enter_dual
 from .._places import Place
 from ..tensor import _base
 from ..tensor._base import wrap
+from ..tensor._leaves import LeafDtypes
 from ..tensor._views import fit
-from ._accumulate import accumulate_raw
+from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_tensor_hooks, without_gradient
+from ._recorder import OPERATION, Recorder
 from .forward_ad import MADE_BY_USER
 
 _state = core.engine_state
@@ -49,10 +50,13 @@ _numbers = itertools.count()
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "needed", "number", "root")
+    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "keep_levels", "needed", "number", "root")
 
-    def __init__(self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any) -> None:
+    def __init__(
+        self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any, keep_levels: frozenset[Any]
+    ) -> None:
         self.counts = counts
+        self.keep_levels = keep_levels
         self.root = roots[0] if len(roots) == 1 else None  # torch does not count a single root among the nodes
         self.capture = capture
         self.needed = needed
@@ -167,12 +171,12 @@ def _run(
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, sums, ready, graph)
     freed = Freed(place)
-    task, outer = Task(counts, roots, capture, needed), _state.task
+    task, outer = Task(counts, roots, capture, needed, keep_levels), _state.task
     _state.task = task
-    watched = current_mode().anomaly or bool(keep_levels)
+    watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None
     plain = capture is None and not graph and not current_mode().inference
     straight = plain and not keep and not watched  # the common case, with the fewest questions
-    leaf_types = _base.leaf_types
+    leaf_types, leaf_dtypes = _base.leaf_types, LeafDtypes.wanted
     node = g = grad = None
     try:
         while True:
@@ -204,7 +208,7 @@ def _run(
                 if capture is not None:
                     grads = capture.masked(node, grads, needed)
                 grads = run_after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
-            elif node.meta is not None:
+            elif node.meta is not None or leaf_dtypes:
                 grads = _fit_all(node, grads, keep_levels)
             following = g = None
             for edge, grad in zip(node._edges, grads):  # noqa: B905 - the keyword costs 100 ns
@@ -394,7 +398,7 @@ class Capture:
         found = []
         for edge, grad in zip(node._edges, grads, strict=False):
             target = edge.node if type(edge) is Slot else edge
-            found.append(grad if id(target) in needed or id(target) in self.wanted else None)
+            found.append(grad if edge is None or id(target) in needed or id(target) in self.wanted else None)
         return found
 
     def keep(self, node: Any, slot: int, g: Any, graph: bool) -> None:
@@ -438,11 +442,19 @@ def _add_part(pending: dict[Any, Any], slot: Slot, grad: Any) -> None:
 
 def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     meta = node.meta
-    if meta is None:
+    inputs = None if meta is None else meta.inputs
+    if LeafDtypes.wanted:
+        grads, inputs = in_leaf_dtypes(node, grads, inputs)
+    if meta is None or inputs is None:
         return list(grads)
     levels = meta.rule_levels
+    if meta.loses_levels:
+        grads = [
+            g if g is None or facts is None else add_levels(g, facts.levels - levels - keep_levels)
+            for g, facts in zip(grads, meta.inputs, strict=False)
+        ]
     fitted = []
-    for g, facts in zip(grads, meta.inputs, strict=False):
+    for g, facts in zip(grads, inputs, strict=False):
         if g is None or facts is None:
             fitted.append(g)
         elif (
@@ -456,7 +468,18 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
 
 # ---- anomaly mode, single nodes, callbacks ----
 def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: Any = None) -> Any:
-    """Run a node under anomaly detection, or where gradients keep levels."""
+    """Run a node under anomaly detection, for a profiler, or where gradients keep levels."""
+    recorder = Recorder.running
+    if recorder is None:
+        return _run_watched(node, g, graph, keep_levels, mask)
+    entry = recorder.begin(node.name(), OPERATION)
+    try:
+        return _run_watched(node, g, graph, keep_levels, mask)
+    finally:
+        recorder.end(entry)
+
+
+def _run_watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: Any = None) -> Any:
     if node.primitive is enter_dual and node.level in keep_levels and getattr(node, "shown", None) is MADE_BY_USER:
         return g, None  # the root is a dual itself: its gradient is that of the primal, tangents and all
     if not current_mode().anomaly:
@@ -468,9 +491,18 @@ def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: 
 
 def call_node(node: Any, grads: tuple[Any, ...]) -> Any:
     """Apply one node's backward to Tensors, as torch's `grad_fn(grad)`."""
+    expected = node.num_outputs if node.hooked_outputs is None else node.hooked_outputs
+    if len(grads) != expected:
+        raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+    for i, one in enumerate(grads):
+        if one is not None and not isinstance(one, core.tensor_type):
+            raise TypeError(f"argument {i} is not a Variable")
+    if all(one is None for one in grads):
+        nothing = (None,) * len(node.shown_of(node._edges))
+        return None if len(nothing) == 1 else nothing
     graph = current_mode().grad
     many = node.num_outputs != 1
-    g: Any = tuple(as_given(t, graph) for t in grads)
+    g: Any = tuple(as_given(t, graph) for t in grads) + (None,) * (node.num_outputs - expected)
     _state.depth += 1
     try:
         results = _fit_all(node, node.pull_back(g if many else g[0], graph), NO_LEVELS)
@@ -509,9 +541,6 @@ def queue_callback(callback: Any) -> None:
     if _state.task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     _state.task.callbacks.append(callback)
-
-
-_base.Tensor._execution_engine = SimpleNamespace(queue_callback=queue_callback)  # torch.autograd.Variable's
 
 
 __all__ = ["queue_callback", "run_backward"]

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.levels import DUAL, Level, running
 from .._modes import current_mode, using
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
+from .forward_ad import dual_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -379,8 +381,8 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
     """Compute the Jacobian in forward mode, all columns at once."""
-    from ..func import jvp as forward
     from ..func import vmap
+    from ..func._transforms import tangent_of
 
     if strict:
         raise RuntimeError(
@@ -401,8 +403,10 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
         return outputs
 
     def column(*flat: Any) -> Any:
-        tangents = tuple(t.view(other.size()) for t, other in zip(flat, inputs, strict=True))
-        return forward(checked, inputs, tangents)[1]
+        level = Level(DUAL)
+        with running("jvp", level):
+            duals = [dual_of(one, t.view(one.size()), level) for one, t in zip(inputs, flat, strict=True)]
+            return tuple(tangent_of(output, level) for output in checked(*duals))
 
     columns = vmap(column, out_dims=-1)(*_basis([t.reshape(-1) for t in inputs]))
     counts = [t.nelement() for t in inputs]

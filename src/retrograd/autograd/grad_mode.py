@@ -8,6 +8,7 @@ from typing import Any
 
 from .._graph.cuts import note_block
 from .._modes import change_mode, current_mode, set_grad
+from ..tensor import _base
 
 
 def _is_generator(function: Any) -> bool:
@@ -192,6 +193,32 @@ class enforce_grad_layout_policy(_Switch):  # noqa: N801
 
     def __init__(self, enable: bool = True) -> None:
         super().__init__(enable)
+
+
+class _force_original_view_tracking(_Switch):  # noqa: N801
+    """Accept torch's switch: how it makes the nodes of views whose base was written, which have one form here."""
+
+    _names = ("is_view_replay_enabled", "set_view_replay")
+
+
+class _unsafe_preserve_version_counter(_ModeContext):  # noqa: N801
+    """Hide writes into tensors from the check of saved values: at the end their versions are what they were."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, _base.Tensor) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.prev_versions = tuple([one._version for one in self.tensors])
+
+    def clone(self) -> Any:
+        return type(self)(self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        for tensor, version in zip(self.tensors, self.prev_versions, strict=True):
+            _base.storage_of(tensor).version = version
 
 
 class inference_mode(_ModeContext):  # noqa: N801

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
+from .._core.arrays import raw_leaf
+from .._core.numpy_namespace import cupy_namespace, numpy_namespace, raw_namespace
 from .._graph.node import Node, Slot, face_of
+from .._graph.unpacked import check_hooks
 from .._modes import change_mode, current_mode, set_mode
 from ..tensor import _base
 from ..tensor._base import edge_of
@@ -32,46 +36,101 @@ __all__ = [
     "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
-_handle_ids = itertools.count()
-
 
 class RemovableHandle:
-    """A registered hook; `remove()` takes it away."""
+    """A registered hook; `remove()` takes it away. It does not keep the hooks alive, whose dict is an OrderedDict."""
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self.id = next(_handle_ids)
-        self.hooks_dict_ref = hooks
+    id: int
+    next_id: int = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extras = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
+        self.extra_dict_ref = tuple(map(weakref.ref, extras))  # dicts in which the hook has entries, too
 
     @classmethod
-    def add(cls, hooks: dict[int, Any], hook: Any) -> RemovableHandle:
-        handle = cls(hooks)
+    def add(cls, hooks: OrderedDict[int, Any], hook: Any, extra_dict: Any = None) -> RemovableHandle:
+        handle = cls(hooks, extra_dict=extra_dict)
         hooks[handle.id] = hook
         return handle
 
     def remove(self) -> None:
         """Unregister the hook; a second call does nothing."""
-        self.hooks_dict_ref.pop(self.id, None)
+        for one in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = one()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
-    def __enter__(self) -> RemovableHandle:
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, tuple(one() for one in self.extra_dict_ref)
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id, extras = state
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(map(weakref.ref, extras))
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
 
 
-class GradientEdge(NamedTuple):
-    """A place in the graph: a node and the number of its output."""
-
+class _Edge(NamedTuple):
     node: Node
     output_nr: int
     ownership_token: Any = None
+
+
+class GradientEdge(_Edge):
+    """A place in the graph: a node and the number of its output."""
+
+    output: Output | None = None
+
+    def known_output(self) -> Output | None:
+        """Return what is known of the output; nothing, for some nodes of built-in operations."""
+        if self.output is not None:
+            return self.output
+        if hasattr(self.node, "variable"):
+            return output_of(self.node.variable._array)
+        try:
+            facts = self.node._input_metadata[self.output_nr]
+        except AttributeError:
+            return None
+        home = numpy_namespace if facts.device.type == "cpu" else cupy_namespace()
+        return Output(tuple(facts.shape), facts.dtype.numpy, home)
+
+
+class Output(NamedTuple):
+    """Shape, dtype and home of a node's output."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    home: Any
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def ones(self) -> Any:
+        return self.home.ones(shape=self.shape, dtype=self.dtype)
+
+
+def output_of(array: Any) -> Output:
+    """Describe an array of any level, without keeping it."""
+    return Output(tuple(array.shape), array.dtype, raw_namespace(raw_leaf(array)))
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """Return the edge at which a tensor's gradient arrives."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return GradientEdge(*face_of(edge_of(tensor)))
+    edge = GradientEdge(*face_of(edge_of(tensor)))
+    edge.output = output_of(tensor._array)
+    return edge
 
 
 def edge_from(value: Any) -> Any:
@@ -98,6 +157,7 @@ class saved_tensors_hooks:  # noqa: N801 - torch's name
         mode = current_mode()
         if mode.saved_hooks_disabled is not None:
             raise RuntimeError(mode.saved_hooks_disabled)
+        check_hooks("_push_saved_tensors_default_hooks", self.pack_hook, self.unpack_hook)
         change_mode(saved_hooks=(*mode.saved_hooks, (self.pack_hook, self.unpack_hook)))
 
     def __exit__(self, *exc: object) -> None:
@@ -125,9 +185,14 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def increment_version(tensor: Any) -> None:
-    """Tell autograd that a tensor's memory was written by other means."""
+    """Tell autograd that a tensor's memory was written by other means; inference tensors have no versions to count."""
+    if not isinstance(tensor, (_base.Tensor, Iterable)):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for one in (tensor,) if isinstance(tensor, _base.Tensor) else tensor:
-        wrote(one)
+        if not isinstance(one, _base.Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+        if not one.is_inference():
+            wrote(one)
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Any:
@@ -167,7 +232,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
         return hook
 
-    return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
+    return _MultiHandle(tuple([t.register_hook(make(i)) for i, t in enumerate(tensors)]))
 
 
 def _expected(places: list[Any]) -> int:
@@ -190,24 +255,24 @@ def _register_any(tensors: Sequence[Any], fn: Any) -> Any:
             done.add(task)
         fn(grad)
 
-    return _Handles([t.register_hook(hook) for t in tensors])
+    return _MultiHandle(tuple([t.register_hook(hook) for t in tensors]))
 
 
-class _Handles:
+class _MultiHandle(RemovableHandle):
     """Several hooks that are removed together."""
 
-    def __init__(self, handles: list[RemovableHandle]) -> None:
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
         self.handles = handles
 
     def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> _Handles:
-        return self
+    def __getstate__(self) -> tuple[RemovableHandle, ...]:
+        return self.handles
 
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
+    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:
+        self.handles = state
 
 
 # ---- settings of streams and of compiled graphs, which have nothing to set here ----

@@ -1,12 +1,20 @@
-"""torch.autograd.profiler: contexts that programs enter; nothing is measured."""
+"""torch.autograd.profiler: how long operations, backward nodes and named blocks take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-__all__ = ["emit_itt", "emit_nvtx", "profile", "record_function"]
+from ._recorder import Entry, Recorder
+from .profiler_util import EventList, FunctionEventAvg, events_of
+
+__all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
+
+
+def kineto_available() -> bool:
+    """Tell whether torch's profiling library is there: it is not."""
+    return False
 
 
 class _Context:
@@ -33,6 +41,17 @@ class record_function(_Context):  # noqa: N801
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
+        self._entered: list[tuple[Recorder | None, Entry | None]] = []  # a decorated function may call itself
+
+    def __enter__(self) -> Self:
+        recorder = Recorder.running
+        self._entered.append((recorder, None if recorder is None else recorder.begin(self.name)))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        recorder, entry = self._entered.pop()
+        if recorder is not None and entry is not None:
+            recorder.end(entry)
 
 
 class emit_nvtx(_Context):  # noqa: N801
@@ -46,29 +65,77 @@ class emit_itt(emit_nvtx):  # noqa: N801
     """Accepted; no ranges are written."""
 
 
-class profile(_Context):  # noqa: N801
-    """Accepted as a block; asking it for results raises NotImplementedError."""
+class profile:  # noqa: N801
+    """Record what happens in a block."""
 
-    def __init__(self, enabled: bool = True, **settings: Any) -> None:
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        **others: Any,
+    ) -> None:
         self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.function_events: EventList | None = None
+        self._recorder: Recorder | None = None
 
-    def _refuse(self, name: str) -> NoReturn:
-        raise NotImplementedError(
-            f"profile.{name}: retrograd measures nothing. Use cProfile for time, `retrograd.debug.saved_bytes` for memory."
-        )
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self._recorder is not None:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._recorder = Recorder(self.record_shapes)
+        self._recorder.start()
+        return self
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise NotImplementedError."""
-        self._refuse("key_averages")
+    def __exit__(self, *exc: object) -> None:
+        if self._recorder is not None:
+            self._recorder.stop()
+            self.function_events = events_of(self._recorder.entries, self.record_shapes)
 
-    def table(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise NotImplementedError."""
-        self._refuse("table")
+    def _need_events(self) -> EventList:
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
 
-    def export_chrome_trace(self, path: str) -> Any:
-        """Raise NotImplementedError."""
-        self._refuse("export_chrome_trace")
+    def __repr__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.function_events is None else repr(self.function_events)
 
-    def events(self) -> Any:
-        """Raise NotImplementedError."""
-        self._refuse("events")
+    def __str__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Return the time of all together, in microseconds."""
+        return self._need_events().self_cpu_time_total
+
+    def events(self) -> EventList:
+        """Return the calls."""
+        return self._need_events()
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sum up the calls of each name."""
+        return self._need_events().key_averages(group_by_input_shape)
+
+    def total_average(self) -> FunctionEventAvg:
+        """Sum up all calls."""
+        return self._need_events().total_average()
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+        """Write a table of the calls."""
+        return self._need_events().table(sort_by, row_limit, **options)
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the calls as chrome://tracing and Perfetto read them."""
+        self._need_events().export_chrome_trace(path)

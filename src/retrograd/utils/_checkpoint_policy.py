@@ -16,16 +16,17 @@ from typing import Any
 
 from .. import ops
 from .._core.fused import Fused
-from .._graph.node import default_node_name
+from .._graph.node import default_node_name, node_class
+from .._graph.saved_nn import READ_INPUTS_ONLY
 from .._modes import change_mode, restore_mode, using
-from ..tensor._base import storage_of, wrap
+from ..tensor._base import Storage, memory_of, storage_of, wrap
 from ..tensor._tensor import Tensor
 
 SAC_IGNORED_OPS: set[Any] = set()
 
 _MISMATCH = (
-    "This means the operations during forward and recompute did not match. Hint: the function given to checkpoint must do the "
-    "same in both runs."
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that "
+    "changed between forward and backward.\nHint: the function given to checkpoint must do the same in both runs."
 )
 
 
@@ -56,30 +57,30 @@ class _Kept:
 
     def __init__(self, out: Any) -> None:
         self.out = out
-        self.tensors = [wrap(array) for array in _arrays(out)]
-        self.versions = [storage_of(tensor).version for tensor in self.tensors]
+        self.versions: list[tuple[Storage, int]] = []
 
-    def taken(self, may_be_changed: bool) -> Any:
-        if not may_be_changed and [storage_of(t).version for t in self.tensors] != self.versions:
+    def watch(self, tensors: Sequence[Any]) -> None:
+        """Remember at which versions the tensors made of the result are."""
+        self.versions = [(storage, storage.version) for storage in map(storage_of, tensors)]
+
+    def check(self) -> None:
+        """Raise if somebody has written into the result."""
+        if any(storage.version != version for storage, version in self.versions):
             raise RuntimeError(
-                "Tensor cached during selective activation checkpoint has been mutated. Set "
-                "allow_cache_entry_mutation=True to suppress this error."
+                "Tensor cached during selective activation checkpoint has been mutated\nHint: do not write into the "
+                "result of an operation that is kept, or pass allow_cache_entry_mutation=True: then the recomputation "
+                "starts from the value as it was left."
             )
-        return self.out
-
-
-def _arrays(out: Any) -> list[Any]:
-    return [part for part in (out if isinstance(out, tuple) else (out,)) if hasattr(part, "dtype")]
 
 
 CONSUMED, RECOMPUTED = object(), object()
-Storage = dict[Any, list[Any]]
+Results = dict[Any, list[Any]]
 
 
 class _Dispatching:
     """A context in which every operation goes through `__call__`."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Results) -> None:
         self.storage = storage
         self.counts: dict[Any, int] = defaultdict(int)
         self._previous: Any = None
@@ -99,39 +100,59 @@ class _Dispatching:
             return compute()
         at = self.counts[op]
         self.counts[op] += 1
-        return self.result(op, at, operation, args, compute)
+        return self.result(op, at, operation, name, args, compute)
 
-    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    def result(
+        self, op: Any, at: int, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]
+    ) -> Any:
         raise NotImplementedError
+
+    def made(self, tensors: Sequence[Any]) -> None:
+        """Be told what became of the last result."""
 
 
 class _Caching(_Dispatching):
     """The first run: compute, ask the policy, keep."""
 
-    def __init__(self, storage: Storage, policy: Any) -> None:
+    def __init__(self, storage: Results, policy: Any) -> None:
         super().__init__(storage)
         self.policy = policy
+        self._last: _Kept | None = None  # the last result, if it was kept
 
-    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    def result(
+        self, op: Any, at: int, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]
+    ) -> Any:
         out = compute()
-        shown = out[0] if isinstance(operation, Fused) else out
+        if isinstance(operation, Fused):
+            shown = out[0]
+        else:
+            shown = out = memory_of(out)  # a number that is written into later is to be the one that is kept
         tensors = tuple(map(wrap, shown)) if isinstance(shown, tuple) else wrap(shown)
         with using(dispatch=None):
             policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=tensors), op, *args)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        self.storage[op].append(_Kept(out) if policy in KEEPING else RECOMPUTED)
+        self._last = _Kept(out) if policy in KEEPING else None
+        self.storage[op].append(RECOMPUTED if self._last is None else self._last)
         return out
+
+    def made(self, tensors: Sequence[Any]) -> None:
+        if self._last is not None:
+            self._last.watch(tensors)
+            self._last = None
 
 
 class _Cached(_Dispatching):
     """The second run: take what was kept."""
 
-    def __init__(self, storage: Storage, may_be_changed: bool) -> None:
+    def __init__(self, storage: Results, may_be_changed: bool) -> None:
         super().__init__(storage)
         self.may_be_changed = may_be_changed
+        self._unchecked: _Kept | None = None  # what was taken last
 
-    def result(self, op: Any, at: int, operation: Any, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    def result(
+        self, op: Any, at: int, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]
+    ) -> Any:
         if op not in self.storage:
             raise RuntimeError(f"{op} encountered during backward but not found in storage. {_MISMATCH}")
         entries = self.storage[op]
@@ -148,7 +169,25 @@ class _Cached(_Dispatching):
         if kept is RECOMPUTED:
             return compute()
         entries[at] = CONSUMED
-        return kept.taken(self.may_be_changed)
+        if not self.may_be_changed:
+            if _reads_its_result(operation, name):
+                kept.check()
+            else:
+                self._unchecked = kept
+        return kept.out
+
+    def made(self, tensors: Sequence[Any]) -> None:
+        """Look at what was taken, now that it is used; an early stop comes before, and then its value does not matter."""
+        if self._unchecked is not None:
+            self._unchecked.check()
+            self._unchecked = None
+
+
+def _reads_its_result(operation: Any, name: str | None) -> bool:
+    """Tell whether the backward of an operation reads what it returned."""
+    if isinstance(operation, Fused):
+        return operation.name not in READ_INPUTS_ONLY
+    return operation.differentiable and "out" in node_class(operation, name).array_names
 
 
 def _identity(operation: Any, name: str | None, args: Sequence[Any]) -> Any:
@@ -178,7 +217,7 @@ def create_selective_checkpoint_contexts(
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    storage: Storage = defaultdict(list)
+    storage: Results = defaultdict(list)
     return _Caching(storage, policy), _Cached(storage, allow_cache_entry_mutation)
 
 

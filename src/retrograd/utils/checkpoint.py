@@ -12,7 +12,8 @@ Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to i
         No cycles arise.
 Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer
         checkpoint recomputes the arguments of an inner one, and an argument changed in place is an error.
-Rule 5. The function runs again under the transforms it ran under before, on the same random numbers.
+Rule 5. The function runs again under the transforms, the autocast and the default device it ran under before, on the
+        same random numbers.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from .._core.primitive import engine_state
+from .._device import chosen_device
 from .._modes import current_mode, using
 from .._places import Place, user_place
-from ..autograd.function import Function, _Saved
+from ..autograd._function_node import Saved
+from ..autograd.function import Function
 from ..tensor._base import storage_of
 from ..tensor._generators import get_rng_state, set_rng_state
 from ..tensor._tensor import Tensor
@@ -259,6 +262,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = current_mode().autocast
         ctx.others = [None if isinstance(one, Tensor) else one for one in args]
         ctx.positions = [i for i, one in enumerate(args) if isinstance(one, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.positions])
@@ -276,7 +280,7 @@ class CheckpointFunction(Function):
         for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=True):
             args[i] = tensor
         inputs = detach_variable(tuple(args))
-        with _random_state(ctx.random), using(grad=True):
+        with _random_state(ctx.random), using(grad=True, autocast=ctx.autocast):
             outputs = ctx.run_function(*inputs)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [
@@ -318,7 +322,7 @@ class _Arguments:
     __slots__ = ("kept", "kwargs", "where")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], where: Place | None) -> None:
-        self.kept = [_Saved(one, None) if isinstance(one, Tensor) else one for one in args]
+        self.kept = [Saved(one, None) if isinstance(one, Tensor) else one for one in args]
         self.kwargs = kwargs
         self.where = where
 
@@ -326,7 +330,7 @@ class _Arguments:
         return None if self.where is None else str(self.where)
 
     def get(self) -> list[Any]:
-        return [one.unpack(self) if isinstance(one, _Saved) else one for one in self.kept]
+        return [one.unpack(self) if isinstance(one, Saved) else one for one in self.kept]
 
 
 def _metadata(tensor: Any) -> dict[str, Any]:
@@ -340,8 +344,8 @@ class _Frame:
     """One checkpointed call."""
 
     __slots__ = (
-        "arguments", "complete", "context", "early_stop", "extract", "function", "holders", "ignore_mismatch",
-        "metadata", "random", "runs", "transforms",
+        "arguments", "autocast", "complete", "context", "device", "early_stop", "extract", "function", "holders",
+        "ignore_mismatch", "metadata", "random", "runs", "transforms",
     )  # fmt: skip
 
     def __init__(
@@ -353,7 +357,9 @@ class _Frame:
         self.context = context
         self.extract = extract
         self.early_stop = early_stop
-        self.transforms = current_mode().transforms
+        mode = current_mode()
+        self.transforms, self.autocast = mode.transforms, mode.autocast
+        self.device: AbstractContextManager[Any] = chosen_device() or nullcontext()
         self.complete = False  # whether the first run has returned
         self.ignore_mismatch = False  # a backward inside the first run: more will be saved than is now
         self.holders: list[weakref.ref[_Holder]] = []
@@ -411,8 +417,11 @@ class _Frame:
         try:
             with (
                 _random_state(self.random),
-                using(grad=True, inference=False, transforms=self.transforms, saved_hooks=hooks),
+                using(
+                    grad=True, inference=False, transforms=self.transforms, autocast=self.autocast, saved_hooks=hooks
+                ),
                 self.context,
+                self.device,
             ):
                 self.function(*arguments, **self.arguments.kwargs)
         except _StopRecomputationError:

@@ -1,0 +1,27 @@
+"""torch._vmap_internals: vmap of old."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .func._vmap import vmap as _new
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
+    """Do what `torch.vmap` does, with a warning."""
+    warnings.warn(
+        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", category=FutureWarning, stacklevel=2
+    )
+    return _vmap(func, in_dims, out_dims)
+
+
+def _vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
+) -> Callable[..., Any]:
+    made: Callable[..., Any] = _new(func, in_dims, out_dims, randomness="error", _allow_none=allow_none_pass_through)
+    return made
+
+
+__all__ = ["vmap"]

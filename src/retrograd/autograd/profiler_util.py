@@ -1,0 +1,257 @@
+"""torch.autograd.profiler_util: what a profiler has recorded, one by one, summed up, and as tables and traces."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from ._recorder import USER, Entry
+
+OLD_WORDS = ("cuda", "xpu", "privateuse1")  # in the names of columns: torch says "device" now
+WIDTH = 12  # of a column of numbers
+
+
+def _format_time(time_us: float) -> str:
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if time_us >= size:
+            return f"{time_us / size:.3f}{unit}"
+    return f"{time_us:.3f}us"
+
+
+def _format_time_share(time_us: float, total_time_us: float) -> str:
+    if not total_time_us:
+        return "NaN"
+    return f"{time_us * 100.0 / total_time_us:.2f}%"
+
+
+class Interval:
+    """From when to when, in microseconds."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        """Return how long."""
+        return self.end - self.start
+
+
+class _Times:
+    """What single events and sums of them say; there is one kind of device, so the times of others are 0."""
+
+    key: str
+    count: int
+    cpu_time_total: float
+    self_cpu_time_total: float
+    input_shapes: Any
+
+    device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = flops = 0
+    is_async = is_remote = is_legacy = False
+    node_id, use_device, overload_name = -1, None, ""
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def cpu_time_str(self) -> str:
+        return _format_time(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self) -> str:
+        return _format_time(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self) -> str:
+        return _format_time(self.self_cpu_time_total)
+
+
+class FunctionEvent(_Times):
+    """One call."""
+
+    count = 1
+
+    def __init__(self, entry: Entry, origin: int) -> None:
+        self.id = entry.index + 1
+        self.name = self.trace_name = entry.name
+        self.key = "ProfilerStep*" if entry.name.startswith("ProfilerStep#") else entry.name
+        end = entry.start if entry.end is None else entry.end
+        self.time_range = Interval((entry.start - origin) / 1000, (end - origin) / 1000)
+        self.thread = entry.thread
+        self.input_shapes = entry.shapes or []
+        self.is_user_annotation = entry.kind == USER
+        self.cpu_parent: FunctionEvent | None = None
+        self.cpu_children: list[FunctionEvent] = []
+
+    @property
+    def cpu_time_total(self) -> float:  # type: ignore[override]
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:  # type: ignore[override]
+        return self.cpu_time_total - sum(one.cpu_time_total for one in self.cpu_children)
+
+    def __repr__(self) -> str:
+        children = [one.id for one in self.cpu_children]
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name= device_type=DeviceType.CPU node_id=-1 "
+            f"cpu_time={self.cpu_time_str} start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
+            f"cpu_children={children} thread={self.thread} input_shapes={self.input_shapes}>"
+        )
+
+
+class FunctionEventAvg(_Times):
+    """All calls of one name together."""
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.input_shapes: Any = None
+        self.is_user_annotation = False
+
+    def add(self, other: Any) -> FunctionEventAvg:
+        """Add a call, or the sum of several."""
+        if not self.count:
+            self.key = self.key or other.key
+            self.input_shapes, self.is_user_annotation = other.input_shapes, other.is_user_annotation
+        self.count += other.count
+        self.cpu_time_total += other.cpu_time_total
+        self.self_cpu_time_total += other.self_cpu_time_total
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        shapes = "" if self.input_shapes is None else self.input_shapes
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}  "
+            f"self_cuda_time=0.000us cuda_time=0.000us input_shapes={shapes} cpu_memory_usage=0 cuda_memory_usage=0>"
+        )
+
+
+class EventList(list[Any]):
+    """Calls, or sums of calls."""
+
+    def __init__(self, events: Iterable[Any] = (), *, has_shapes: bool = False) -> None:
+        super().__init__(events)
+        self._has_shapes = has_shapes
+
+    def __str__(self) -> str:
+        return self.table()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Return the time of all together."""
+        return float(sum(event.self_cpu_time_total for event in self))
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sum up the calls of each name, or of each name and shapes of inputs."""
+        sums: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            key = (event.key, str(event.input_shapes)) if group_by_input_shape else event.key
+            sums.setdefault(key, FunctionEventAvg()).add(event)
+        if not group_by_input_shape:
+            for one in sums.values():
+                one.input_shapes = ""
+        return EventList(sums.values(), has_shapes=group_by_input_shape and self._has_shapes)
+
+    def total_average(self) -> FunctionEventAvg:
+        """Sum up all calls."""
+        total = FunctionEventAvg("Total")
+        for event in self:
+            total.add(event)
+        return total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """Write a table, the largest first if a column is named to sort by."""
+        rows = list(self)
+        if sort_by is not None:
+            column = sort_by
+            for word in OLD_WORDS:
+                column = column.replace(word, "device")
+            rows.sort(key=lambda event: getattr(event, column), reverse=True)
+        if top_level_events_only:
+            rows = [event for event in rows if getattr(event, "cpu_parent", None) is None]
+        if not rows:
+            return ""
+        name_width = min(max(len(event.key) for event in rows) + 4, max_name_column_width)
+        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"]
+        widths = [name_width, *[WIDTH] * 6]
+        if self._has_shapes:
+            titles.append("Input Shapes")
+            widths.append(min(max(len(str(event.input_shapes)) for event in rows) + 4, max_shapes_column_width))
+        total = self.self_cpu_time_total
+        line = "  ".join("-" * width for width in widths) + "  "
+        lines = [line, *([header, line] if header else []), _row(titles, widths), line]
+        for event in rows[: None if row_limit < 0 else row_limit]:
+            cells = [
+                _cut(event.key, max_name_column_width),
+                _format_time_share(event.self_cpu_time_total, total),
+                event.self_cpu_time_total_str,
+                _format_time_share(event.cpu_time_total, total),
+                event.cpu_time_total_str,
+                event.cpu_time_str,
+                str(event.count),
+            ]
+            if self._has_shapes:
+                cells.append(_cut(str(event.input_shapes), max_shapes_column_width))
+            lines.append(_row(cells, widths))
+        return "\n".join([*lines, line, f"Self CPU time total: {_format_time(total)}", ""])
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the calls as chrome://tracing and Perfetto read them."""
+        process = os.getpid()
+        events = [
+            {
+                "ph": "X",
+                "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+                "name": event.name,
+                "pid": process,
+                "tid": event.thread,
+                "ts": event.time_range.start,
+                "dur": event.time_range.elapsed_us(),
+                "args": {"External id": event.id, **({"Input Dims": event.input_shapes} if event.input_shapes else {})},
+            }
+            for event in self
+        ]
+        content = {"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events, "traceName": str(path)}
+        with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+
+
+def _row(cells: list[str], widths: list[int]) -> str:
+    return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) + "  "
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) < width - 2 else text[: width - 3] + "..."
+
+
+def events_of(entries: list[Entry], has_shapes: bool) -> EventList:
+    """Turn what a recorder took down into events that know who called them."""
+    origin = entries[0].start if entries else 0
+    events = [FunctionEvent(entry, origin) for entry in entries]
+    for entry, event in zip(entries, events, strict=True):
+        if entry.parent is not None:
+            event.cpu_parent = events[entry.parent.index]
+            event.cpu_parent.cpu_children.append(event)
+    return EventList(events, has_shapes=has_shapes)
+
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
