@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .torch_version import TORCH_VERSION, TorchVersion
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, DistributionFinder
 
 SPAWN = "multiprocessing.spawn"
+FUNCTORCH = "retrograd._functorch.deprecated"  # what `import functorch` gives
 SHARED = {
     "_C",
     "__config__",
@@ -100,7 +101,7 @@ class TorchFinder(MetaPathFinder):
             return _followed(fullname, path, _name_classes_of)
         if not _is_torch_name(fullname):
             return None
-        counterpart = "retrograd" + fullname.removeprefix("torch")
+        counterpart = FUNCTORCH if fullname == "functorch" else "retrograd" + fullname.removeprefix("torch")
         own = None if _is_private(counterpart) else importlib.util.find_spec(counterpart)
         if own is None:
             if _is_only_asked():
@@ -184,6 +185,9 @@ def _carry_into_children(spawn: ModuleType) -> None:
 # Note [Names of classes]
 # Libraries choose by `type(x).__module__` what they do with a value: opt_einsum its backend, thop and fx what a layer is. So
 # public classes say "torch..." as long as the alias is in force; those of modules that are loaded later, when they are.
+# Pickles find classes and functions by that name, so those that are written in a private file say they are of the innermost
+# public module that hands them on, as torch's do.
+_written_in: dict[Any, str] = {}  # private files of classes and functions that say so
 
 
 def _name_classes(before: str, after: str) -> None:
@@ -196,12 +200,53 @@ def _name_classes_of(module: ModuleType) -> None:
 
 
 def _rename_in(module: ModuleType, before: str, after: str) -> None:
-    """Let the classes that a module has under public names say that they are of another package."""
-    for value in list(vars(module).values()):
-        if isinstance(value, type):
-            first, _, rest = value.__module__.partition(".")
-            if first == before and "._" not in f".{rest}":
-                value.__module__ = f"{after}.{rest}" if rest else after
+    """Let the classes and functions that a module has under public names say that they are of another package."""
+    home = module.__name__.replace("retrograd", "torch", 1)
+    handed_on = set() if "._" in home or home == "torch" else _handed_on(module)
+    if after == "torch":
+        vars(module).setdefault("__getattr__", _NothingElse(module, home))
+    elif isinstance(vars(module).get("__getattr__"), _NothingElse):
+        del vars(module)["__getattr__"]
+    for name, value in list(vars(module).items()):
+        if not isinstance(value, type) and not (isinstance(value, FunctionType) and name in handed_on):
+            continue
+        first, _, rest = value.__module__.partition(".")
+        if first == before and value in _written_in and after == "retrograd":
+            value.__module__ = _written_in.pop(value)
+        elif first == before and "._" not in f".{rest}":
+            value.__module__ = f"{after}.{rest}" if rest else after
+        elif after == "torch" and name in handed_on and _is_further_in(home, value):
+            _written_in.setdefault(value, value.__module__)
+            value.__module__ = home
+
+
+class _NothingElse:
+    """The `__getattr__` of a module that has none: it says what is missing by the name under which it was asked for."""
+
+    def __init__(self, module: ModuleType, home: str) -> None:
+        self._module, self._home = module, home
+
+    def __call__(self, name: str) -> Any:
+        text = f"module '{self._home}' has no attribute '{name}'"
+        if not name.startswith("__"):
+            text += " (retrograd does not have it)"
+        raise AttributeError(text, name=name, obj=self._module)
+
+
+def _handed_on(module: ModuleType) -> set[str]:
+    """Return the names that a module hands on: those it lists, else what is written in its own private files."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return set(listed)
+    inside, names = f"{module.__name__}._", [name for name in vars(module) if name[0] != "_"]
+    return {name for name in names if str(getattr(vars(module)[name], "__module__", "")).startswith(inside)}
+
+
+def _is_further_in(home: str, value: Any) -> bool:
+    """Whether a class or function of a private file has no public home yet, or only one around this."""
+    first, _, rest = value.__module__.partition(".")
+    is_private = first == "retrograd" and "._" in f".{rest}"
+    return is_private or (value in _written_in and home.startswith(f"{value.__module__}."))
 
 
 class _AsTorchWhenUnpickled:
@@ -232,7 +277,7 @@ def _is_only_asked() -> bool:
 
 
 def _is_torch_name(name: str) -> bool:
-    return name == "torch" or name.startswith("torch.")
+    return name in ("torch", "functorch") or name.startswith("torch.")
 
 
 def _is_private(counterpart: str) -> bool:

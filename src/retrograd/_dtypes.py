@@ -56,9 +56,9 @@ class dtype:  # noqa: N801
         """Return the name as user code writes it."""
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> tuple[Callable[[str], dtype], tuple[str]]:
-        """Pickle and copy to the singleton of the same name."""
-        return dtype_named, (self.name,)
+    def __reduce__(self) -> str:
+        """Pickle and copy to the singleton of the same name, as which the package has it."""
+        return self.name
 
     def to_real(self) -> dtype:
         """Return the type of this type's real part."""

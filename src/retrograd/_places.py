@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -68,7 +69,25 @@ def line_of(code: CodeType, offset: int) -> int:
 
 def describe(code: CodeType, offset: int) -> str:
     """Write a place as Python's tracebacks do: file, line, function and the source line."""
-    line = line_of(code, offset)
-    text = f'  File "{code.co_filename}", line {line}, in {code.co_name}'
-    source = linecache.getline(code.co_filename, line).strip()
+    return written(code.co_filename, line_of(code, offset), code.co_name)
+
+
+def written(file: str, line: int, name: str) -> str:
+    """Write a line of a function as Python's tracebacks do."""
+    text = f'  File "{file}", line {line}, in {name}'
+    source = linecache.getline(file, line).strip()
     return f"{text}\n    {source}" if source else text
+
+
+def definition(function: Any) -> str | None:
+    """Write where a user's function is defined; None for the package's own, and for what is not written in Python."""
+    while (inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)) is not None:
+        function = inner  # of a decorator, of functools.partial
+    method = type(function).__call__ if callable(function) else None
+    code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
+    if code is None or code.co_filename in library_files:
+        return None
+    line = code.co_firstlineno
+    while linecache.getline(code.co_filename, line).strip().startswith("@"):
+        line += 1
+    return written(code.co_filename, line, code.co_name)

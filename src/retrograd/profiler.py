@@ -1,13 +1,18 @@
-"""torch.profiler: programs that profile themselves run; nothing is measured."""
+"""torch.profiler: what a program does in each of its steps, and how long it takes."""
 
 from __future__ import annotations
 
+import os
+import socket
+import time
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from .autograd import profiler as _contexts
 from .autograd.profiler import record_function
+from .autograd.profiler_util import EventList
 
 __all__ = [
     "ProfilerAction",
@@ -77,13 +82,29 @@ def schedule(
     return action
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Any:
-    """Return a handler for `on_trace_ready`; it is never called, as nothing is recorded."""
-    return lambda prof: prof.export_chrome_trace(dir_name)
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[Any], None]:
+    """Return a handler for `on_trace_ready` that writes a trace into a folder."""
+
+    def handler(prof: Any) -> None:
+        folder = Path(dir_name)
+        folder.mkdir(parents=True, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(str(folder / f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"))
+
+    return handler
 
 
-class profile(_contexts.profile):  # noqa: N801
-    """Accepted as a block with steps; asking it for results raises NotImplementedError."""
+def _always(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
+RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class profile:  # noqa: N801
+    """Record what happens in a block, or in those of its steps that a schedule names."""
 
     def __init__(
         self,
@@ -91,19 +112,109 @@ class profile(_contexts.profile):  # noqa: N801
         activities: Iterable[Any] | None = None,
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[..., Any] | None = None,
-        **settings: Any,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        acc_events: bool = False,
+        **others: Any,
     ) -> None:
-        super().__init__(True)
         self.activities = set(activities) if activities is not None else supported_activities()
-        self.schedule = schedule
+        self.record_steps = schedule is not None
+        self.schedule = schedule or _always
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes = record_shapes
         self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.profiler: Any = None
+        self.step_rec_fn: Any = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
 
     def start(self) -> None:
-        """Begin; nothing happens."""
+        """Begin with step 0."""
+        if self.current_action in RECORDING:
+            self._start_trace()
+        self._begin_step()
 
     def stop(self) -> None:
-        """End; nothing happens."""
+        """End; what was recorded is handed to `on_trace_ready`."""
+        self._end_step()
+        if self.current_action in RECORDING:
+            self._stop_trace()
+        self.current_action = ProfilerAction.NONE
 
     def step(self) -> None:
-        """Say that a step of the program is over."""
+        """Say that a step of the program is over, and the next one begins."""
+        self._end_step()
+        before = self.current_action
         self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if before is ProfilerAction.RECORD_AND_SAVE or (before in RECORDING and self.current_action not in RECORDING):
+            self._stop_trace()
+            before = ProfilerAction.NONE
+        if before not in RECORDING and self.current_action in RECORDING:
+            self._start_trace()
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _end_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _start_trace(self) -> None:
+        self.profiler = _contexts.profile(record_shapes=self.record_shapes)
+        self.profiler.__enter__()
+
+    def _stop_trace(self) -> None:
+        self.profiler.__exit__(None, None, None)
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _recorded(self, purpose: str) -> Any:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {purpose}")
+        return self.profiler
+
+    # ---- what was recorded ----
+    def events(self) -> EventList:
+        """Return the calls."""
+        found: EventList = self._recorded("accessing events").events()
+        return found
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sum up the calls of each name."""
+        found: EventList = self._recorded("getting key averages").key_averages(group_by_input_shape)
+        return found
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the calls as chrome://tracing and Perfetto read them."""
+        self._recorded("exporting chrome trace").export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Refuse: stacks are not recorded."""
+        raise NotImplementedError("profile.export_stacks: retrograd records no stacks\nHint: use cProfile or py-spy.")
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Refuse: memory is not recorded."""
+        raise NotImplementedError(
+            "profile.export_memory_timeline: retrograd records no memory\nHint: use retrograd.debug.saved_bytes or tracemalloc."
+        )
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Accept a note, which is not kept."""
+
+    add_metadata_json = preset_metadata_json = add_metadata

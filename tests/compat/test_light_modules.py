@@ -10,7 +10,6 @@ import pytest
 
 import retrograd
 from retrograd import as_torch, nn
-from tests.answers import answer
 
 NAMES = """amp amp.autocast_mode amp.grad_scaler backends.cuda backends.cudnn backends.mps cuda.amp distributed functional jit
 multiprocessing nn.parallel.distributed torch_version types utils._foreach_utils"""
@@ -72,34 +71,6 @@ def test_files_of_compiled_programs_are_refused() -> None:
         retrograd.jit.load("model.pt")
     with pytest.raises(NotImplementedError, match=r"torch.jit.save"):
         retrograd.jit.save(nn.Linear(1, 1), "model.pt")
-
-
-# ---- distributed ----
-def test_there_is_one_process() -> None:
-    distributed = retrograd.distributed
-    assert not distributed.is_available()
-    assert not distributed.is_initialized()
-    assert not distributed.is_backend_available("gloo")
-    assert distributed.group.WORLD is None
-    with pytest.raises(RuntimeError, match="Distributed package doesn't have NCCL built in"):
-        distributed.init_process_group("nccl")
-    with pytest.raises(RuntimeError, match=r"torch\.distributed is not available"):
-        distributed.ProcessGroup()
-    with pytest.raises(AttributeError, match="has no attribute 'rpc'"):
-        _ = distributed.rpc
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("call", ["get_rank()", "get_world_size()", "all_reduce(torch.ones(1))", "barrier()"])
-def test_collectives_refuse_as_torch_without_a_group(call: str) -> None:
-    kind, text = answer(pytest.importorskip("torch"), f"torch.distributed.{call}")
-    ours = answer(retrograd, f"torch.distributed.{call}")
-    assert (ours[0], ours[1].split(" (retrograd")[0]) == (kind, text)
-
-
-def test_a_module_for_several_processes_is_refused() -> None:
-    with pytest.raises(ValueError, match="Default process group has not been initialized"):
-        nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
 
 
 # ---- names ----

@@ -233,28 +233,10 @@ def test_first_call_shows_no_machinery() -> None:
 def test_text_is_no_file_of_ours(tmp_path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("words")
-    with pytest.raises(pickle.UnpicklingError, match="invalid load key, 'w'"):
+    with pytest.raises(pickle.UnpicklingError, match="Unsupported operand 119"):
         retrograd.load(path)
     with pytest.raises(EOFError):
         retrograd.load(io.BytesIO())
-
-
-def test_old_format_is_refused() -> None:
-    start = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
-    with pytest.raises(NotImplementedError, match=r"(?s)old file format.*torch.save\(torch.load"):
-        retrograd.load(io.BytesIO(start))
-    with pytest.raises(NotImplementedError, match="old file format"):
-        retrograd.save(nn.Linear(2, 2), io.BytesIO(), _use_new_zipfile_serialization=False)
-
-
-@pytest.mark.oracle
-def test_old_format_of_torch() -> None:
-    torch = pytest.importorskip("torch")
-    file = io.BytesIO()
-    torch.save(torch.ones(2), file, _use_new_zipfile_serialization=False)
-    file.seek(0)
-    with pytest.raises(NotImplementedError, match="old file format"):
-        retrograd.load(file)
 
 
 MODELS = {

@@ -132,9 +132,10 @@ SKIPPED_FILES = {
     "_generators",
     "_sampling",
     "_drawing",
+    "_drawing_shapes",
     "_asking",
 }
-SKIPPED_FILES |= {"_saving", "_loading", "_windows", "_elements"}
+SKIPPED_FILES |= {"_saving", "_storages", "_typed_storages", "_setting", "_loading", "_windows", "_elements"}
 SKIPPED_FILES |= {"_foreach"}  # an operation of the table on each tensor of a list
 # sizes and indices, which no rule sees, are compared in tests/tensor/test_shapes.py and test_scattering.py
 SHAPES = {
@@ -168,7 +169,9 @@ INNER = {
     "convolution",
     "embedding_renorm",
 }
-NOT_IN_TABLE = SHAPES | INNER | {"to", "untyped_storage", "item", "tolist", "numpy", "detach_", "requires_grad_"}
+NOT_IN_TABLE = (
+    SHAPES | INNER | {"to", "untyped_storage", "item", "tolist", "numpy", "detach_", "requires_grad_", "share_memory_"}
+)
 
 
 def test_every_name_is_in_the_table() -> None:

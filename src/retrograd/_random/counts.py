@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .ahead import Uniforms
 from .filling import cast
 from .generator import Generator
 
@@ -16,32 +16,14 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 
-_AHEAD = 256
 # From this rate on counting arrivals takes longer than rejection.
 _LARGE_RATE = 10.0
-
-
-class _Uniforms:
-    """Hand out uniform numbers one by one, drawn ahead from a copy of the stream; `used` says how many."""
-
-    def __init__(self, gen: Generator) -> None:
-        self.copy = Generator().set_state(Generator.get_state(gen))
-        self.used = 0
-        self.numbers = self._more()
-
-    def _more(self) -> Iterator[float]:
-        while True:
-            yield from self.copy.unit_doubles(_AHEAD).tolist()
-
-    def __call__(self) -> float:
-        self.used += 1
-        return next(self.numbers)
 
 
 def poisson(gen: Generator, rates: Array) -> Array:
     """Draw as torch.poisson, one count for each rate."""
     wide = rates.astype(np.float64)
-    uniform = _Uniforms(gen)
+    uniform = Uniforms(gen)
     counts = []
     try:
         for rate in wide.ravel().tolist():
@@ -49,13 +31,11 @@ def poisson(gen: Generator, rates: Array) -> Array:
                 raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
             counts.append(_by_rejection(rate, uniform) if rate >= _LARGE_RATE else _by_arrivals(rate, uniform))
     finally:
-        for _ in range(0, uniform.used, 1 << 16):
-            gen.unit_doubles(min(uniform.used, 1 << 16))
-            uniform.used -= 1 << 16
+        uniform.take_from_stream()
     return cast(np.array(counts, np.float64), rates.dtype).reshape(rates.shape)
 
 
-def _by_arrivals(rate: float, uniform: _Uniforms) -> float:
+def _by_arrivals(rate: float, uniform: Uniforms) -> float:
     """Count arrivals until the time is up: the product of uniform numbers falls below exp(-rate)."""
     if rate == 0:
         return 0.0
@@ -67,7 +47,7 @@ def _by_arrivals(rate: float, uniform: _Uniforms) -> float:
         count += 1
 
 
-def _by_rejection(rate: float, uniform: _Uniforms) -> float:
+def _by_rejection(rate: float, uniform: Uniforms) -> float:
     """Transformed rejection with squeeze: Hörmann's algorithm PTRS (1993), with its constants."""
     root = math.sqrt(rate)
     b = 0.931 + 2.53 * root

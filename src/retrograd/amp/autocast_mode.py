@@ -40,7 +40,7 @@ class autocast:  # noqa: N801 - torch's name
         if self.device == "cuda" and not _has_cuda():
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
             return False
-        if self.device in _LOWER and self.fast_dtype.name not in _LOWER[self.device]:
+        if self.device in _LOWER and getattr(self.fast_dtype, "name", None) not in _LOWER[self.device]:
             name = "CPU" if self.device == "cpu" else "CUDA"
             warnings.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"

@@ -1,7 +1,4 @@
-"""torch.multiprocessing: Python's own, whose queues and pipes carry tensors.
-
-A tensor arrives as a copy: a write in one process is not seen in another.
-"""
+"""torch.multiprocessing: Python's own, whose queues and pipes carry tensors and share their memory."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403 - the module is that one, and a little more
 from typing import Any
 
+from . import reductions
 from ._spawning import (
     ProcessContext,
     ProcessExitedException,
@@ -17,13 +15,16 @@ from ._spawning import (
     spawn,
     start_processes,
 )
+from .reductions import init_reductions
+
+init_reductions()
 
 _STRATEGIES = ("file_descriptor", "file_system")
 _strategy = "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accept torch's choice of how to share memory; tensors are copied in any case."""
+    """Accept torch's choice of how to share memory: it goes by descriptors in any case."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(
@@ -54,6 +55,8 @@ __all__ = [
     "SpawnContext",
     "get_all_sharing_strategies",
     "get_sharing_strategy",
+    "init_reductions",
+    "reductions",
     "set_sharing_strategy",
     "spawn",
     "start_processes",

@@ -79,11 +79,34 @@ def _real(array: Any) -> Any:
     return np.ascontiguousarray(array).view(KINDS[array.dtype])
 
 
+CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+
+
+def _step_of(cls: type) -> Callable[..., Any]:
+    """Make the step of a class, which has the class's name in errors."""
+
+    def step(self: Any, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
+        loss = loss_of(closure)
+        self._update_all()
+        return loss
+
+    step.__qualname__ = f"{cls.__name__}.step"
+    return _use_grad_for_differentiable(step)
+
+
 class RuleOptimizer(Optimizer):
     """An optimizer whose parameters are updated one by one, by a rule."""
 
     _missing: tuple[tuple[str, Any], ...] = ()  # options that groups saved by old versions do not have
     _floats: tuple[str, ...] = ("step",)  # state that old versions kept as numbers
+    _captured = "params and state_steps"  # what torch names where a step on a CPU is to be captured
+    _foreach_differentiates = False  # whether torch lets gradients go through its steps on lists of tensors
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if RuleOptimizer in cls.__bases__ and "step" not in cls.__dict__:
+            cls.step = _step_of(cls)  # type: ignore[method-assign]  # errors name the class
 
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         """Fill the state if it is empty and count the step; return the buffers and the numbers that the rule needs.
@@ -97,13 +120,6 @@ class RuleOptimizer(Optimizer):
     def _rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
         """Update a parameter by its gradient, on Tensors or, once, on cells."""
         raise NotImplementedError
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
-        loss = loss_of(closure)
-        self._update_all()
-        return loss
 
     def _update_all(self) -> None:
         frame = user_frame(sys._getframe(2)) if read_mode() is NO_GRAD else None
@@ -119,9 +135,25 @@ class RuleOptimizer(Optimizer):
             if waiting:
                 run_updates(waiting)
 
+    def _need_possible(self, group: Options) -> None:
+        """Refuse what torch refuses in a group of which a parameter has a gradient."""
+        updated = [param for param in group["params"] if param.grad is not None]
+        if updated and group.get("differentiable") and group.get("foreach") and not self._foreach_differentiates:
+            raise AssertionError(
+                "_foreach ops don't support autograd\nHint: leave foreach out where steps are differentiable."
+            )
+        if group.get("capturable") and any(param.device.type == "cpu" for param in updated):
+            devices = CAPTURABLE[:-1] if group.get("foreach") else CAPTURABLE
+            raise AssertionError(
+                f"If capturable=True, {self._captured} must be on supported devices: {devices}.\nHint: leave capturable out: "
+                "steps on a CPU are never captured."
+            )
+
     def _update_group(self, group: Options, frame: Any, waiting: list[Update]) -> None:
         """Update the small parameters of a group by plans, or all on Tensors without a `frame`; large ones have to wait."""
         options = group if group.get("differentiable") else plain_numbers(group)
+        if options is group or group.get("capturable"):
+            self._need_possible(group)
         maximize = bool(group.get("maximize"))
         rule, prepare, slots, states = self._rule, self._prepare, self._slots, self.state
         code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)

@@ -44,6 +44,8 @@ def next_rates(state: dict[str, Any], step: float, lr: Any, lambd: float, alpha:
 class ASGD(RuleOptimizer):
     """Gradient descent that keeps the mean of where it was."""
 
+    _captured = "params, mus, etas, and state_steps"
+
     _rule = staticmethod(asgd_rule)
     _missing = (
         ("maximize", False),

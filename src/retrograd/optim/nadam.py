@@ -61,6 +61,8 @@ def nadam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
 class NAdam(RuleOptimizer):
     """Adam that looks one step of momentum ahead."""
 
+    _captured = "params, mu_products and state_steps"
+
     _rule = staticmethod(nadam_rule)
     _missing = (
         ("maximize", False),

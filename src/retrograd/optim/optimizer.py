@@ -347,7 +347,7 @@ def _named(given: Any) -> tuple[list[Any], list[str] | None]:
         return listed, None
     if not all(pairs):
         raise ValueError("all optimizer params should be with/without names. Some param names are missing")
-    return [param for _, param in listed], [name for name, _ in listed]
+    return [one[1] for one in listed], [one[0] for one in listed]
 
 
 def _retains_grad(param: Any) -> bool:

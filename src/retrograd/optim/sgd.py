@@ -37,6 +37,8 @@ def sgd_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
 class SGD(RuleOptimizer):
     """Stochastic gradient descent."""
 
+    _foreach_differentiates = True
+
     _rule = staticmethod(sgd_rule)
     _missing = (
         ("nesterov", False),

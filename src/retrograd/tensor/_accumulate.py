@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 from weakref import ref
 
@@ -25,7 +26,7 @@ class AccumulateGrad(Node):
         from ..autograd.graph import RemovableHandle
 
         extra = self.variable._need_extra()
-        extra.accumulator_hooks = {} if extra.accumulator_hooks is None else extra.accumulator_hooks
+        extra.accumulator_hooks = OrderedDict() if extra.accumulator_hooks is None else extra.accumulator_hooks
         extra.hooked = True
         return RemovableHandle.add(extra.accumulator_hooks, hook)
 
@@ -33,7 +34,9 @@ class AccumulateGrad(Node):
         from ..autograd.graph import RemovableHandle
 
         extra = self.variable._need_extra()
-        extra.accumulator_pre_hooks = {} if extra.accumulator_pre_hooks is None else extra.accumulator_pre_hooks
+        extra.accumulator_pre_hooks = (
+            OrderedDict() if extra.accumulator_pre_hooks is None else extra.accumulator_pre_hooks
+        )
         extra.hooked = True
         return RemovableHandle.add(extra.accumulator_pre_hooks, hook)
 

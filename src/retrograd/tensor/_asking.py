@@ -40,11 +40,6 @@ is_inference = _question("is_inference", "is_inference")
 numel = _question("numel", "numel")
 
 
-def is_storage(obj: Any) -> bool:
-    """Tell whether an object is a storage, of which this library has none."""
-    return False
-
-
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the one element of a tensor is not zero."""
     _refuse_others("is_nonzero", input)

@@ -13,7 +13,7 @@ from .._ops import rearrange as r
 from .._ops import shape as s
 from ..overrides import takes_out
 from . import _complex_views, _shaping, _splitting, _striding
-from ._base import mark_born, wrap
+from ._base import wrap
 from ._layout import laid_out_like
 from ._record import mark_inference, record
 from ._views import NOWHERE, own_memory
@@ -35,8 +35,6 @@ def copied(view: Any, name: str | None = None) -> Any:
     mode = current_mode()
     if mode.inference:
         mark_inference(result)
-    if mode.transforms:
-        mark_born(result)
     return result
 
 

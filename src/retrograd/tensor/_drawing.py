@@ -9,12 +9,13 @@ import numpy as np
 from .. import _errors, _random
 from .._core.arrays import Batched, Dual, LevelArray
 from .._core.levels import innermost_batch_level
+from .._graph.cuts import note_operation
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import drawing as ops
 from .._ops import shape as s
 from ..overrides import overridable, takes_out
 from . import _base
-from ._base import edge_of
+from ._base import LEAF, edge_of
 from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
 from ._devices import beside, on_host
 from ._gathering import refuse_kernel
@@ -31,6 +32,21 @@ F32 = np.dtype(np.float32)
 
 
 # ---- in place ----
+_OPERATORS = {  # torch's, by its nodes
+    "BernoulliBackward1": "bernoulli_.Tensor",
+    "BernoulliBackward2": "bernoulli_.float",
+    "CauchyBackward0": "cauchy_",
+    "ExponentialBackward0": "exponential_",
+    "GeometricBackward0": "geometric_",
+    "LogNormalBackward0": "log_normal_",
+    "NormalBackward0": "normal_",
+    "RandomBackward0": "random_.from",
+    "RandomBackward1": "random_.to",
+    "RandomBackward2": "random_",
+    "UniformBackward0": "uniform_",
+}
+
+
 def _fill(tensor: Any, draw: Any, name: str) -> Any:
     """Fill a tensor in place with `draw(shape, is_contiguous)`."""
     array = memory_to_write(tensor)
@@ -39,7 +55,7 @@ def _fill(tensor: Any, draw: Any, name: str) -> Any:
         wrote(tensor)
         return tensor
     mode = current_mode()
-    check_inplace(tensor)
+    check_inplace(tensor, (), _OPERATORS[name])
     array = _base.materialise(tensor)
     if type(array) is np.ndarray and not mode.transforms:
         if array.flags.c_contiguous:
@@ -220,6 +236,8 @@ def poisson(input: Any, generator: Any = None) -> Any:
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Draw indices with the given weights."""
     gen = chosen("multinomial", generator)
+    if (edge := _base._edge_slot.__get__(input)) is not None:
+        note_operation("multinomial", input if edge is LEAF else edge)
     array = input._array
     if isinstance(array, Batched) and array.ndim == 1 and innermost_batch_level().randomness == "different":  # type: ignore[union-attr]
         return finish(Batched(array.level, _random.multinomial(gen, array.array, num_samples, replacement)))

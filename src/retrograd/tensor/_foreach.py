@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
+from .._modes import current_mode, using
 from . import _base
+from ._entering import NO_WRITES
 from ._norms import vector_norm
 
 UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
@@ -53,6 +56,19 @@ def _method(name: str) -> Callable[..., Any]:
         return lambda tensor, *args, **kwargs: getattr(tensor, name)(*args, **kwargs)
     bound = "clamp_min" if name.startswith("maximum") else "clamp_max"
     return lambda tensor, other: getattr(tensor, bound + "_" * name.endswith("_"))(other)
+
+
+def _on_captured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function write into tensors from outside of a transform, as torch does with lists of them."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not (transforms := current_mode().transforms):
+            return function(*args, **kwargs)
+        with using(transforms=tuple([one for one in transforms if one.kind not in NO_WRITES])):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _unary(name: str) -> Callable[..., Any]:
@@ -111,6 +127,7 @@ def _lerp(name: str) -> Callable[..., Any]:
     return function
 
 
+@_on_captured
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copy each tensor from another."""
     tensors = _listed("copy_", self)
@@ -119,6 +136,7 @@ def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return list(self)
 
 
+@_on_captured
 def _foreach_zero_(self: Any) -> Any:
     """Fill each tensor with zeros."""
     for one in _listed("zero_", self):
@@ -162,7 +180,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Sequence[Any], found_inf: A
 
 def _add_family(make: Callable[[str], Callable[..., Any]], names: Sequence[str]) -> None:
     for name in [*names, *(f"{one}_" for one in names)]:
-        function = make(name)
+        function = _on_captured(make(name)) if name.endswith("_") else make(name)
         function.__name__ = function.__qualname__ = f"_foreach_{name}"
         function.__doc__ = f"Call {name} on each tensor."
         globals()[function.__name__] = function

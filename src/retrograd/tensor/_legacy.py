@@ -39,6 +39,8 @@ def construct(dtype: _dtypes.dtype, *args: Any, device: Any = None) -> Any:
         from ._shaping import alias
 
         return alias(first)
+    if hasattr(first, "untyped"):  # a storage
+        return empty(0, dtype=dtype).set_(first)
     if isinstance(first, _size.Size) or all(isinstance(n, (int, np.integer)) for n in args):
         return empty(*args, dtype=dtype)
     return tensor(first, dtype=dtype)

@@ -57,7 +57,7 @@ NOW = {
     "_scattering": Names(both="scatter scatter_add scatter_reduce", inplace="scatter scatter_add scatter_reduce"),
     "_asking": Names(
         both="is_nonzero is_same_size",
-        functions="""is_tensor is_floating_point is_complex numel result_type real imag is_signed is_conj is_neg is_inference is_storage""",
+        functions="""is_tensor is_floating_point is_complex numel result_type real imag is_signed is_conj is_neg is_inference""",
     ),
     "_creation": Names(
         functions="""tensor as_tensor from_numpy zeros ones empty full zeros_like ones_like empty_like full_like
@@ -142,7 +142,8 @@ LATER: dict[str, Names] = {
     "_products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
     "_strided": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
     "_exchange": Names(
-        functions="asarray frombuffer from_dlpack", methods="__dlpack__ __dlpack_device__ type chalf is_pinned new"
+        functions="asarray frombuffer from_dlpack to_dlpack",
+        methods="__dlpack__ __dlpack_device__ type chalf is_pinned new",
     ),
     "_saving": Names(functions="save"),
     "_loading": Names(functions="load"),
@@ -150,6 +151,9 @@ LATER: dict[str, Names] = {
         both="bernoulli multinomial",
         functions="normal poisson",
         methods="uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_",
+    ),
+    "_drawing_shapes": Names(
+        functions="binomial _standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad"
     ),
     "_foreach": Names(
         functions="""_amp_foreach_non_finite_check_and_unscale_ _foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_
@@ -172,7 +176,15 @@ LATER: dict[str, Names] = {
         functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor set_default_tensor_type"""
     ),
-    "_storages": Names(methods="untyped_storage"),
+    "_storages": Names(functions="UntypedStorage", methods="untyped_storage"),
+    "_typed_storages": Names(
+        functions="""TypedStorage Storage HalfStorage BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage
+        ComplexDoubleStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage BoolStorage is_storage
+        from_file""",
+        methods="storage _typed_storage",
+    ),
+    "_setting": Names(methods="set_"),
+    "_sharing": Names(methods="share_memory_"),
     "_positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
     "_windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
     "_cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
@@ -181,7 +193,7 @@ LATER: dict[str, Names] = {
     "_lu": Names(both="lu lu_solve", functions="lu_unpack"),
     "_elements": Names(
         functions="detach get_device range vander",
-        methods="get_device fill_diagonal_ apply_ map_ map2_ share_memory_ pin_memory is_set_to dim_order",
+        methods="get_device fill_diagonal_ apply_ map_ map2_ pin_memory is_set_to dim_order",
     ),
     "nn.functional._recurrent": Names(
         functions="lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"

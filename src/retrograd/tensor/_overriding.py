@@ -33,7 +33,7 @@ def take_over(cls: Any, tensor_class: Any) -> None:
     }
     for name in METHODS:
         if name not in own and hasattr(tensor_class, name):
-            setattr(cls, name, _method(getattr(tensor_class, name), name))
+            setattr(cls, name, seen_method(getattr(tensor_class, name), name))
     for name in PROPERTIES:
         if name not in own:
             setattr(cls, name, _property(getattr(tensor_class, name), name))
@@ -47,7 +47,9 @@ def _handled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return handle_torch_function(function, args, *args, **kwargs)
 
 
-def _method(function: Any, name: str) -> Any:
+def seen_method(function: Any, name: str) -> Any:
+    """Return a method that goes through `__torch_function__` of modes and subclasses."""
+
     @functools.wraps(function, assigned=("__doc__",), updated=())
     def plain(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)

@@ -321,8 +321,7 @@ class _Writer:
         """Write the note that an operation without a gradient has used a tensor in the graph."""
         text = ""
         for i in range(len(self.fixed)):
-            exact = f" and type(t{i}) in exact" if i else ""
-            text += f"if tracking{exact} and (edge := t{i}._edge) is not None:\n"
+            text += f"if tracking and type(t{i}) in exact and (edge := t{i}._edge) is not None:\n"
             text += f"        note_operation({self.primitive.torch!r}, t{i} if edge is LEAF else edge)\n    "
         return text
 

@@ -98,6 +98,12 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 @computes_in_dtype_of_out
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Multiply all elements, or along one dimension."""
+    if isinstance(dim, (tuple, list)) or (dim is None and keepdim):
+        raise TypeError(
+            f"prod() received an invalid combination of arguments - got (Tensor, {_words(dim)}), but expected one of:\n * (Tensor "
+            "input, *, torch.dtype dtype = None)\n * (Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, "
+            "Tensor out = None)\n"
+        )
     tensor = _widened(input, dtype)
     axes = _axes(dim, tensor._array.ndim)
     name = "ProdBackward0" if dim is None else "ProdBackward1"
@@ -175,10 +181,21 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return _shared_extreme("amin", r.min_, input, dim, keepdim)
 
 
+def _words(dim: Any) -> str:
+    """Return how torch's errors show a dimension that cannot be meant."""
+    return "keepdim=bool" if dim is None else type(dim).__name__
+
+
 def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     if other is not None or isinstance(dim, _base.Tensor):
         other = dim if other is None else other
         return _pointwise.maximum(input, other) if which == "max" else _pointwise.minimum(input, other)
+    if (keepdim and dim is None) or isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"{which}() received an invalid combination of arguments - got (Tensor, {_words(dim)}), but expected one of:\n * "
+            "(Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int "
+            "dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+        )
     if dim is None:
         array = input._array
         if not array.size:

@@ -7,13 +7,17 @@ from typing import Any
 
 
 class NamedResult(tuple[Any, ...]):
-    """Base of the named results. Takes its parts one by one or, as torch's do, in one sequence."""
+    """Base of the named results. Takes its parts one by one or, as torch's do, in one sequence and a dictionary."""
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
     def __new__(cls, *parts: Any) -> NamedResult:
-        if len(parts) != len(cls._fields):
+        if len(parts) != len(cls._fields) or (len(parts) == 2 and type(parts[1]) is dict):
+            if not parts:
+                raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
+            if not hasattr(parts[0], "__iter__"):
+                raise TypeError("constructor requires a sequence")
             parts = tuple(parts[0])
             if len(parts) != len(cls._fields):
                 raise TypeError(
@@ -27,7 +31,11 @@ class NamedResult(tuple[Any, ...]):
         return f"torch.return_types.{type(self).__name__}(\n{parts})"
 
     def __reduce__(self) -> Any:
-        return type(self), tuple(self)
+        from ._pickling import is_torch
+
+        if is_torch():  # the class is where its name says it is
+            return type(self), (tuple(self), {})
+        return made_of, (type(self).__name__, self._fields, tuple(self))
 
 
 named: Any = tuple.__new__  # (class, parts): makes a named result of as many parts as it has names
@@ -44,3 +52,8 @@ def make(name: str, *fields: str) -> Any:
         body |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         found = _made[name] = type(name, (NamedResult,), body)
     return found
+
+
+def made_of(name: str, fields: tuple[str, ...], parts: tuple[Any, ...]) -> Any:
+    """Make a named result again: what a pickle calls."""
+    return named(make(name, *fields), parts)

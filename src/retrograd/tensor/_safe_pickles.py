@@ -160,6 +160,8 @@ class SafeUnpickler(pickle._Unpickler):
 
     for _code in (*_OWN_OPCODES, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER):
         dispatch[_code[0]] = _refuse_opcode(_code[0])
+    for _number in set(range(256)).difference(dispatch):  # of no pickle at all
+        dispatch[_number] = _refuse_opcode(_number)
 
     def __init__(self, file: Any, *, encoding: str = "bytes") -> None:
         super().__init__(file, encoding=encoding)

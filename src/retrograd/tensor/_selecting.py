@@ -59,6 +59,8 @@ def _row_axis(name: str, input: Any, dim: int) -> int:
 def _median(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     of_all, of_rows, kind, node_of_all, node_of_rows = _MEDIANS[name]
     if dim is None:
+        if keepdim:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
         if input._array.dtype.kind in "bc":
             refuse("median", input._array.dtype)
         return record(of_all, (input,), {"axis": _ALL[input._array.ndim], "keepdims": False}, node_of_all)

@@ -20,7 +20,7 @@ from .._modes import PLAIN, Mode, current_mode
 from .._ops import index as i
 from ..overrides import overridable
 from . import _base
-from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, register_view
+from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, forget_ended_level, register_view
 
 NDARRAY = np.ndarray
 
@@ -64,6 +64,9 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
     """Make several views by one node; `followed`: autograd knows that they share memory."""
     mode, storage, indices = current_mode(), input._storage, parts.indices
     array = _base.materialise(input)
+    if isinstance(array, LevelArray):
+        forget_ended_level(input)
+        array = input._array
     tracked = input._edge is not None and (mode is PLAIN or mode.tracks)
     node: Any = _split_node(name, input, array, indices, shown) if tracked else None
     if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):

@@ -15,6 +15,7 @@ from ._joining import cat, in_common_dtype, stack, tensors_of
 from ._record import record
 from ._shaping import expand, expanded, reshape, reshaped, sizes_from, unsqueeze
 from ._views import view_op
+from ._warnings import warn_once
 
 
 def _atleast(input: Any, ndim: int) -> Any:
@@ -115,6 +116,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            stacklevel=None,
+        )
     swapped = indexing == "xy" and len(tensors) > 1
     ordered = (tensors[1], tensors[0], *tensors[2:]) if swapped else tensors
     shape = tuple([t._array.size for t in ordered])

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import Dual, LevelArray
+from .._core.arrays import Batched, Dual, LevelArray
 from .._core.numpy_namespace import numpy_namespace
 from .._modes import current_mode
 from .._ops import strided
 from ..overrides import overridable
 from ._base import materialise, storage_of, wrap
+from ._entering import refuse_captured
 from ._formats import strides_in
 from ._inplace import reshaping
 from ._layout import dense_strides, geometry, strides
@@ -156,6 +157,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the size in place; the elements in memory stay, new ones are not set."""
     wanted = sizes_from(size)
+    refuse_captured(self, "resize_")
     if self._edge is not None:
         raise RuntimeError("cannot resize variables that require grad")
     if any(n < 0 for n in wanted):
@@ -164,15 +166,24 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     if tuple(self._array.shape) == wanted and memory_format is None:
         return self
     array = materialise(self)
-    offset = geometry(self)[1]
-    row = strided.memory_row(numpy_namespace, strided.whole_memory(array), array.dtype)
-    missing = offset + strided.last_place(wanted, stride) + 1 - row.size
-    if missing > 0:
-        row = np.concatenate((row, np.zeros(missing, array.dtype)))
-    self._array = strided.read_row(numpy_namespace, row, wanted, stride, offset)
+    if isinstance(array, Dual):
+        raise RuntimeError("cannot resize variables that has a forward grad")
+    self._array = _resized(array, wanted, stride, geometry(self)[1])
     storage_of(self)
     wrote(self)
     return self
+
+
+def _resized(array: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
+    """Read memory with another size; torch reads that of a batch as a whole, so samples get other elements."""
+    if isinstance(array, Batched):
+        size = (array.level.size, *size)
+        return Batched(array.level, _resized(array.array, size, dense_strides(size), 0))
+    row = strided.memory_row(numpy_namespace, strided.whole_memory(array), array.dtype)
+    missing = offset + strided.last_place(size, stride) + 1 - row.size
+    if missing > 0:
+        row = np.concatenate((row, np.zeros(missing, array.dtype)))
+    return strided.read_row(numpy_namespace, row, size, stride, offset)
 
 
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:

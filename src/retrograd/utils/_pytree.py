@@ -184,6 +184,18 @@ def tree_structure(tree: Any, is_leaf: Any = None) -> TreeSpec:
     return tree_flatten(tree, is_leaf)[1]
 
 
+class _Leaf:
+    """Stands for a leaf where only the structure is shown."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """Return a structure as its containers print, with a star for every leaf."""
+    return repr(tree_unflatten([_Leaf()] * treespec.num_leaves, treespec))
+
+
 def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
     """Apply a function to every leaf."""
     leaves, spec = tree_flatten(tree, is_leaf)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
 
-from ..tensor import Tensor
-from ..tensor._exchange import from_dlpack
+from ..tensor._exchange import from_dlpack, to_dlpack
 
 # DLPack's numbers for kinds of devices
 DLDeviceType = enum.IntEnum(
@@ -32,11 +30,4 @@ DLDeviceType = enum.IntEnum(
 )
 
 
-def to_dlpack(tensor: Any) -> Any:
-    """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type(tensor).__name__}")
-    return tensor.detach().__dlpack__()
-
-
-__all__ = ["DLDeviceType", "from_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]

@@ -22,20 +22,15 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Parameter, Tensor
-from ....tensor._copying import memory_of, rebuild
+from ....tensor._copying import as_array, memory_of, rebuild
 from ....tensor._layout import strides
+from ....tensor._sharing import NOT_ACROSS_PROCESSES
 from .exceptions import ExceptionWrapper
 
 INLINE = 1 << 14  # bytes up to which a message goes through the socket itself, whose buffer holds a dozen such
 ALIGNED = 64  # bytes: where arrays begin in a file
 HAS_FILES_IN_MEMORY = hasattr(os, "memfd_create")
 GONE = (EOFError, ConnectionResetError, BrokenPipeError)  # what reading or writing raises when the other side has ended
-
-NOT_A_LEAF = (
-    "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
-    "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on "
-    "the queue)."
-)
 
 
 class _Pickler(reduction.ForkingPickler):
@@ -45,10 +40,10 @@ class _Pickler(reduction.ForkingPickler):
         if type(obj) is not Tensor and type(obj) is not Parameter:
             return NotImplemented
         if obj._edge is not None and not obj.is_leaf:
-            raise RuntimeError(NOT_A_LEAF)
+            raise RuntimeError(NOT_ACROSS_PROCESSES)
         array = obj._array
         if not isinstance(array, np.ndarray) or memory_of(obj)[0].nbytes <= array.nbytes:
-            return NotImplemented
+            return as_array(obj)
         array = array.copy()
         return rebuild, (type(obj), array, 0, array.shape, strides(array), obj._edge is not None, dict(obj.__dict__))
 

@@ -1,0 +1,105 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from .._size import Size
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import (
+    binary_entropy,
+    broadcast_all,
+    every,
+    given_parameter,
+    is_number,
+    lazy_property,
+    logits_to_probs,
+    need_one,
+    probs_to_logits,
+)
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ExponentialFamily):
+    """1 with probability `probs`, or of log-odds `logits`, else 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+    _expands = ("probs", "logits")
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        need_one(probs, logits)
+        given = logits if probs is None else probs
+        if probs is None:
+            (self.logits,) = broadcast_all(logits)
+        else:
+            (self.probs,) = broadcast_all(probs)
+        shape = Size() if is_number(given) else self._param.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    @property
+    def _param(self) -> Any:
+        return given_parameter(self)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._param.new(*args, **kwargs)
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Return log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Return probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """Return the shape of the parameter."""
+        return self._param.size()
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = math.nan
+        return mode
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with using(grad=False):
+            return rg.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_entropy(logits, value)
+
+    def entropy(self) -> Any:
+        return binary_entropy(self.logits, self.probs)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        return every(rg.arange(2, dtype=self._param.dtype, device=self._param.device), self, expand)
+
+    @property
+    def _natural_params(self) -> Any:
+        return (rg.logit(self.probs),)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return rg.log1p(rg.exp(x))

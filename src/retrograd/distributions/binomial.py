@@ -1,0 +1,99 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, every, given_parameter, lazy_property, logits_to_probs, need_one, probs_to_logits
+
+__all__ = ["Binomial"]
+
+
+class Binomial(Distribution):
+    """How many of `total_count` trials succeed, each with probability `probs` or log-odds `logits`."""
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    has_enumerate_support = True
+    _expands = ("total_count", "probs", "logits")
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        need_one(probs, logits)
+        if probs is None:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+            self.total_count = self.total_count.type_as(self.logits)
+        else:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+            self.total_count = self.total_count.type_as(self.probs)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    @property
+    def _param(self) -> Any:
+        return given_parameter(self)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Return log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Return probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """Return the shape of the parameter."""
+        return self._param.size()
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        with using(grad=False):
+            return rg.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        choices = rg.lgamma(self.total_count + 1) - rg.lgamma(value + 1) - rg.lgamma(self.total_count - value + 1)
+        # log(1 + exp(logits)), without overflow
+        softplus = self.logits.clamp(min=0) + rg.log1p(rg.exp(-rg.abs(self.logits)))
+        return value * self.logits - self.total_count * softplus + choices
+
+    def entropy(self) -> Any:
+        count = int(self.total_count.max())
+        if not self.total_count.min() == count:
+            raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(rg.exp(log_prob) * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        count = int(self.total_count.max())
+        if not self.total_count.min() == count:
+            raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
+        return every(rg.arange(1 + count, dtype=self._param.dtype, device=self._param.device), self, expand)

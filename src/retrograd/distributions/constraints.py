@@ -1,0 +1,412 @@
+"""Sets of values: which values a parameter may have, and where a distribution lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+
+from .._core.arrays import raw_leaf
+
+__all__ = [
+    "Constraint",
+    "MixtureSameFamilyConstraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+    "positive_integer",
+    "positive_semidefinite",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+
+def all_true(found: Any) -> bool:
+    """Tell whether a tensor of truth values holds nothing else; inside vmap, for every sample."""
+    array = found._array
+    return bool((array if type(array) is np.ndarray else raw_leaf(array)).all())
+
+
+class Constraint:
+    """A set of values. `check` tells which values, or which events of `event_dim` dimensions, belong to it."""
+
+    is_discrete: Any = False
+    event_dim: Any = 0
+
+    def check(self, value: Any) -> Any:
+        """Tell which events of a tensor belong to the set."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__[1:]}()"
+
+
+class _Bounded(Constraint):
+    """A set between bounds, of which the subclass names the attributes."""
+
+    _bounds: tuple[str, ...] = ("lower_bound", "upper_bound")
+
+    def __init__(self, *bounds: Any, **named: Any) -> None:
+        values = dict(zip(self._bounds, bounds, strict=False)) | named
+        if len(bounds) + len(named) != len(self._bounds) or values.keys() != set(self._bounds):
+            raise TypeError(f"{type(self).__name__}.__init__() takes the arguments {', '.join(self._bounds)}")
+        self.__dict__.update(values)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)}" for name in self._bounds)
+        return f"{type(self).__name__[1:]}({shown})"
+
+
+# ---- what is known only with the parameters ----
+class _Dependent(Constraint):
+    """A set that depends on other parameters."""
+
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> bool:
+        return _known(self._is_discrete, "is_discrete")  # type: ignore[no-any-return]
+
+    @property
+    def event_dim(self) -> int:
+        return _known(self._event_dim, "event_dim")  # type: ignore[no-any-return]
+
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+        """Return the same set with what is known of it."""
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
+
+    def check(self, value: Any) -> Any:
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def _known(value: Any, name: str) -> Any:
+    if value is NotImplemented:
+        raise NotImplementedError(f".{name} cannot be determined statically")
+    return value
+
+
+class _DependentProperty(property, _Dependent):
+    """A property of a distribution that is a set; on the class it is a dependent one."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
+        super().__init__(fn)
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+
+    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Tell whether a set depends on other parameters."""
+    return isinstance(constraint, _Dependent)
+
+
+# ---- sets made of sets ----
+class _IndependentConstraint(Constraint):
+    """Events whose last dimensions all belong to a set."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self) -> Any:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Any) -> Any:
+        found = self.base_constraint.check(value)
+        count = self.reinterpreted_batch_ndims
+        if found.dim() < count:
+            needed = self.base_constraint.event_dim + count
+            raise ValueError(f"Expected value.dim() >= {needed} but got {value.dim()}")
+        return found.reshape(*found.shape[: found.dim() - count], -1).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """Values that belong to the support of every component of a mixture."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> Any:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Any) -> Any:
+        found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        if found.dim() < self.event_dim:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        return found.reshape(*found.shape[: found.dim() - self.event_dim], -1).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
+
+
+class _Pieces(Constraint):
+    """Parts of a tensor along one dimension, of which each has a set of its own."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        if not all(isinstance(one, Constraint) for one in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq = list(cseq)
+        self.dim = dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(one.is_discrete for one in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        return int(max(one.event_dim for one in self.cseq))
+
+
+class _Cat(_Pieces):
+    """Parts of given lengths that were joined by `torch.cat`."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"Expected lengths of size {len(self.cseq)}, got {len(self.lengths)}")
+
+    def check(self, value: Any) -> Any:
+        parts = value.split(self.lengths, self.dim)
+        return rg.cat([one.check(part) for one, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class _Stack(_Pieces):
+    """Tensors that were joined by `torch.stack`."""
+
+    @property
+    def event_dim(self) -> int:
+        rank = int(max(one.event_dim for one in self.cseq))
+        return rank + (self.dim + rank < 0)
+
+    def check(self, value: Any) -> Any:
+        parts = [value.select(self.dim, k) for k in range(value.size(self.dim))]
+        return rg.stack([one.check(part) for one, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+# ---- numbers ----
+class _Real(Constraint):
+    def check(self, value: Any) -> Any:
+        return value == value  # which NaN is not
+
+
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return (value == 0) | (value == 1)
+
+
+class _GreaterThan(_Bounded):
+    _bounds = ("lower_bound",)
+
+    def check(self, value: Any) -> Any:
+        return self.lower_bound < value  # type: ignore[attr-defined]
+
+
+class _GreaterThanEq(_Bounded):
+    _bounds = ("lower_bound",)
+
+    def check(self, value: Any) -> Any:
+        return self.lower_bound <= value  # type: ignore[attr-defined]
+
+
+class _LessThan(_Bounded):
+    _bounds = ("upper_bound",)
+
+    def check(self, value: Any) -> Any:
+        return value < self.upper_bound  # type: ignore[attr-defined]
+
+
+class _Interval(_Bounded):
+    def check(self, value: Any) -> Any:
+        return (self.lower_bound <= value) & (value <= self.upper_bound)  # type: ignore[attr-defined]
+
+
+class _HalfOpenInterval(_Bounded):
+    def check(self, value: Any) -> Any:
+        return (self.lower_bound <= value) & (value < self.upper_bound)  # type: ignore[attr-defined]
+
+
+class _IntegerInterval(_Bounded):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)  # type: ignore[attr-defined]
+
+
+class _IntegerGreaterThan(_Bounded):
+    is_discrete = True
+    _bounds = ("lower_bound",)
+
+    def check(self, value: Any) -> Any:
+        return (value % 1 == 0) & (value >= self.lower_bound)  # type: ignore[attr-defined]
+
+
+# ---- vectors ----
+class _OneHot(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Any) -> Any:
+        binary = (value == 0) | (value == 1)
+        return binary.all(-1) & value.sum(-1).eq(1)
+
+
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Any) -> Any:
+        return rg.all(value >= 0, dim=-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _Multinomial(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Any) -> Any:
+        return (value >= 0).all(dim=-1) & (value.sum(dim=-1) <= self.upper_bound)
+
+
+# ---- matrices ----
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        return _LowerTriangular().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        slack = rg.finfo(value.dtype).eps * value.size(-1) * 10  # for the rounding of a row's norm
+        norms = rg.linalg.norm(value.detach(), dim=-1)
+        return _LowerCholesky().check(value) & (norms - 1).abs().le(slack).all(dim=-1)
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        return rg.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=rg.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Any) -> Any:
+        square = super().check(value)
+        if not all_true(square):
+            return square
+        return rg.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Any) -> Any:
+        symmetric = super().check(value)
+        if not all_true(symmetric):
+            return symmetric
+        return rg.linalg.eigvalsh(value).ge(0).all(-1)
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Any) -> Any:
+        symmetric = super().check(value)
+        if not all_true(symmetric):
+            return symmetric
+        return rg.linalg.cholesky_ex(value)[1].eq(0)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
+real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

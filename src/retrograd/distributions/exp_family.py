@@ -1,0 +1,39 @@
+"""Exponential families."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from .distribution import Distribution
+from .utils import sum_rightmost
+
+__all__ = ["ExponentialFamily"]
+
+
+class ExponentialFamily(Distribution):
+    """A distribution whose density is exp(statistics . natural parameters - log normaliser + carrier)."""
+
+    @property
+    def _natural_params(self) -> Any:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        """Return the entropy, of the slopes of the log normaliser."""
+        natural = [one.detach().requires_grad_() for one in self._natural_params]
+        with using(grad=True):
+            normalizer = self._log_normalizer(*natural)
+            slopes = rg.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        result = -self._mean_carrier_measure + normalizer
+        for parameter, slope in zip(natural, slopes, strict=True):
+            result = result - sum_rightmost(parameter * slope, len(self._event_shape))
+        return result

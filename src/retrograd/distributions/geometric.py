@@ -1,0 +1,80 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from .._size import Size
+from . import constraints
+from .distribution import Distribution
+from .utils import binary_entropy, broadcast_all, is_number, lazy_property, logits_to_probs, need_one, probs_to_logits
+
+__all__ = ["Geometric"]
+
+
+class Geometric(Distribution):
+    """The number of failures before the first success, of probability `probs` or of log-odds `logits`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+    _expands = ("probs", "logits")
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        need_one(probs, logits)
+        given = logits if probs is None else probs
+        if probs is None:
+            (self.logits,) = broadcast_all(logits)
+        else:
+            (self.probs,) = broadcast_all(probs)
+        own = self.logits if probs is None else self.probs
+        super().__init__(Size() if is_number(given) else own.size(), validate_args=validate_args)
+        if self._validate_args and probs is not None:
+            value = self.probs
+            positive = value > 0
+            if not constraints.all_true(positive):
+                raise ValueError(
+                    f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to be positive but found invalid values:\n{value.detach()[~positive]}"
+                )
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Return log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Return probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def mean(self) -> Any:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Any:
+        return rg.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        tiny = rg.finfo(self.probs.dtype).tiny
+        with using(grad=False):
+            u = self.probs.new_empty(shape).uniform_(tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        never = (probs == 1) & (value == 0)
+        return value * (-probs.masked_fill(never, 0)).log1p() + self.probs.log()
+
+    def entropy(self) -> Any:
+        return binary_entropy(self.logits, self.probs) / self.probs

@@ -1,0 +1,81 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from .._size import Size
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, is_number, standard_normal
+
+__all__ = ["Normal"]
+
+HALF_LOG_TURN = math.log(math.sqrt(2 * math.pi))
+
+
+class Normal(ExponentialFamily):
+    """A normal distribution of mean `loc` and standard deviation `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _mean_carrier_measure = 0
+    _expands = ("loc", "scale")
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        shape = Size() if is_number(loc) and is_number(scale) else self.loc.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def stddev(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.stddev.pow(2)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        with using(grad=False):
+            return rg.normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        distance = value - self.loc
+        return -(distance * distance) / (2 * self.scale**2) - self.scale.log() - HALF_LOG_TURN
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 0.5 * (1 + rg.erf((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * rg.erfinv(2 * value - 1) * math.sqrt(2)
+
+    def entropy(self) -> Any:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + rg.log(self.scale)
+
+    @property
+    def _natural_params(self) -> Any:
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return -0.25 * x.pow(2) / y + 0.5 * rg.log(-math.pi / y)

@@ -1,0 +1,56 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+
+from .._modes import using
+from .._size import Size
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, is_number
+
+__all__ = ["Poisson"]
+
+
+class Poisson(ExponentialFamily):
+    """A Poisson distribution of rate `rate`."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+    _expands = ("rate",)
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(Size() if is_number(rate) else self.rate.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with using(grad=False):
+            return rg.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()
+
+    @property
+    def _natural_params(self) -> Any:
+        return (rg.log(self.rate),)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return rg.exp(x)

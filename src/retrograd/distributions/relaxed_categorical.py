@@ -1,0 +1,100 @@
+"""Relaxed categorical variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+from .transformed_distribution import TransformedDistribution
+from .transforms import ExpTransform
+from .utils import broadcast_all, clamp_probs, uniform
+
+__all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithm of a relaxed one-hot vector."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector
+    has_rsample = True
+    _expands = ()
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
+        new.temperature = self.temperature
+        new._categorical = self._categorical.expand(batch_shape)
+
+    @property
+    def param_shape(self) -> Any:
+        """Return the shape of the parameter."""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Any:
+        """Return logarithms of probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        """Return probabilities."""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        u = clamp_probs(uniform(shape, self.logits))
+        scores = (self.logits - (-u.log()).log()) / self.temperature
+        return scores - scores.logsumexp(dim=-1, keepdim=True)
+
+    def log_prob(self, value: Any) -> Any:
+        n = self._categorical._num_events
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        log_scale = rg.full_like(self.temperature, float(n)).lgamma() - self.temperature.log().mul(-(n - 1))
+        score = logits - value.mul(self.temperature)
+        score = (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1)
+        return score + log_scale
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """A point of the simplex that is nearer to a corner the lower the temperature is."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
+
+    @property
+    def temperature(self) -> Any:
+        """Return the temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """Return logarithms of probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """Return probabilities."""
+        return self.base_dist.probs

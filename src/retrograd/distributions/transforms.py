@@ -1,0 +1,563 @@
+"""Maps of tensors with their inverses and the logarithms of their Jacobian determinants."""
+
+from __future__ import annotations
+
+import math
+import operator
+import weakref
+from collections.abc import Sequence
+from functools import reduce
+from numbers import Number
+from typing import Any
+
+import retrograd as rg
+
+from . import constraints
+from .utils import broadcast_all, sum_rightmost
+
+TOO_FEW = "Too few dimensions on input"
+
+
+class Transform:
+    """A map from `domain` to `codomain`, which keeps the last pair of values if `cache_size` is 1."""
+
+    bijective = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._inv: Any = None
+        self._cached_x_y: Any = (None, None)
+        super().__init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_inv": None}  # a weak reference
+
+    @property
+    def event_dim(self) -> int:
+        """Return how many dimensions the map takes together."""
+        if self.domain.event_dim != self.codomain.event_dim:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return self.domain.event_dim  # type: ignore[no-any-return]
+
+    @property
+    def inv(self) -> Any:
+        """Return the inverse."""
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = _InverseTransform(self)
+            self._inv = weakref.ref(inverse)
+        return inverse
+
+    @property
+    def sign(self) -> Any:
+        """Return 1 where the map rises and -1 where it falls."""
+        raise NotImplementedError
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        """Return the same map with or without a cache."""
+        if self._cache_size == cache_size:
+            return self
+        if type(self).__init__ is Transform.__init__:
+            return type(self)(cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __call__(self, x: Any) -> Any:
+        """Map x."""
+        if self._cache_size == 0:
+            return self._call(x)
+        last_x, last_y = self._cached_x_y
+        if x is last_x:
+            return last_y
+        y = self._call(x)
+        self._cached_x_y = x, y
+        return y
+
+    def _inv_call(self, y: Any) -> Any:
+        if self._cache_size == 0:
+            return self._inverse(y)
+        last_x, last_y = self._cached_x_y
+        if y is last_y:
+            return last_x
+        x = self._inverse(y)
+        self._cached_x_y = x, y
+        return x
+
+    def _call(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _inverse(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """Return log |dy/dx| of x and its image."""
+        raise NotImplementedError
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of the image of a tensor of some shape."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Return the shape of what is mapped to a tensor of some shape."""
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}()"
+
+
+class _OfOneKind(Transform):
+    """A map without parameters: any two of a class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self))
+
+    __hash__ = object.__hash__
+
+
+class _InverseTransform(Transform):
+    """The inverse of a map."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(cache_size=transform._cache_size)
+        self._inv: Any = transform
+
+    @property
+    def domain(self) -> Any:
+        return self._inv.codomain
+
+    @property
+    def codomain(self) -> Any:
+        return self._inv.domain
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self._inv.bijective  # type: ignore[no-any-return]
+
+    @property
+    def sign(self) -> Any:
+        return self._inv.sign
+
+    @property
+    def inv(self) -> Any:
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self.inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and bool(self._inv == other._inv)
+
+    __hash__ = object.__hash__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def __call__(self, x: Any) -> Any:
+        return self._inv._inv_call(x)
+
+    def _inv_call(self, y: Any) -> Any:
+        return self._inv(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -self._inv.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._inv.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._inv.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self._inv!r})"
+
+
+class ComposeTransform(Transform):
+    """Maps one after the other."""
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        if cache_size:
+            parts = [part.with_cache(cache_size) for part in parts]
+        super().__init__(cache_size=cache_size)
+        self.parts = list(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = object.__hash__
+
+    @property
+    def domain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        rank = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            rank = max(rank + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        return _of_rank(self.parts[0].domain, rank)
+
+    @property
+    def codomain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        rank = self.parts[0].domain.event_dim
+        for part in self.parts:
+            rank = max(rank + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
+        return _of_rank(self.parts[-1].codomain, rank)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(part.bijective for part in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        return reduce(operator.mul, [part.sign for part in self.parts], 1)
+
+    @property
+    def inv(self) -> Any:
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv = weakref.ref(inverse)
+            inverse._inv = weakref.ref(self)
+        return inverse
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
+
+    def __call__(self, x: Any) -> Any:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if not self.parts:
+            return rg.zeros_like(x)
+        values = [x]
+        for part in self.parts[:-1]:
+            values.append(part(values[-1]))
+        values.append(y)
+        rank = self.domain.event_dim
+        terms = []
+        for part, before, after in zip(self.parts, values[:-1], values[1:], strict=True):
+            terms.append(sum_rightmost(part.log_abs_det_jacobian(before, after), rank - part.domain.event_dim))
+            rank += part.codomain.event_dim - part.domain.event_dim
+        return reduce(operator.add, terms)
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        inner = ",\n    ".join(repr(part) for part in self.parts)
+        return f"{self.__class__.__name__}(\n    {inner}\n)"
+
+
+def _of_rank(constraint: Any, rank: int) -> Any:
+    missing = rank - constraint.event_dim
+    return constraints.independent(constraint, missing) if missing > 0 else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A map whose Jacobian is summed over further dimensions."""
+
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self.base_transform.bijective  # type: ignore[no-any-return]
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def _call(self, x: Any) -> Any:
+        if x.dim() < self.domain.event_dim:
+            raise ValueError(TOO_FEW)
+        return self.base_transform(x)
+
+    def _inverse(self, y: Any) -> Any:
+        if y.dim() < self.codomain.event_dim:
+            raise ValueError(TOO_FEW)
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+# ---- elementwise ----
+class ExpTransform(_OfOneKind):
+    """exp."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Any) -> Any:
+        return x.exp()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x
+
+
+class PowerTransform(Transform):
+    """A power of positive numbers."""
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        (self.exponent,) = broadcast_all(exponent)
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all().item())
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return rg.broadcast_shapes(shape, self.exponent.shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return rg.broadcast_shapes(shape, self.exponent.shape)
+
+
+class SigmoidTransform(_OfOneKind):
+    """The logistic function, kept away from 0 and 1."""
+
+    domain = constraints.real
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Any) -> Any:
+        return inside_unit(rg.sigmoid(x))
+
+    def _inverse(self, y: Any) -> Any:
+        y = inside_unit(y)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        softplus = rg.nn.functional.softplus
+        return -softplus(-x) - softplus(x)
+
+
+def inside_unit(x: Any) -> Any:
+    """Keep numbers inside of (0, 1)."""
+    limits = rg.finfo(x.dtype)
+    return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+
+class SoftplusTransform(_OfOneKind):
+    """log(1 + exp(x))."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Any) -> Any:
+        return rg.nn.functional.softplus(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -rg.nn.functional.softplus(-x)
+
+
+class TanhTransform(_OfOneKind):
+    """tanh."""
+
+    domain = constraints.real
+    codomain = constraints.interval(-1.0, 1.0)
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Any) -> Any:
+        return x.tanh()
+
+    def _inverse(self, y: Any) -> Any:
+        return rg.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return 2.0 * (math.log(2.0) - x - rg.nn.functional.softplus(-2.0 * x))
+
+
+class AbsTransform(_OfOneKind):
+    """The absolute value, whose inverse takes the positive side."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return x.abs()
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+
+class AffineTransform(Transform):
+    """loc + scale * x."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.loc = loc
+        self.scale = scale
+        self._event_dim = event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
+
+    codomain = domain
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AffineTransform):
+            return False
+        pairs = ((self.loc, other.loc), (self.scale, other.scale))
+        return all(a == b if isinstance(a, Number) and isinstance(b, Number) else _all_equal(a, b) for a, b in pairs)
+
+    __hash__ = object.__hash__
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, (int, float)):
+            return (self.scale > 0) - (self.scale < 0)
+        return self.scale.sign()
+
+    def _call(self, x: Any) -> Any:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Any) -> Any:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        shape = x.shape
+        number = isinstance(self.scale, (int, float))
+        result = rg.full_like(x, math.log(abs(self.scale))) if number else rg.abs(self.scale).log()
+        if self.event_dim:
+            result = sum_rightmost(result, self.event_dim)
+            shape = shape[: -self.event_dim]
+        return result.expand(shape)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return rg.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.forward_shape(shape)
+
+
+def _all_equal(a: Any, b: Any) -> bool:
+    return bool(rg.as_tensor(a == b).all().item())
+
+
+# These files read this one.
+from ._joint_transforms import (  # noqa: E402
+    CatTransform,
+    CumulativeDistributionTransform,
+    ReshapeTransform,
+    StackTransform,
+)
+from ._vector_transforms import (  # noqa: E402
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+)
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "identity_transform",
+]

@@ -1,0 +1,72 @@
+"""The uniform distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as rg
+
+from .._size import Size
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, is_number, uniform
+
+__all__ = ["Uniform"]
+
+
+class Uniform(Distribution):
+    """A uniform distribution between `low` and `high`."""
+
+    has_rsample = True
+    _expands = ("low", "high")
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.low, self.high = broadcast_all(low, high)
+        shape = Size() if is_number(low) and is_number(high) else self.low.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    @property
+    def arg_constraints(self) -> Any:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self) -> Any:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Any:
+        return math.nan * self.high
+
+    @property
+    def stddev(self) -> Any:
+        return (self.high - self.low) / math.sqrt(12)
+
+    @property
+    def variance(self) -> Any:
+        return (self.high - self.low).pow(2) / 12
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        units = uniform(self._extended_shape(sample_shape), self.low)
+        return self.low + units * (self.high - self.low)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
+        return rg.log(inside) - rg.log(self.high - self.low)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value: Any) -> Any:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Any:
+        return rg.log(self.high - self.low)

@@ -1,0 +1,1 @@
+"""Where torch has the parts of its benchmark package."""
