@@ -307,7 +307,11 @@ def test_workers_end_when_the_program_ends() -> None:
 
 def test_keyboard_interrupt() -> None:
     """The whole group is interrupted, as a terminal does; nothing but the main process says so."""
-    process, numbers = start("list(batches); time.sleep(60)")
+    process, numbers = start("list(batches); print('waiting', flush=True); time.sleep(60)")
+    assert process.stdout is not None
+    assert (
+        process.stdout.readline() == "waiting\n"
+    )  # before that an interrupt may fall into a destructor, where Python ignores it
     os.killpg(process.pid, signal.SIGINT)
     printed, said = process.communicate(timeout=20)
     assert (printed, said, process.returncode) == ("interrupted\n", "", 0)

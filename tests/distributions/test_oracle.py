@@ -10,7 +10,8 @@ import pytest
 
 import retrograd
 import retrograd.distributions
-from tests.distributions.cases import CASES, parameters
+from tests.distributions.cases import CASES
+from tests.distributions.comparing import made, same
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -29,13 +30,6 @@ OF_GAMMA = {
 }
 
 
-def made(library: Any, program: str, dtype: str = "float64") -> tuple[Any, dict[str, Any]]:
-    """Make a distribution of parameters that require gradients."""
-    dtype = "float32" if "GeneralizedPareto" in program else dtype  # torch's has no other
-    scope = {name: library.tensor(value, requires_grad=True) for name, value in parameters(dtype).items()}
-    return eval(program, {"D": library.distributions, **scope}), scope
-
-
 def outcome(work: Any) -> Any:
     """Return what a call gives: an error by its class and text."""
     with warnings.catch_warnings():
@@ -46,27 +40,12 @@ def outcome(work: Any) -> Any:
             return type(error).__name__, str(error).replace("retrograd", "torch")
 
 
-def plain(value: Any) -> Any:
-    return value.detach().numpy() if hasattr(value, "detach") else str(value).replace("retrograd", "torch")
-
-
 def same_if_known(ours: list[Any], theirs: list[Any], **limits: float) -> None:
     """Compare answers and slopes, as far as torch has slopes."""
     if theirs and isinstance(theirs[-1], tuple) and len(theirs) > 1 and "inplace" in theirs[-1][1]:
         ours, theirs = ours[:1], theirs[:1]  # torch overwrites what its backward reads
     for mine, its in zip(ours, theirs, strict=True):
         same(mine, its, **limits)
-
-
-def same(ours: Any, theirs: Any, rtol: float = 1e-7, atol: float = 1e-9) -> None:
-    ours, theirs = plain(ours), plain(theirs)
-    if isinstance(theirs, np.ndarray):
-        assert isinstance(ours, np.ndarray), ours
-        assert ours.dtype == theirs.dtype
-        rtol, atol = (rtol, atol) if ours.dtype != np.float32 else (max(rtol, 1e-5), max(atol, 1e-5))
-        np.testing.assert_allclose(ours, theirs, rtol, atol)
-    else:
-        assert ours == theirs
 
 
 def slopes(library: Any, value: Any, scope: dict[str, Any]) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd
 import retrograd.distributions
-from tests.distributions.test_oracle import made, same
+from tests.distributions.comparing import made, same
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
