@@ -46,7 +46,8 @@ newaxis = None
 
 # Submodules that most programs do not use are loaded when they are asked for.
 _LAZY = """_C __config__ _dynamo _functorch _tensor _utils _vmap_internals accelerator amp backends cli compiler cpu cuda
-debug distributed distributions fft func functional hub jit linalg masked mps mtia multiprocessing nn ops optim overrides profiler random return_types serialization signal special
+debug distributed distributions fft func functional hub jit linalg
+masked mps mtia multiprocessing nn ops optim overrides profiler random return_types serialization signal special
 storage testing torch_version types utils version xpu""".split()  # noqa: SIM905 - names read better as text
 _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     """autocast clear_autocast_cache get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype
