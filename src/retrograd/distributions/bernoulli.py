@@ -10,23 +10,20 @@ import retrograd as rg
 from .._modes import using
 from .._size import Size
 from . import constraints
+from ._odds import OddsParameter
 from .exp_family import ExponentialFamily
 from .utils import (
     binary_entropy,
     broadcast_all,
     every,
-    given_parameter,
     is_number,
-    lazy_property,
-    logits_to_probs,
     need_one,
-    probs_to_logits,
 )
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(OddsParameter, ExponentialFamily):
     """1 with probability `probs`, or of log-odds `logits`, else 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -45,27 +42,8 @@ class Bernoulli(ExponentialFamily):
         shape = Size() if is_number(given) else self._param.size()
         super().__init__(shape, validate_args=validate_args)
 
-    @property
-    def _param(self) -> Any:
-        return given_parameter(self)
-
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._param.size()
 
     @property
     def mean(self) -> Any:

@@ -8,13 +8,14 @@ import retrograd as rg
 
 from .._modes import using
 from . import constraints
+from ._odds import OddsParameter
 from .distribution import Distribution
-from .utils import broadcast_all, every, given_parameter, lazy_property, logits_to_probs, need_one, probs_to_logits
+from .utils import broadcast_all, every, need_one
 
 __all__ = ["Binomial"]
 
 
-class Binomial(Distribution):
+class Binomial(OddsParameter, Distribution):
     """How many of `total_count` trials succeed, each with probability `probs` or log-odds `logits`."""
 
     arg_constraints = {
@@ -37,10 +38,6 @@ class Binomial(Distribution):
             self.total_count = self.total_count.type_as(self.probs)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    @property
-    def _param(self) -> Any:
-        return given_parameter(self)
-
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         return constraints.integer_interval(0, self.total_count)
@@ -56,21 +53,6 @@ class Binomial(Distribution):
     @property
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._param.size()
 
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)

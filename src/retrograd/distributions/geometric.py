@@ -9,13 +9,14 @@ import retrograd as rg
 from .._modes import using
 from .._size import Size
 from . import constraints
+from ._odds import Odds
 from .distribution import Distribution
-from .utils import binary_entropy, broadcast_all, is_number, lazy_property, logits_to_probs, need_one, probs_to_logits
+from .utils import binary_entropy, broadcast_all, is_number, need_one
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(Odds, Distribution):
     """The number of failures before the first success, of probability `probs` or of log-odds `logits`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -39,16 +40,6 @@ class Geometric(Distribution):
                     f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to be positive but found invalid values:\n{value.detach()[~positive]}"
                 )
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Any:

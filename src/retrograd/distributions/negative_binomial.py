@@ -8,14 +8,15 @@ import retrograd as rg
 
 from .._modes import using
 from . import constraints
+from ._odds import OddsParameter
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, given_parameter, lazy_property, logits_to_probs, need_one, probs_to_logits
+from .utils import broadcast_all, lazy_property, need_one
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(OddsParameter, Distribution):
     """How many trials succeed before `total_count` have failed."""
 
     arg_constraints = {
@@ -39,10 +40,6 @@ class NegativeBinomial(Distribution):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     @property
-    def _param(self) -> Any:
-        return given_parameter(self)
-
-    @property
     def mean(self) -> Any:
         return self.total_count * rg.exp(self.logits)
 
@@ -53,21 +50,6 @@ class NegativeBinomial(Distribution):
     @property
     def variance(self) -> Any:
         return self.mean / rg.sigmoid(-self.logits)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._param.size()
 
     @lazy_property
     def _gamma(self) -> Any:

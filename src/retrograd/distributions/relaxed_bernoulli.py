@@ -6,6 +6,7 @@ from typing import Any
 
 from .._size import Size
 from . import constraints
+from ._odds import Odds
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
@@ -14,17 +15,14 @@ from .utils import (
     clamp_probs,
     given_parameter,
     is_number,
-    lazy_property,
-    logits_to_probs,
     need_one,
-    probs_to_logits,
     uniform,
 )
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(Odds, Distribution):
     """The log-odds of a relaxed Bernoulli variable."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -45,16 +43,6 @@ class LogitRelaxedBernoulli(Distribution):
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new.temperature = self.temperature
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Any:
