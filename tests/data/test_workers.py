@@ -263,7 +263,8 @@ def test_tensors_with_a_history_stay() -> None:
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in the background has it ignored
 from retrograd.utils.data import DataLoader
 from tests.data.samples import Arrays
 batches = iter(DataLoader(Arrays(400, (1000, 100)), 2, num_workers=2, multiprocessing_context={method!r}))
