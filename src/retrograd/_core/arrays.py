@@ -141,7 +141,7 @@ def levels_of(array: Any) -> frozenset[Level]:
     if not isinstance(array, LevelArray):
         return NO_LEVELS
     if type(array) is Batched and not isinstance(array.array, LevelArray):
-        return array.level.alone
+        return array.level.alone or frozenset((array.level,))
     found = []
     pending = [array]
     while pending:

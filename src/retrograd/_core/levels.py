@@ -26,7 +26,8 @@ class Level:
 
     def __init__(self, kind: str, size: int = 0, randomness: str = "error") -> None:
         self.number = next(_numbers)
-        self.alone = frozenset((self,))  # the levels of an array that has no other
+        # The levels of an array that has no other; None once the transform has ended, because it is a cycle.
+        self.alone: frozenset[Level] | None = frozenset((self,))
         self.kind = kind
         self.size = size
         self.randomness = randomness
@@ -60,6 +61,7 @@ def running(kind: str, level: Level | None = None, **mode: Any) -> Iterator[Tran
         transform.alive = False
         if level is not None:
             level.alive = False
+            level.alone = None
 
 
 def innermost_batch_level() -> Level | None:
