@@ -19,6 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import retrograd
 from tests.ops.comparing import first_sentence
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -138,7 +141,23 @@ class Programs:
     def check(self, library: Any, name: str) -> None:
         recorded = json.loads(self.path.read_text())
         shown = json.loads(json.dumps(self.run(library, name)))
+        assert recorded.keys() == self.all.keys(), "programs came or went: record them again"
         assert same(shown, recorded[name]), f"\n{library.__name__} {shown}\ntorch recorded {recorded[name]}"
+
+    def tests(self) -> tuple[Callable[[str], None], Callable[[str], None]]:
+        """Return the two tests of every program so far: in retrograd, and of the recording in torch."""
+        each = pytest.mark.parametrize("name", self.names)
+
+        @each
+        def test_as_torch(name: str) -> None:
+            self.check(retrograd, name)
+
+        @pytest.mark.oracle
+        @each
+        def test_recording_is_torchs(name: str) -> None:
+            self.check(pytest.importorskip("torch"), name)
+
+        return test_as_torch, test_recording_is_torchs
 
     def record(self, library: Any) -> None:
         values = {name: self.run(library, name) for name in self.all}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs
 
 program = Programs("ended_levels")
@@ -113,12 +110,4 @@ def in_transforms(torch):
     return torch.func.grad(lambda v: (v * y).sum())(v), torch.func.jvp(lambda v: (v * y).sum(), (v,), (v,))
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

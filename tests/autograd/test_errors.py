@@ -433,9 +433,7 @@ def _forget():
         retrograd.autograd.forward_ad.exit_dual_level()
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
+test_as_torch, test_recording_is_torchs = program.tests()
 
 
 @pytest.mark.parametrize("name", program.using("keep(", "_hooked("))
@@ -443,9 +441,3 @@ def test_nothing_changed(name):
     program.run(retrograd, name)
     assert kept
     assert unchanged()
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)

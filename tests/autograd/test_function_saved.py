@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 from tests.autograd.test_function import cube, define, leaf
 
@@ -280,12 +277,4 @@ def once_differentiable_twice(torch):
     return g, g.requires_grad, caught(torch.autograd.grad, g.sum(), x)
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

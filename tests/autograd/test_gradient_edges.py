@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("gradient_edges")
@@ -78,12 +75,4 @@ def of_a_function(torch):
     return [caught(torch.autograd.grad, one, x, retain_graph=True) for one in edges], tuple(edges[1])[1], number
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("saved_hooks")
@@ -233,12 +230,4 @@ def disabled_hooks_restore(torch):
     return error
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("surface_accumulating")
@@ -441,12 +438,4 @@ def grad_fn_of_the_same_tensor_by_to(torch):
     return x.to(torch.float64) is x, x.double() is x, x.contiguous() is x, x.float().grad_fn.name(), x.cpu() is x
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

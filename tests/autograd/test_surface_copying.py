@@ -8,9 +8,6 @@ import pickle
 import warnings
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught, warned
 
 program = Programs("surface_copying")
@@ -193,12 +190,4 @@ def hash_and_equality_in_sets(torch):
     return len({x, x, y}), x in {x: 1}, any(one is x for one in [y, x])
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -6,9 +6,6 @@ import gc
 import weakref
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught, warned
 
 program = Programs("surface_graph")
@@ -572,12 +569,4 @@ def warning_of_inner_gradients(torch):
     return warned(lambda: y.grad), y.retain_grad() or warned(lambda: y.grad)
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

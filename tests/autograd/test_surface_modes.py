@@ -6,9 +6,6 @@ import asyncio
 import threading
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("surface_modes")
@@ -329,12 +326,4 @@ def multithreading_switch(torch):
     return [*found, core._is_multithreading_enabled()]
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

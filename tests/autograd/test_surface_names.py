@@ -6,9 +6,6 @@ import importlib
 import inspect
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught, warned
 
 program = Programs("surface_names")
@@ -161,12 +158,4 @@ def schedules(torch):
     )
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught, warned
 
 program = Programs("variable")
@@ -97,12 +94,4 @@ def instances(torch):
     return [isinstance(one, variable) for one in given], issubclass(torch.Tensor, variable)
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("func_surface_mixed")
@@ -286,12 +283,4 @@ def jacobians_of_autograd_functional(torch):
     )
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import retrograd
 from tests.autograd.recording import Programs, caught
 
@@ -228,15 +226,7 @@ def parameters_on_which_tangents_do_not_depend(torch):
     return w.grad, b.grad, torch.autograd.grad(again, (w, b), allow_unused=True)
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()
 
 
 def test_linearize_leaves_no_graph():

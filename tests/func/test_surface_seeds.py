@@ -139,15 +139,7 @@ def masks_and_classes_in_a_batch(torch):
     )
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()
 
 
 def test_no_samples_in_chunks():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import pytest
-
-import retrograd
 from tests.autograd.recording import Programs, caught
 
 program = Programs("func_surface_vmap")
@@ -328,12 +325,4 @@ def parts_with_random_numbers(torch):
     return list(out.shape), bool((same == same[:1]).all())
 
 
-@pytest.mark.parametrize("name", program.names)
-def test_as_torch(name):
-    program.check(retrograd, name)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", program.names)
-def test_recording_is_torchs(name):
-    program.check(pytest.importorskip("torch"), name)
+test_as_torch, test_recording_is_torchs = program.tests()
