@@ -47,8 +47,10 @@ def own_text(what: str) -> str:
 
 def user_frame(frame: FrameType) -> FrameType:
     """Return the nearest caller outside this package, beginning with `frame` itself."""
-    while frame.f_code.co_filename in library_files and frame.f_back is not None:
-        frame = frame.f_back
+    while frame.f_code.co_filename in library_files:
+        if (back := frame.f_back) is None:
+            break
+        frame = back
     return frame
 
 

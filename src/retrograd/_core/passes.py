@@ -14,8 +14,10 @@ import numpy as np
 LARGE = 1 << 12
 STRIP = 32  # rows
 BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
-_ONES: dict[Any, np.ndarray] = {}
+_ONES: dict[tuple[int, str], np.ndarray] = {}
 _NUMBERS: dict[Any, np.ndarray] = {}
+# without the question whether somebody takes the call over, which costs as much as joining small arrays
+concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -84,26 +86,26 @@ def triangle(x: np.ndarray, upper: bool, k: int) -> np.ndarray:
     return out
 
 
-def times_transposed(rows: Any, weights: Any) -> Any:
-    """Multiply rows by the transpose of a matrix.
+def times_transposed(rows: Any, weights: Any, few: int, width: int, columns: int) -> Any:
+    """Multiply rows, of shape (few, width), by the transpose of a matrix of shape (columns, width).
 
     For a few rows and an out that is not tiny, OpenBLAS takes two to three times as long with a transposed right side
     as with a transposed left side, which is the same product turned.
     """
-    few, columns = rows.shape[0], weights.shape[0]
-    if 2 < few <= 32 and 4 * few <= columns and few * columns > 1200 and weights.shape[1] >= 32:
-        turned = rows.T.copy() if rows.size * columns <= 1_000_000 else rows.T
+    if 2 < few <= 32 and 4 * few <= columns and few * columns > 1200 and width >= 32:
+        turned = rows.T.copy() if few * width * columns <= 1_000_000 else rows.T
         return weights.dot(turned).T.copy()
     return rows.dot(weights.T)
 
 
 def ones(count: int, dtype: Any) -> np.ndarray:
     """Return ones that are kept for the next call."""
-    found = _ONES.get((count, dtype))
+    key = count, dtype.char
+    found = _ONES.get(key)
     if found is None:
         if len(_ONES) > 16:
             _ONES.clear()
-        found = _ONES[count, dtype] = np.ones(count, dtype)
+        found = _ONES[key] = np.ones(count, dtype)
     return found
 
 

@@ -146,6 +146,7 @@ class Primitive:
         self.jvp_names: tuple[str, ...] = ()
         self.batch_rule: Rule | None = None
         self.self_adjoint = False
+        self.plain_rules: dict[str, Callable[..., Any]] = {}  # by the input whose gradient they compute
         self.widens = False  # half precision is computed in float32 and rounded once
         self.saved_as: dict[str, str] = {}
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
@@ -538,10 +539,12 @@ def elementwise(
     implementation: Callable[..., Any] | None = None,
     saved_as: dict[str, str] | None = None,
     self_adjoint: bool = False,
+    plain: dict[str, Callable[..., Any]] | None = None,
 ) -> Primitive:
     """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
 
     `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
+    `plain`: what rules come to on NumPy arrays of one float dtype and shape, `function(g, ...)` in fewer calls, to the bit.
     """
     given = {"x": dx, "y": dy, "z": dz}
     if inputs is None:
@@ -556,6 +559,7 @@ def elementwise(
             primitive.vjp(input_name)(rule)
     primitive.saved_as = saved_as or {}
     primitive.self_adjoint = self_adjoint
+    primitive.plain_rules = plain or {}
     return primitive
 
 

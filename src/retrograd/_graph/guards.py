@@ -53,14 +53,15 @@ def intact(guard: Any) -> bool:
 
 def fresh(node: Any) -> bool:
     """Tell by a quick look whether every input that a node saved is as it was. See Note [Saved values] in `node.py`."""
-    guard = node.guard
-    if guard is not None and not intact(guard):
-        return False
-    versions = () if guard is None else guard.versions
+    guard, versions = node.guard, ()
+    if guard is not None:
+        if not intact(guard):
+            return False
+        versions = guard.versions
+    edges, input_of = node._edges, node.input_of
     for name in node.array_names:
-        edge = node._edges[node.input_of[name]]
         if (
-            edge is not None
+            (edge := edges[input_of[name]]) is not None
             and (storage := edge._storage) is not None
             and storage.version
             and name not in versions

@@ -77,21 +77,41 @@ def release(self, freed):
     {clear}
     self.guard = freed
 """
-# The same once more for the most common case, in which nothing is asked twice: see `straight` in the engine.
+# The same once more for the most common case, in which nothing is asked twice: see `straight` in `node.py`.
 _STRAIGHT = """
-def pull_back_and_release(self, g, freed):
+def straight(self, g, freed):
     if (
-        type(g) not in raw_types or g.size >= WIDE or self.meta is not None
+        self.extra is not None or type(g) not in raw_types or g.size >= WIDE or self.meta is not None
         or ((guard := self.guard) is not None and not intact(guard)){stale}{unlike}
     ):
         return in_general(self, g, freed)
-    edges = self._edges
-    if len(edges) != {count}:
-        return in_general(self, g, freed)
-    grads = ({terms})
+    {pairs}
     {clear}
-    return grads
+    return pairs
 """
+_UNARY_PAIRS = "pairs = ((self._edges[0], {x}),)"
+_UNARY_PLAIN_PAIRS = "pairs = ((self._edges[0], {plain_x} if type(g) is ndarray else {x}),)"
+_BINARY_PAIRS = """ex, ey = self._edges
+    if ey is None:
+        pairs = ((ex, {x}),)
+    elif ex is None:
+        pairs = ((ey, {y}),)
+    else:
+        pairs = ((ex, {x}), (ey, {y}))"""
+_BINARY_PLAIN_PAIRS = """ex, ey = self._edges
+    if ey is None:  # of a number, perhaps
+        pairs = ((ex, {x}),)
+    elif ex is None:
+        pairs = ((ey, {y}),)
+    elif type(g) is ndarray:
+        pairs = ((ex, {plain_x}), (ey, {plain_y}))
+    else:
+        pairs = ((ex, {x}), (ey, {y}))"""
+_GENERAL_PAIRS = """edges = self._edges
+    if len(edges) != {count}:  # inputs that may be left out
+        return in_general(self, g, freed)
+    pairs = ({terms})"""
+_HANDS_ON = (lambda xp, g: g).__code__.co_code
 _UNLIKE = """
         or (self._edges[0] is not None and self._edges[1] is not None and self.x.shape != self.y.shape)"""
 
@@ -115,7 +135,7 @@ def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...],
 
         return first
 
-    names = ("pull_back", "pull_back_some", "pull_back_and_release", *(("release",) if arrays else ()))
+    names = ("pull_back", "pull_back_some", "straight", *(("release",) if arrays else ()))
     stand_ins = {name: standing_for(name) for name in names}
     return stand_ins
 
@@ -127,8 +147,9 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
     choose = _CHOOSE.format(stale=stale)
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
     scope |= {"WIDE": WIDE, "rule_in_blocks": rule_in_blocks, "slow": node.pull_back_some, "intact": intact}
-    scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.pull_back_and_release}
+    scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.straight}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
+    scope |= {f"plain{primitive.inputs.index(name)}": plain for name, plain in primitive.plain_rules.items()}
     elementwise = primitive.kind == ELEMENTWISE
     both = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
     if not elementwise or None in rules or len(rules) > 2:
@@ -152,25 +173,51 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
     text += _STRAIGHT.format(
         stale=stale,
         unlike=_UNLIKE if both else "",
-        count=len(rules),
-        terms=_terms(rules, "numpy_xp", "self"),
-        clear=f"{clear}\n    self.guard = freed" if arrays else "",
+        pairs=_pairs(primitive, rules, elementwise),
+        clear=f"if freed is not None:\n        {clear}\n        self.guard = freed" if arrays else "",
     )
     exec(text, scope)
     scope["pull_back_some"] = scope["pull_back"]
-    names = ("pull_back", "pull_back_some", "pull_back_and_release", "release")
+    names = ("pull_back", "pull_back_some", "straight", "release")
     return {name: scope[name] for name in names if name in scope}
 
 
 def _terms(rules: tuple[Any, ...], xp: str, values: str) -> str:
     """Write the gradients of all inputs as a tuple."""
-    if len(rules) == 1 and rules[0] is not None:  # the one input needs a gradient, or there would be no node
-        return f"rule0({xp}, g{_arguments(rules[0], values)}),"
-    terms = [
-        "None" if rule is None else f"None if edges[{i}] is None else rule{i}({xp}, g{_arguments(rule, values)})"
-        for i, rule in enumerate(rules)
-    ]
-    return "".join(f"{term}, " for term in terms)
+    return "".join(f"{_term(rules, i, xp, values)}, " for i in range(len(rules)))
+
+
+def _term(rules: tuple[Any, ...], i: int, xp: str, values: str) -> str:
+    """Write the gradient of an input."""
+    if rules[i] is None:
+        return "None"
+    gradient = _gradient(rules, i, xp, values)
+    if len(rules) == 1:  # the one input needs a gradient, or there would be no node
+        return gradient
+    return f"None if edges[{i}] is None else {gradient}"
+
+
+def _gradient(rules: tuple[Any, ...], i: int, xp: str, values: str) -> str:
+    """Write the call of a rule, or what it comes to if it hands on the gradient it is given."""
+    rule = rules[i]
+    if not rule.names and rule.function.__code__.co_code == _HANDS_ON:
+        return "g"
+    return f"rule{i}({xp}, g{_arguments(rule, values)})"
+
+
+def _pairs(primitive: Any, rules: tuple[Any, ...], elementwise: bool) -> str:
+    """Write the edges with their gradients."""
+    if elementwise and None not in rules and len(rules) <= 2:
+        words = {}
+        for i, name in enumerate(primitive.inputs):
+            words[name] = words[f"plain_{name}"] = _gradient(rules, i, "numpy_xp", "self")
+            if name in primitive.plain_rules:
+                words[f"plain_{name}"] = f"plain{i}(g{_arguments(rules[i], 'self')})"
+        if primitive.plain_rules:
+            return (_UNARY_PLAIN_PAIRS if len(rules) == 1 else _BINARY_PLAIN_PAIRS).format(**words)
+        return (_UNARY_PAIRS if len(rules) == 1 else _BINARY_PAIRS).format(**words)
+    terms = "".join(f"(edges[{i}], {_term(rules, i, 'numpy_xp', 'self')}), " for i in range(len(rules)))
+    return _GENERAL_PAIRS.format(count=len(rules), terms=terms)
 
 
 def _arguments(rule: Any, values: str) -> str:

@@ -370,12 +370,19 @@ class Node:
         """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
         return self.pull_back_some(g, graph, None)
 
-    def pull_back_and_release(self, g: Any, freed: Freed) -> Any:
-        """Return the gradients of the inputs as arrays, and let go of saved values."""
+    def straight(self, g: Any, freed: Freed | None) -> Any:
+        """Return edges with their gradients as arrays; None where hooks want to see more.
+
+        Saved values are let go, unless `freed` is None.
+        """
+        if self.extra is not None:
+            return None
         grads = self.pull_back(g, False)
-        if self.saves:
+        if freed is not None and self.saves:
             self.release(freed)
-        return grads
+        if self.meta is not None:
+            grads = fit_all(self, grads, NO_LEVELS)
+        return [*zip(self._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 
     def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
         """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
@@ -572,6 +579,7 @@ wrap: Any = None
 wrap_leaf_alias: Any = None
 new_storage: Any = None
 accumulator_of: Any = None
+fit_all: Any = None
 
 
 def install(**functions: Any) -> None:

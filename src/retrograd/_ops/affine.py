@@ -15,7 +15,7 @@ def _product(xp, x, weight):
     if x.ndim < 2:
         return x.dot(weight.T)
     rows = x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    out = times_transposed(rows, weight)
+    out = times_transposed(rows, weight, *rows.shape, weight.shape[0])
     return out if x.ndim == 2 else out.reshape((*x.shape[:-1], weight.shape[0]))
 
 

@@ -29,11 +29,10 @@ def _holders(g: Any) -> int:
 def _one_holder() -> int:
     """Return what `getrefcount` says in `accumulate_raw` of a gradient that only the engine's loop holds.
 
-    The same loop as the engine's, because what counts (the tuple, zip's own, the loop variable, the argument) differs
-    between Pythons.
+    The same loop as the engine's, because what counts (the tuple, the loop variable, the argument) differs between Pythons.
     """
-    grads = (np.empty(1),)
-    for _, grad in zip((None,), grads):  # noqa: B905 - as in the engine
+    pairs = ((None, np.empty(1)),)
+    for _, grad in pairs:
         count = _holders(grad)
     return count
 

@@ -27,15 +27,16 @@ import numpy as np
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
 from .._graph.node import Freed, Node, Slot
+from .._graph.node import install as install_in_nodes
 from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import add_levels, enter_dual
 from .._places import Place
 from ..tensor import _base
-from ..tensor._base import wrap
 from ..tensor._leaves import LeafDtypes
 from ..tensor._views import fit
 from ._accumulate import accumulate_raw, in_leaf_dtypes
-from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_tensor_hooks, without_gradient
+from ._capture import Capture
+from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, without_gradient
 from ._recorder import OPERATION, Recorder
 from .forward_ad import MADE_BY_USER
 
@@ -50,7 +51,7 @@ _numbers = itertools.count()
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "keep_levels", "needed", "number", "root")
+    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "gathered", "keep_levels", "needed", "number", "root")
 
     def __init__(
         self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any, keep_levels: frozenset[Any]
@@ -60,6 +61,7 @@ class Task:
         self.root = roots[0] if len(roots) == 1 else None  # torch does not count a single root among the nodes
         self.capture = capture
         self.needed = needed
+        self.gathered: dict[Any, Any] = {}  # by nodes and leaves, see `_gathered.py`
         self.callbacks: list[Any] = []
         self.number = next(_numbers)
 
@@ -167,7 +169,7 @@ def _run(
     needed = None if capture is None else capture.needed(counts) if selecting else set(map(id, counts))
     keep_levels = _kept_levels(roots, seeds)
     pending: dict[Any, Any] = {}
-    sums: set[Any] = set()  # targets whose pending gradient is a sum made here
+    sums: set[Any] = set()  # targets whose pending gradient is an array of the engine's own
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, sums, ready, graph)
     freed = Freed(place)
@@ -175,8 +177,10 @@ def _run(
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None
     plain = capture is None and not graph and not current_mode().inference
-    straight = plain and not keep and not watched  # the common case, with the fewest questions
-    leaf_types, leaf_dtypes = _base.leaf_types, LeafDtypes.wanted
+    # the common case, with the fewest questions
+    straight = not (graph or watched or selecting or LeafDtypes.wanted or current_mode().inference)
+    released = None if keep else freed
+    leaf_types, gathered = _base.leaf_types, task.gathered
     node = g = grad = None
     try:
         while True:
@@ -185,57 +189,56 @@ def _run(
                     break
                 node = heappop(ready)[2]
                 g = pending.pop(node, None)
-            if type(node) in leaf_types:  # a root that is a leaf
-                if g is not None:
-                    finish_leaf(node, g, graph, capture, root=len(roots) == 1)
-                node = None
-                continue
-            extra = node.extra
+                if type(node) in leaf_types:  # a root that is a leaf, before all nodes
+                    if g is not None:
+                        finish_leaf(node, g, graph, capture, root=len(roots) == 1)
+                    node = None
+                    continue
             if type(g) is list:
                 g = tuple(g)
-            if straight and extra is None and g is not None:
-                grads: Any = node.pull_back_and_release(g, freed)
-            else:
+            pairs = node.straight(g, released) if straight and g is not None else None
+            if pairs is None:
                 if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
                     node = None
                     continue
-                g, grads = _pull_back(
-                    node, extra, g, graph, watched, keep_levels, capture if selecting else None, needed
-                )
-                if not keep and node.saves:
-                    node.release(freed)
-            if extra is not None and extra.hooks:
-                if capture is not None:
-                    grads = capture.masked(node, grads, needed)
-                grads = run_after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
-            elif node.meta is not None or leaf_dtypes:
-                grads = _fit_all(node, grads, keep_levels)
+                pairs = _pull_back(node, g, graph, released, task, selecting, watched)
             following = g = None
-            for edge, grad in zip(node._edges, grads):  # noqa: B905 - the keyword costs 100 ns
+            for edge, grad in pairs:
                 if edge is None:
                     continue
                 if type(edge) is Slot:
+                    slot, edge = edge, edge.node
                     if grad is not None:
-                        _add_part(pending, edge, grad)
-                    edge, grad = edge.node, None
+                        if (parts := pending.get(edge)) is None:
+                            parts = pending[edge] = [None] * edge.num_outputs
+                        at = slot.index
+                        parts[at] = grad if (held := parts[at]) is None else held + grad
+                        grad = None
                 left = counts[edge]
                 if left != SINGLE:
                     if grad is not None:
                         if (held := pending.get(edge)) is None:
                             pending[edge] = grad
+                        elif edge in sums and type(grad) is NDARRAY and (straight or held.dtype is grad.dtype):
+                            held += grad
                         elif (
                             type(held) is NDARRAY is type(grad)
                             and held.dtype is grad.dtype
-                            and (edge in sums or (getrefcount(held) <= ONLY_PENDING and held.flags.owndata))
+                            and getrefcount(held) <= ONLY_PENDING
+                            and held.flags.owndata
                         ):
                             held += grad
-                        else:
-                            pending[edge] = held + grad
                             sums.add(edge)
+                        else:
+                            held = pending[edge] = held + grad
+                            if type(held) is NDARRAY:
+                                sums.add(edge)
                             held = None
                     if left != LAST:
                         counts[edge] = left - STEP
                         continue
+                    if gathered and edge in gathered:
+                        _add(pending, sums, edge, gathered.pop(edge).gradient_of(edge), graph)
                     if type(edge) not in leaf_types or edge in pending:
                         grad = pending.pop(edge, None)
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
@@ -268,34 +271,36 @@ def _run(
         callback()
 
 
-def _pull_back(
-    node: Any,
-    extra: Any,
-    g: Any,
-    graph: bool,
-    watched: bool,
-    keep_levels: frozenset[Any],
-    selection: Capture | None,
-    needed: Any,
-) -> tuple[Any, Any]:
-    """Run the hooks before a node, and the node: the gradient it got, and those it gives."""
-    nothing = (None,) * len(node._edges)
+def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, selecting: bool, watched: bool) -> Any:
+    """Run a node and its hooks, and let go of its saved values unless `freed` is None: edges with their gradients."""
+    extra, capture, needed, keep_levels = node.extra, task.capture, task.needed, task.keep_levels
+    mask = grads = None
     if g is None:
-        if extra is None and not node.runs_without_gradient:
-            return g, nothing
-        return without_gradient(node, extra, graph)
-    if extra is not None:
-        g = run_before(node, extra, g, graph)
-    mask = None
-    if selection is not None:
-        if selection.ends_at(node, needed):
+        if extra is not None or node.runs_without_gradient:
+            g, grads = without_gradient(node, extra, graph)
+    else:
+        if extra is not None:
+            g = run_before(node, extra, g, graph)
+        if selecting and capture.ends_at(node, needed):
             node.touch(graph)
-            return g, nothing
-        if node.takes_mask:
-            mask = selection.mask(node, needed)
-    if watched:
-        return g, _watched(node, g, graph, keep_levels, mask)
-    return g, node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
+        else:
+            if selecting and node.takes_mask:
+                mask = capture.mask(node, needed)
+            if watched:
+                grads = _watched(node, g, graph, keep_levels, mask)
+            else:
+                grads = node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
+    if grads is None:
+        grads = (None,) * len(node._edges)
+    if freed is not None and node.saves:
+        node.release(freed)
+    if extra is not None and extra.hooks:
+        if capture is not None:
+            grads = capture.masked(node, grads, needed)
+        grads = run_after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
+    elif node.meta is not None or LeafDtypes.wanted:
+        grads = _fit_all(node, grads, keep_levels)
+    return [*zip(node._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 
 
 def _start(
@@ -325,97 +330,6 @@ def _kept_levels(roots: Sequence[Any], seeds: Sequence[Any]) -> frozenset[Any]:
     return levels
 
 
-class Capture:
-    """The gradients that `grad` returns, or the tensors that `backward(inputs=...)` fills."""
-
-    __slots__ = ("accumulate", "found", "inputs", "seen", "wanted")
-
-    def __init__(self, inputs: Sequence[Any], accumulate: bool = False) -> None:
-        self.inputs = inputs
-        self.accumulate = accumulate
-        self.seen: dict[int, Any] = {}  # id of an array -> its Tensor: what passes unchanged is one tensor
-        self.found: dict[tuple[int, int], Any] = {}
-        self.wanted = {id(edge.node if type(edge) is Slot else edge) for edge in inputs}
-
-    def wants_all(self, ends: Sequence[Any]) -> bool:
-        """Tell whether what is wanted are the leaves at which the graph ends: then every node runs, and none is asked."""
-        wanted, leaf_types = self.wanted, _base.leaf_types
-        if self.accumulate or len(ends) != len(wanted):
-            return False
-        return all([id(end) in wanted and type(end) in leaf_types for end in ends])
-
-    def needed(self, counts: dict[Any, int]) -> set[int]:
-        """Return the ids of nodes that run: a wanted node or leaf can be reached from them."""
-        consumers: dict[int, list[Any]] = {}
-        for node in counts:
-            for edge in node._edges:
-                if edge is not None:
-                    target = edge.node if type(edge) is Slot else edge
-                    consumers.setdefault(id(target), []).append(node)
-        found: set[int] = set(self.wanted) if self.accumulate else set()  # to fill `.grad`, torch runs the node itself
-        stack = list(self.wanted)
-        while stack:
-            for node in consumers.get(stack.pop(), ()):
-                if id(node) not in found:
-                    found.add(id(node))
-                    stack.append(id(node))
-        return found
-
-    def passes(self, node: Any, g: Any, graph: bool, needed: Any, single: bool) -> bool:
-        """Keep the gradient of a wanted node; tell whether the node runs. One that does not runs its hooks here.
-
-        Of several roots torch does not even visit those that are not needed.
-        """
-        runs = id(node) in needed
-        if not runs and node.extra is not None and (single or id(node) in self.wanted):
-            g = run_tensor_hooks(node.extra, g, graph)
-        if id(node) in self.wanted and not self.accumulate:
-            for slot, part in enumerate(g if type(g) in (list, tuple) else (g,)):
-                if part is not None:
-                    self.keep(node, slot, part, graph)
-        return runs
-
-    def ends_at(self, node: Any, needed: Any) -> bool:
-        """Tell whether nothing below a node is wanted: its hooks run, but it computes nothing."""
-        if not self.accumulate or id(node) not in self.wanted:
-            return False
-        targets = [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
-        return not any(id(target) in needed for target in targets)
-
-    def mask(self, node: Any, needed: Any) -> list[Any] | None:
-        """Return a node's edges with None for those behind which nothing is wanted; None if it has no such edges."""
-        found: list[Any] | None = None
-        for i, edge in enumerate(node._edges):
-            if edge is not None:
-                target = id(edge.node if type(edge) is Slot else edge)
-                if target not in needed and target not in self.wanted:
-                    found = list(node._edges) if found is None else found
-                    found[i] = None
-        return found
-
-    def masked(self, node: Any, grads: Any, needed: Any) -> list[Any]:
-        """Leave out the gradients that torch does not compute because nothing wanted lies behind them."""
-        found = []
-        for edge, grad in zip(node._edges, grads, strict=False):
-            target = edge.node if type(edge) is Slot else edge
-            found.append(grad if edge is None or id(target) in needed or id(target) in self.wanted else None)
-        return found
-
-    def keep(self, node: Any, slot: int, g: Any, graph: bool) -> None:
-        """Keep a gradient that was asked for."""
-        tensor = g if graph else self.seen.get(id(g))
-        if tensor is None:
-            tensor = self.seen[id(g)] = wrap(g)
-            if current_mode().inference:
-                _base.storage_of(tensor).inference = True
-        self.found[(id(node), slot)] = tensor
-
-    def results(self) -> list[Any]:
-        """Return what was found, in the order of the inputs."""
-        keys = [(id(e.node), e.index) if type(e) is Slot else (id(e), 0) for e in self.inputs]
-        return [self.found.get(key) for key in keys]
-
-
 def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: bool) -> None:
     """Add a gradient to what a node or leaf has received. See Note [Who owns a gradient]."""
     if type(edge) is Slot:
@@ -424,11 +338,12 @@ def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: b
     held = pending.get(edge)
     if held is None:
         pending[edge] = grad
-    elif not graph and edge in sums and type(held) is NDARRAY and type(grad) is NDARRAY:
-        np.add(held, grad, out=held)
+    elif not graph and edge in sums and type(grad) is NDARRAY and held.dtype is grad.dtype:
+        held += grad
     else:
-        pending[edge] = held + grad
-        sums.add(edge)
+        held = pending[edge] = held + grad
+        if type(held) is NDARRAY:
+            sums.add(edge)
 
 
 def _add_part(pending: dict[Any, Any], slot: Slot, grad: Any) -> None:
@@ -464,6 +379,9 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
         else:
             fitted.append(fit(g, facts, levels, keep_levels))
     return fitted
+
+
+install_in_nodes(fit_all=_fit_all)
 
 
 # ---- anomaly mode, single nodes, callbacks ----

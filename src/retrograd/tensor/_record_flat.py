@@ -17,6 +17,7 @@ import numpy as np
 
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
+from .._core.passes import concatenate
 from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph.cuts import note_operation
 from .._graph.node import Guard, Slot, node_class
@@ -27,6 +28,7 @@ from ._base import LEAF, storage_of
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 INDEX_KINDS = "iub"
+new_object: Any = object.__new__
 UNVERSIONED = (None, 0)  # of a value that no write can reach
 
 INFERENCE_REFUSED = (
@@ -47,7 +49,10 @@ def guarded(guard: Guard | None, name: str, storage: Any) -> Guard:
     if storage.inference:
         refuse_saving(storage)
     if guard is None:
-        guard = Guard()
+        guard = new_object(Guard)  # the constructor, which is a Python call, is written out
+        guard.versions = {name: (storage, storage.version)}
+        guard.packed = {}
+        return guard
     guard.versions[name] = (storage, storage.version)
     return guard
 
@@ -532,7 +537,7 @@ _scope: dict[str, Any] = {
     "SMALL": 4096,  # elements; an implementation may know a quicker way for more
     "add_reduce": np.add.reduce,
     "all_of": all_of,
-    "concatenate": np.concatenate,
+    "concatenate": concatenate,
     "creation_numbers": creation_numbers,
     "exact": EXACT,
     "get_frame": sys._getframe,
@@ -541,7 +546,7 @@ _scope: dict[str, Any] = {
     "library_files": library_files,
     "note_operation": note_operation,
     "ndarray": np.ndarray,
-    "new_object": object.__new__,
+    "new_object": new_object,
     "ref": ref,
     "storage_of": storage_of,
     "wrap_parts": wrap_parts,

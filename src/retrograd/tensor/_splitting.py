@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,16 +14,20 @@ from .. import _errors
 from .._core.arrays import LevelArray, levels_of, raw_leaf
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import raw_namespace
+from .._core.passes import concatenate
 from .._core.primitive import namespace_of
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._graph.saved_names import SAVED_NAMES
 from .._modes import PLAIN, Mode, current_mode
 from .._ops import index as i
+from .._places import library_files, user_frame
 from ..overrides import overridable
 from . import _base
 from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, forget_ended_level, register_view
 
 NDARRAY = np.ndarray
+get_frame = sys._getframe
+generic_straight = Node.straight
 
 
 class Parts(NamedTuple):
@@ -62,17 +67,19 @@ def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown:
 
 def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], followed: bool = True) -> Any:
     """Make several views by one node; `followed`: autograd knows that they share memory."""
-    mode, storage, indices = current_mode(), input._storage, parts.indices
-    array = _base.materialise(input)
-    if isinstance(array, LevelArray):
-        forget_ended_level(input)
-        array = input._array
+    mode, storage = current_mode(), input._storage
+    array = input._array
+    if type(array) is not NDARRAY:
+        array = _base.materialise(input)
+        if isinstance(array, LevelArray):
+            forget_ended_level(input)
+            array = input._array
     tracked = input._edge is not None and (mode is PLAIN or mode.tracks)
-    node: Any = _split_node(name, input, array, indices, shown) if tracked else None
+    node: Any = _split_node(name, input, array, parts.indices, shown) if tracked else None
     if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
         return _raw_views(input, array, parts, node, mode)
     results = []
-    for k, index in enumerate(indices):
+    for k, index in enumerate(parts.indices):
         result = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
         if followed:
             register_view(input, result, ((i.getitem, {"index": index}),), mode, True)
@@ -126,9 +133,15 @@ def _split_node(name: str, input: Any, array: Any, indices: Any, shown: dict[str
     node.num_outputs = len(indices)
     node.shown = shown
     node.guard = node.extra = node.meta = node._storage = None
-    node.record_place()
+    try:
+        frame = get_frame(3)  # this, `_many_views` and a public function are ours
+    except ValueError:  # called from outside Python
+        frame = get_frame(2)
+    if frame.f_code.co_filename in library_files:
+        frame = user_frame(frame)
+    node.code, node.lasti = frame.f_code, frame.f_lasti
     node.seq = creation_numbers()
-    if isinstance(array, LevelArray):
+    if type(array) is not NDARRAY and isinstance(array, LevelArray):
         levels = levels_of(array)
         node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
     return node
@@ -139,7 +152,7 @@ def _put_together(self: Any, g: Any, graph: bool) -> Any:
     shape, dtype = self.facts
     axis = len(self.indices[0]) - 1
     if not graph and [*map(type, g)].count(NDARRAY) == len(g) and type(self.indices[0][axis]) is slice:
-        return (np.concatenate(g, axis),)
+        return (concatenate(g, axis),)
     given = [k for k, part in enumerate(g) if part is not None]
     if len(given) == 1:
         at = given[0]
@@ -156,11 +169,24 @@ def _put_together(self: Any, g: Any, graph: bool) -> Any:
     return (xp.stack(*parts, axis=axis) if single else xp.concat(*parts, axis=axis),)
 
 
+def _straight(self: Any, g: Any, freed: Any) -> Any:
+    """Join the gradients of parts, all of which have one."""
+    first = self.indices[0]
+    if self.extra is None and self.meta is None and type(first[-1]) is slice:
+        for part in g:
+            if type(part) is not NDARRAY:
+                break
+        else:
+            return ((self._edges[0], concatenate(g, len(first) - 1)),)
+    return generic_straight(self, g, freed)
+
+
 _split_classes: dict[str, Any] = {}
 
 
 def _split_node_class(name: str) -> Any:
     body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
+    body["straight"] = _straight
     body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
     made = _split_classes[name] = type(name, (Node,), body)
     return made

@@ -57,7 +57,7 @@ class ModuleCalling:
                 or _global_backward_pre_hooks
             ):
                 return self._call_impl(*args, **kwargs)
-            return self.forward(*args, **kwargs)
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         except Exception as error:
             tell_place(error, self, (*args, *kwargs.values()))
             raise
