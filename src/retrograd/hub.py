@@ -32,7 +32,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Load a file; it is in its place only when it is whole, and its hash begins as it should."""
+    """Load a file; it is in its place only when it is whole, and its hash begins as it should. No `progress` is shown."""
     place = Path(dst).expanduser()
     request = Request(url, headers={"User-Agent": "torch.hub"})
     digest = hashlib.sha256()
@@ -62,7 +62,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """Load what `torch.save` wrote from an address; the second time from the folder."""
+    """Load what `torch.save` wrote from an address; the second time from the folder. No `progress` is shown."""
     from .serialization import load
 
     folder = Path(model_dir or os.path.join(get_dir(), "checkpoints"))

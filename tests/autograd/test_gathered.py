@@ -137,7 +137,7 @@ def test_rows_are_copied():
 
 
 def test_second_order_and_few_uses_go_the_usual_way(blocks):
-    loss, weights, bias, *_ = _loop(6)
+    loss, weights, *_ = _loop(6)
     (gw,) = rg.autograd.grad(loss, weights, create_graph=True)
     assert not blocks
     gw.sum().backward()

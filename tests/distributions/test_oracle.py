@@ -134,3 +134,15 @@ def test_shapes_and_expansion(name: str) -> None:
         found.append([*map(str, texts), *([] if name in DRAWN_AGAIN else [drawn, wide.log_prob(drawn)])])
     for mine, its in zip(*found, strict=True):
         same(mine, its, 1e-6)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_subclass_with_its_own_constructor_must_expand_itself(name: str) -> None:
+    found = []
+    for library in (retrograd, torch):
+        distribution, _ = made(library, CASES[name])
+        mine = type("Mine", (type(distribution),), {"__init__": lambda self: None})()
+        mine.__dict__.update(distribution.__dict__)
+        found.append(outcome(lambda mine=mine: mine.expand((3, 2))))
+    assert found[0] == found[1]
+    assert isinstance(found[0], tuple)  # an error

@@ -68,6 +68,22 @@ def test_maps(program: str) -> None:
         same(mine, its)
 
 
+@pytest.mark.parametrize("program", MAPS)
+def test_maps_with_a_cache(program: str) -> None:
+    x0 = np.random.default_rng(0).normal(size=MAPS[program])
+    found: list[list[Any]] = []
+    for library in (retrograd, torch):
+        c = library.tensor([0.5, 1.0, 1.5], dtype=library.float64)
+        transform = eval(program, {"D": library.distributions, "c": c})
+        cached = transform.with_cache()
+        x = library.tensor(x0)
+        facts = [type(cached).__name__, cached == transform, cached is transform, cached.with_cache() is cached]
+        remembers = cached(x) is cached(x)
+        found.append([str(facts), str(remembers), cached(x), str(transform.with_cache(0) is transform)])
+    for mine, its in zip(*found, strict=True):
+        same(mine, its)
+
+
 def test_a_cache_returns_the_very_tensor() -> None:
     transform = retrograd.distributions.ExpTransform(cache_size=1)
     x = retrograd.randn(3)

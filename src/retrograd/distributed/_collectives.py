@@ -35,6 +35,10 @@ class ReduceOp(IntEnum):
 
 reduce_op = ReduceOp
 OF_BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+Rank = int | None
+# the name of what is done, the role of the process that has a list, and what the list is
+GATHER = ("gather", "destination", "output")
+SCATTER = ("scatter", "source", "input")
 
 
 class Work:
@@ -80,9 +84,29 @@ def _need_tensors(value: Any, name: str) -> None:
         )
 
 
-def _need_root(rank: Any, name: str) -> None:
-    if rank not in (None, 0):
-        raise RuntimeError(f"ProcessGroupGloo::{name}: invalid root rank: {rank}")
+def _root(rank: Rank, in_group: Rank, default: Rank = None) -> int:
+    """Return the number of the process that is meant, which may be given among all processes or in the group."""
+    if rank is not None and in_group is not None:
+        raise ValueError("Can't specify both group_rank and global_rank")
+    for number in (rank, in_group, default):
+        if number is not None:
+            return number
+    raise ValueError("Must specify global_rank or group_rank")
+
+
+def _need_this_process(root: int, name: str) -> None:
+    if root != 0:
+        raise RuntimeError(f"ProcessGroupGloo::{name}: invalid root rank: {root}")
+
+
+def _need_list(values: Any, name: str, root: int, role: str, action: str) -> None:
+    """Check what only one process has: the list from which all receive, or into which all give."""
+    if root != 0:
+        if values:
+            raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{role} ranks.")
+        _need_this_process(root, action)
+    if not values:
+        raise ValueError(f"Argument ``{name}`` must be specified on {role} rank.")
 
 
 def _need_op(tensor: Any, op: Any) -> None:
@@ -90,27 +114,51 @@ def _need_op(tensor: Any, op: Any) -> None:
         raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
 
 
-def _need_one(tensors: Any, name: str) -> None:
-    if len(tensors) != 1:
-        raise RuntimeError(
-            f"ProcessGroupGloo::{name}: invalid output tensor list at index 0 (expected length 1, got {len(tensors)})"
-        )
+def _only(values: Any, error: str) -> Any:
+    """Return the value for the one process; raise an error that may tell how many there are."""
+    if len(values) != 1:
+        raise RuntimeError(error.format(len(values)))
+    return values[0]
 
 
-def _need_same_dtype(out: Any, given: Any) -> None:
-    if out.dtype is not given.dtype:
-        raise ValueError(f"Invalid usage of tensors with different dtypesFound {out.dtype} and  {given.dtype}")
+def _need_same_dtype(expected: Any, found: Any) -> None:
+    if expected.dtype is not found.dtype:
+        raise ValueError(f"Invalid usage of tensors with different dtypesFound {expected.dtype} and  {found.dtype}")
 
 
-def _take(out: Any, given: Any, name: str) -> None:
-    """Write what was given into the tensor that receives it, if they fit."""
-    _need_same_dtype(out, given)
-    if out.shape != given.shape:
-        wanted, got = (_errors.sizes(one.shape)[1:-1] for one in (given, out))
+def _need_alike(expected: Any, found: Any, name: str) -> None:
+    _need_same_dtype(expected, found)
+    if expected.shape != found.shape:
+        wanted, got = (_errors.sizes(one.shape)[1:-1] for one in (expected, found))
         sizes = f"expected ({wanted}), got ({got})"
         raise RuntimeError(f"ProcessGroupGloo::{name}: invalid tensor size at index 0 ({sizes})")
+
+
+def _pair(tensor: Any, tensors: Any, root: tuple[Rank, Rank], group: Any, action: tuple[str, str, str]) -> Any:
+    """Return a process's tensor and the one for it in the list that only the root has."""
+    name, role, side = action
+    _need_tensor(tensor, "tensor")
+    if tensors:
+        _need_tensors(tensors, f"{name}_list")
+        for one in tensors:
+            _need_same_dtype(tensor, one)
+    need_group(group)
+    _need_list(tensors, f"{name}_list", _root(*root, 0), role, name)
+    listed = _only(tensors, _wrong_size(name, side))
+    _need_alike(tensor, listed, name)
+    return tensor, listed
+
+
+def _wrong_size(name: str, side: str) -> str:
+    rule = f"{side.capitalize()} list size should be 1, same as size of the process group."
+    return f"ProcessGroupGloo::{name}: Incorrect {side} list size {{}}. {rule}"
+
+
+def _give(given: Any, out: Any, async_op: bool) -> Work | None:
+    """Write what this process gives into the tensor where it receives it."""
     with using(grad=False):
         out.copy_(given)
+    return _done(async_op, out)
 
 
 # ---- tensors ----
@@ -124,27 +172,27 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
 
 def reduce(
     tensor: Any,
-    dst: int | None = None,
+    dst: Rank = None,
     op: Any = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
-    group_dst: int | None = None,
+    group_dst: Rank = None,
 ) -> Work | None:
     """Put the sum over the processes into the tensor of one of them."""
     _need_tensor(tensor, "tensor")
     need_group(group)
-    _need_root(dst if group_dst is None else group_dst, "reduce")
+    _need_this_process(_root(dst, group_dst), "reduce")
     _need_op(tensor, op)
     return _done(async_op, tensor)
 
 
 def broadcast(
-    tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
+    tensor: Any, src: Rank = None, group: Any = None, async_op: bool = False, group_src: Rank = None
 ) -> Work | None:
     """Put the tensor of one process into that of every one."""
     _need_tensor(tensor, "tensor")
     need_group(group)
-    _need_root(src if group_src is None else group_src, "broadcast")
+    _need_this_process(_root(src, group_src), "broadcast")
     return _done(async_op, tensor)
 
 
@@ -155,9 +203,11 @@ def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool 
     for one in tensor_list:
         _need_same_dtype(one, tensor)
     need_group(group)
-    _need_one(tensor_list, "allgather")
-    _take(tensor_list[0], tensor, "allgather")
-    return _done(async_op, *tensor_list)
+    out = _only(
+        tensor_list, "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length 1, got {})"
+    )
+    _need_alike(tensor, out, "allgather")
+    return _give(tensor, out, async_op)
 
 
 def all_gather_into_tensor(
@@ -167,58 +217,34 @@ def all_gather_into_tensor(
     _need_tensor(input_tensor, "input_tensor")
     _need_tensor(output_tensor, "output_tensor")
     need_group(group)
-    _take(output_tensor, input_tensor, "allgather")
-    return _done(async_op, output_tensor)
+    _need_alike(input_tensor, output_tensor, "allgather")
+    return _give(input_tensor, output_tensor, async_op)
 
 
 def gather(
     tensor: Any,
     gather_list: Any = None,
-    dst: int | None = None,
+    dst: Rank = None,
     group: Any = None,
     async_op: bool = False,
-    group_dst: int | None = None,
+    group_dst: Rank = None,
 ) -> Work | None:
     """Put the tensors of all processes into one's list."""
-    _need_tensor(tensor, "tensor")
-    need_group(group)
-    if (dst if group_dst is None else group_dst) not in (None, 0):
-        if gather_list:
-            raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-        _need_root(dst if group_dst is None else group_dst, "gather")
-    if not gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    _need_tensors(gather_list, "gather_list")
-    _need_one(gather_list, "gather")
-    _take(gather_list[0], tensor, "gather")
-    return _done(async_op, *gather_list)
+    given, out = _pair(tensor, gather_list, (dst, group_dst), group, GATHER)
+    return _give(given, out, async_op)
 
 
 def scatter(
     tensor: Any,
     scatter_list: Any = None,
-    src: int | None = None,
+    src: Rank = None,
     group: Any = None,
     async_op: bool = False,
-    group_src: int | None = None,
+    group_src: Rank = None,
 ) -> Work | None:
     """Put each tensor of one process's list into the tensor of one process."""
-    _need_tensor(tensor, "tensor")
-    need_group(group)
-    if (src if group_src is None else group_src) not in (None, 0):
-        if scatter_list:
-            raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-        _need_root(src if group_src is None else group_src, "scatter")
-    if not scatter_list:
-        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-    _need_tensors(scatter_list, "scatter_list")
-    if len(scatter_list) != 1:
-        raise RuntimeError(
-            f"ProcessGroupGloo::scatter: Incorrect input list size {len(scatter_list)}. Input list size should be 1, same as "
-            "size of the process group."
-        )
-    _take(tensor, scatter_list[0], "scatter")
-    return _done(async_op, tensor)
+    out, given = _pair(tensor, scatter_list, (src, group_src), group, SCATTER)
+    return _give(given, out, async_op)
 
 
 def reduce_scatter(
@@ -228,10 +254,10 @@ def reduce_scatter(
     _need_tensor(output, "output")
     _need_tensors(input_list, "input_list")
     need_group(group)
-    _need_one(input_list, "reduce_scatter")
+    given = _only(input_list, "invalid input tensor list size, must be world size")
     _need_op(output, op)
-    _take(output, input_list[0], "reduce_scatter")
-    return _done(async_op, output)
+    _need_alike(output, given, "reduce_scatter")
+    return _give(given, output, async_op)
 
 
 def reduce_scatter_tensor(
@@ -250,10 +276,12 @@ def all_to_all(
     _need_tensors(output_tensor_list, "output_tensor_list")
     _need_tensors(input_tensor_list, "input_tensor_list")
     need_group(group)
-    for tensors in (output_tensor_list, input_tensor_list):
-        _need_one(tensors, "alltoall")
-    _take(output_tensor_list[0], input_tensor_list[0], "alltoall")
-    return _done(async_op, *output_tensor_list)
+    out, given = (
+        _only(tensors, f"ProcessGroupGloo::alltoall: {side} tensor list size {{}} does not match world size 1")
+        for side, tensors in (("output", output_tensor_list), ("input", input_tensor_list))
+    )
+    _need_alike(given, out, "alltoall")
+    return _give(given, out, async_op)
 
 
 def all_to_all_single(
@@ -267,30 +295,38 @@ def all_to_all_single(
     """Send each part of a tensor to one process, and get a part from each."""
     _need_tensor(output, "output")
     _need_tensor(input, "input")
+    need_group(group)
+    for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
+        if sizes and _only(sizes, "Number of tensor splits not equal to group size") != tensor.shape[0]:
+            raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    if input.numel() == output.numel():  # only the numbers are sent
+        input = input.reshape(output.shape)
     return all_to_all([output], [input], group, async_op)
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all processes are here."""
+    """Wait until all processes are here: the one is, on whatever devices."""
     need_group(group)
     return _done(async_op)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all processes are here."""
+    """Wait until all processes are here: the one is, in whatever time."""
     need_group(group)
 
 
-def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
+def send(tensor: Any, dst: Rank = None, group: Any = None, tag: int = 0, group_dst: Rank = None) -> None:
     """Send a tensor to another process, of which there is none."""
     need_group(group)
+    _root(dst, group_dst)
     raise ValueError(
         "Invalid destination rank: destination rank should not be the same as the rank of the current process."
     )
 
 
-def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
+def recv(tensor: Any, src: Rank = None, group: Any = None, tag: int = 0, group_src: Rank = None) -> int:
     """Receive a tensor from another process, of which there is none."""
+    _need_tensor(tensor, "tensor")
     need_group(group)
     raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
 
@@ -306,38 +342,38 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 
 
 def gather_object(
-    obj: Any, object_gather_list: Any = None, dst: int | None = None, group: Any = None, group_dst: int | None = None
+    obj: Any, object_gather_list: Any = None, dst: Rank = None, group: Any = None, group_dst: Rank = None
 ) -> None:
     """Put the objects of all processes into one's list."""
     need_group(group)
-    if not object_gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    _need_list(object_gather_list, "gather_list", _root(dst, group_dst, 0), "destination", "gather")
     object_gather_list[0] = copy.deepcopy(obj)
 
 
 def broadcast_object_list(
-    object_list: Any, src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
+    object_list: Any, src: Rank = None, group: Any = None, device: Any = None, group_src: Rank = None
 ) -> None:
-    """Put the objects of one process into every one's list."""
+    """Put the objects of one process into every one's list; they need no device to travel on."""
     need_group(group)
-    _need_root(src if group_src is None else group_src, "broadcast")
+    _need_this_process(_root(src, group_src, 0), "broadcast")
     object_list[:] = copy.deepcopy(object_list)
 
 
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: Any = None,
-    src: int | None = None,
+    src: Rank = None,
     group: Any = None,
-    group_src: int | None = None,
+    group_src: Rank = None,
 ) -> None:
     """Give each process one of the objects of one process's list."""
     need_group(group)
     if not isinstance(scatter_object_output_list, list) or len(scatter_object_output_list) < 1:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    _need_this_process(_root(src, group_src, 0), "broadcast")
     if not scatter_object_input_list:
-        raise ValueError("source rank must provide non-empty scatter_object_input_list")
-    scatter_object_output_list[0] = copy.deepcopy(scatter_object_input_list[0])
+        raise ValueError("source rank must provide non-None scatter_object_input_list")
+    scatter_object_output_list[0] = copy.deepcopy(_only(scatter_object_input_list, _wrong_size("scatter", "input")))
 
 
 __all__ = [

@@ -130,7 +130,10 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the group of all processes; there may be one process. Numbers not given come from torchrun's variables."""
+    """Make the group of all processes; there may be one process. Numbers not given come from torchrun's variables.
+
+    `timeout`, `group_name`, `pg_options` and `device_id` are about how processes talk, which one does not.
+    """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -211,7 +214,10 @@ def new_group(
     group_desc: str | None = None,
     device_id: Any = None,
 ) -> ProcessGroup:
-    """Make a group of some of the processes: of this one."""
+    """Make a group of some of the processes: of this one.
+
+    Only `ranks` and `backend` matter; the rest is about how processes talk, which one does not.
+    """
     world = need_group(None)
     wanted = [0] if ranks is None else sorted(ranks)
     if len(wanted) > 1:

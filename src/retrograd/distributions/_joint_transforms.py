@@ -39,6 +39,8 @@ class _Joint(Transform):
 class CatTransform(_Joint):
     """Maps of pieces of given lengths."""
 
+    _made_of = ("transforms", "dim", "lengths")
+
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
     ) -> None:
@@ -55,11 +57,6 @@ class CatTransform(_Joint):
     def length(self) -> int:
         """Return the length of all pieces."""
         return sum(self.lengths)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _pieces(self, x: Any) -> Any:
         self._need(x, self.length)
@@ -92,11 +89,10 @@ class CatTransform(_Joint):
 class StackTransform(_Joint):
     """Maps of the slices of a dimension."""
 
+    _made_of = ("transforms", "dim")
+
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _slices(self, x: Any) -> Any:
         self._need(x, len(self.transforms))
@@ -125,6 +121,7 @@ class ReshapeTransform(Transform):
     """A new shape for the last dimensions."""
 
     bijective = True
+    _made_of = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape = Size(in_shape)
@@ -140,11 +137,6 @@ class ReshapeTransform(Transform):
     @property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Any) -> Any:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -177,6 +169,7 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = 1
+    _made_of = ("distribution",)
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -194,8 +187,3 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

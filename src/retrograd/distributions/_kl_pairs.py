@@ -183,12 +183,15 @@ def _need_one_event(p: Any, q: Any, words: str) -> None:
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate(p: Any, q: Any) -> Any:
     _need_one_event(p, q, "Multivariate Normals")
-    n = p.event_shape[0]
-    batch = rg.broadcast_shapes(p.batch_shape, q.batch_shape)
-    of_q = q._unbroadcasted_scale_tril.expand((*batch, n, n))
-    of_p = p._unbroadcasted_scale_tril.expand((*batch, n, n))
-    distance = batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
-    return q._half_log_det() - p._half_log_det() + 0.5 * (_trace(of_q, of_p) + distance - n)
+    lower = q._unbroadcasted_scale_tril
+    trace = _trace(lower, p._unbroadcasted_scale_tril)
+    distance = batch_mahalanobis(lower, q.loc - p.loc)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (trace + distance - p.event_shape[0])
+
+
+def _parts(p: Any) -> list[Any]:
+    """Return matrices W whose products W W^T add up to the covariance."""
+    return [p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag.sqrt().diag_embed()]
 
 
 def _low_rank_trace(p_parts: list[Any], q: Any) -> Any:
@@ -202,8 +205,7 @@ def _low_rank_trace(p_parts: list[Any], q: Any) -> Any:
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _low_ranks(p: Any, q: Any) -> Any:
     _need_one_event(p, q, "Low Rank Multivariate Normals")
-    parts = [p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag.sqrt().diag_embed()]
-    trace = _low_rank_trace(parts, q)
+    trace = _low_rank_trace(_parts(p), q)
     return 0.5 * (q._log_det() - p._log_det() + trace + q._mahalanobis(q.loc - p.loc) - p.event_shape[0])
 
 
@@ -218,18 +220,37 @@ def _full_to_low_rank(p: Any, q: Any) -> Any:
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 def _low_rank_to_full(p: Any, q: Any) -> Any:
     _need_one_event(p, q, "(Low Rank) Multivariate Normals")
-    n = p.event_shape[0]
-    batch = rg.broadcast_shapes(p.batch_shape, q.batch_shape)
-    lower = q._unbroadcasted_scale_tril.expand((*batch, n, n))
-    factor = p.cov_factor.expand((*batch, n, p.cov_factor.size(-1)))
-    diagonal = p._unbroadcasted_cov_diag.sqrt().diag_embed().expand((*batch, n, n))
-    trace = _trace(lower, factor) + _trace(lower, diagonal)
+    lower = q._unbroadcasted_scale_tril
+    trace = sum(_trace(lower, part) for part in _parts(p))
     log_dets = 2 * q._half_log_det() - p._log_det()
-    distance = batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
-    return 0.5 * (log_dets + trace + distance - n)
+    distance = batch_mahalanobis(lower, q.loc - p.loc)
+    return 0.5 * (log_dets + trace + distance - p.event_shape[0])
 
 
 # ---- of different families ----
+def _normal_cross_entropy(mean: Any, variance: Any, q: Any) -> Any:
+    """Return -E[log q] of a distribution with a mean and a variance."""
+    spread = q.scale.pow(2)
+    return 0.5 * (2 * math.pi * spread).log() + 0.5 * (variance + (mean - q.loc).pow(2)) / spread
+
+
+@register_kl(Beta, Normal)
+@register_kl(ContinuousBernoulli, Normal)
+@register_kl(Gamma, Normal)
+@register_kl(Gumbel, Normal)
+@register_kl(Laplace, Normal)
+@register_kl(Uniform, Normal)
+def _to_normal(p: Any, q: Any) -> Any:
+    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
+
+
+@register_kl(Beta, Uniform)
+@register_kl(ContinuousBernoulli, Uniform)
+def _from_unit_to_uniform(p: Any, q: Any) -> Any:
+    kl = -p.entropy() + (q.high - q.low).log()
+    return where((q.low > 0) | (q.high < 1), math.inf, kl)
+
+
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Any, q: Any) -> Any:
     return -p.entropy() - (p.probs * q.rate.log() - q.rate)
@@ -252,37 +273,9 @@ def _beta_gamma(p: Any, q: Any) -> Any:
     return -p.entropy() + constants - (q.concentration - 1) * slopes + q.rate * p.mean
 
 
-@register_kl(Beta, Normal)
-def _beta_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
-
-
-@register_kl(Beta, Uniform)
-def _beta_uniform(p: Any, q: Any) -> Any:
-    kl = -p.entropy() + (q.high - q.low).log()
-    return where((q.low > 0) | (q.high < 1), math.inf, kl)
-
-
 @register_kl(ContinuousBernoulli, Exponential)
 def _continuous_bernoulli_exponential(p: Any, q: Any) -> Any:
     return -p.entropy() - rg.log(q.rate) + q.rate * p.mean
-
-
-@register_kl(ContinuousBernoulli, Normal)
-def _continuous_bernoulli_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
-
-
-@register_kl(ContinuousBernoulli, Uniform)
-def _continuous_bernoulli_uniform(p: Any, q: Any) -> Any:
-    kl = -p.entropy() + (q.high - q.low).log()
-    return where((q.low > 0) | (q.high < 1), math.inf, kl)
-
-
-def _normal_cross_entropy(mean: Any, variance: Any, q: Any) -> Any:
-    """Return -E[log q] of a distribution with a mean and a variance."""
-    spread = q.scale.pow(2)
-    return 0.5 * (2 * math.pi * spread).log() + 0.5 * (variance + (mean - q.loc).pow(2)) / spread
 
 
 @register_kl(Exponential, Gamma)
@@ -325,21 +318,6 @@ def _gamma_gumbel(p: Any, q: Any) -> Any:
         - shift
         + shift.exp() * (1 + scaled.reciprocal()).pow(-p.concentration)
     )
-
-
-@register_kl(Gamma, Normal)
-def _gamma_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
-
-
-@register_kl(Gumbel, Normal)
-def _gumbel_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
-
-
-@register_kl(Laplace, Normal)
-def _laplace_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
 
 
 @register_kl(Normal, Gumbel)
@@ -410,13 +388,16 @@ def _uniform_exponential(p: Any, q: Any) -> Any:
     return where(p.low < 0, math.inf, kl)
 
 
+def _mean_log(p: Any) -> Any:
+    """Return the mean of the logarithm of a uniform number."""
+    return (rg.xlogy(p.high, p.high) - rg.xlogy(p.low, p.low)) / (p.high - p.low) - 1
+
+
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Any, q: Any) -> Any:
-    width = p.high - p.low
-    mean_log = (rg.xlogy(p.high, p.high) - rg.xlogy(p.low, p.low)) / width - 1
     kl = (
-        -width.log() + q.concentration.lgamma() - q.concentration * q.rate.log()
-        + (1 - q.concentration) * mean_log + q.rate * (p.high + p.low) / 2
+        -(p.high - p.low).log() + q.concentration.lgamma() - q.concentration * q.rate.log()
+        + (1 - q.concentration) * _mean_log(p) + q.rate * (p.high + p.low) / 2
     )  # fmt: skip
     return where(p.low < 0, math.inf, kl)
 
@@ -428,16 +409,9 @@ def _uniform_gumbel(p: Any, q: Any) -> Any:
     return ratio.log() + 0.5 * -(high + low) - ratio * (high.exp() - low.exp())
 
 
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Any, q: Any) -> Any:
-    return -p.entropy() + _normal_cross_entropy(p.mean, p.variance, q)
-
-
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Any, q: Any) -> Any:
-    width = p.high - p.low
-    mean_log = (rg.xlogy(p.high, p.high) - rg.xlogy(p.low, p.low)) / width - 1
-    kl = -(q.alpha * q.scale.pow(q.alpha) * width).log() + (q.alpha + 1) * mean_log
+    kl = -(q.alpha * q.scale.pow(q.alpha) * (p.high - p.low)).log() + (q.alpha + 1) * _mean_log(p)
     return where(p.low < q.support.lower_bound, math.inf, kl)
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .utils import given_parameter, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, given_parameter, lazy_property, logits_to_probs, probs_to_logits, the_given
 
 
 class Odds:
     """Probabilities and log-odds."""
+
+    def _take(self, probs: Any, logits: Any) -> None:
+        """Keep the parameter that is given."""
+        name, given = the_given(probs, logits)
+        (value,) = broadcast_all(given)
+        setattr(self, name, value)
 
     @lazy_property
     def logits(self) -> Any:
@@ -23,6 +29,15 @@ class Odds:
 
 class OddsParameter(Odds):
     """Probabilities and log-odds, and which of them was given."""
+
+    total_count: Any
+
+    def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> None:
+        """Keep the parameter that is given beside a number of trials."""
+        name, given = the_given(probs, logits)
+        count, value = broadcast_all(total_count, given)
+        setattr(self, name, value)
+        self.total_count = count.type_as(value)
 
     @property
     def _param(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import retrograd as rg
 
 from . import constraints
-from .transforms import TOO_FEW, _OfOneKind, inside_unit
+from .transforms import TOO_FEW, Transform, _OfOneKind, inside_unit
 from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
 
@@ -98,7 +98,7 @@ class PositiveDefiniteTransform(_OfOneKind):
         return LowerCholeskyTransform().inv(rg.linalg.cholesky(y))
 
 
-class CorrCholeskyTransform(_OfOneKind):
+class CorrCholeskyTransform(Transform):
     """n (n - 1) / 2 numbers become the Cholesky factor of a correlation matrix: tanh of each is a partial correlation."""
 
     domain = constraints.real_vector
@@ -118,6 +118,7 @@ class CorrCholeskyTransform(_OfOneKind):
         return (partial.log1p() - partial.neg().log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
+        """Return log |dy/dx|; `intermediates` may be given, as to torch, and are not used."""
         left = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
         of_sticks = 0.5 * left.log().sum(-1)
         of_tanh = -2 * (x + rg.nn.functional.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)

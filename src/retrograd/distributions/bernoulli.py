@@ -8,17 +8,10 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
 from . import constraints
 from ._odds import OddsParameter
 from .exp_family import ExponentialFamily
-from .utils import (
-    binary_entropy,
-    broadcast_all,
-    every,
-    is_number,
-    need_one,
-)
+from .utils import binary_entropy, broadcast_all, every
 
 __all__ = ["Bernoulli"]
 
@@ -33,14 +26,8 @@ class Bernoulli(OddsParameter, ExponentialFamily):
     _expands = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        need_one(probs, logits)
-        given = logits if probs is None else probs
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-        else:
-            (self.probs,) = broadcast_all(probs)
-        shape = Size() if is_number(given) else self._param.size()
-        super().__init__(shape, validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(self.param_shape, validate_args=validate_args)
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)

@@ -10,7 +10,7 @@ from .._modes import using
 from . import constraints
 from ._odds import OddsParameter
 from .distribution import Distribution
-from .utils import broadcast_all, every, need_one
+from .utils import every
 
 __all__ = ["Binomial"]
 
@@ -29,14 +29,8 @@ class Binomial(OddsParameter, Distribution):
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        need_one(probs, logits)
-        if probs is None:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        else:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        super().__init__(self._param.size(), validate_args=validate_args)
+        self._take_with_count(total_count, probs, logits)
+        super().__init__(self.param_shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:

@@ -11,7 +11,7 @@ from .._modes import using
 from .._size import Size
 from . import constraints
 from .distribution import Distribution
-from .utils import every, given_parameter, lazy_property, logits_to_probs, need_one, probs_to_logits
+from .utils import every, given_parameter, lazy_property, logits_to_probs, probs_to_logits, the_given
 
 __all__ = ["Categorical"]
 
@@ -24,16 +24,14 @@ class Categorical(Distribution):
     _expands = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        need_one(probs, logits)
+        name, given = the_given(probs, logits)
+        if given.dim() < 1:
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if probs is None:
-            if logits.dim() < 1:
-                raise ValueError("`logits` parameter must be at least one-dimensional.")
             self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
         else:
-            if probs.dim() < 1:
-                raise ValueError("`probs` parameter must be at least one-dimensional.")
             self.probs = probs / probs.sum(-1, keepdim=True)
-        shape = self._param.size()
+        shape = self.param_shape
         self._num_events = shape[-1]
         super().__init__(shape[:-1], validate_args=validate_args)
 

@@ -7,34 +7,24 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, is_number
+from ._around import LocScale
+from .utils import broadcast_all
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocScale):
     """A Cauchy distribution around `loc` of scale `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _expands = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        shape = Size() if is_number(loc) and is_number(scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
         return rg.full(self._extended_shape(), math.nan, dtype=self.loc.dtype, device=self.loc.device)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -14,12 +14,10 @@ class Chi2(Gamma):
     """The distribution of the sum of `df` squared normal numbers."""
 
     arg_constraints = {"df": constraints.positive}
+    _expands = Gamma._expands
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))
 
     @property
     def df(self) -> Any:

@@ -141,6 +141,13 @@ def is_dependent(constraint: Any) -> bool:
 
 
 # ---- sets made of sets ----
+def _all_of_last(found: Any, count: int, value: Any, needed: int) -> Any:
+    """Tell whether all is true in the last dimensions of what a check has found of a value."""
+    if found.dim() < count:
+        raise ValueError(f"Expected value.dim() >= {needed} but got {value.dim()}")
+    return found.reshape(*found.shape[: found.dim() - count], -1).all(-1)
+
+
 class _IndependentConstraint(Constraint):
     """Events whose last dimensions all belong to a set."""
 
@@ -157,15 +164,16 @@ class _IndependentConstraint(Constraint):
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
-        found = self.base_constraint.check(value)
-        count = self.reinterpreted_batch_ndims
-        if found.dim() < count:
-            needed = self.base_constraint.event_dim + count
-            raise ValueError(f"Expected value.dim() >= {needed} but got {value.dim()}")
-        return found.reshape(*found.shape[: found.dim() - count], -1).all(-1)
+        return _all_of_last(self.base_constraint.check(value), self.reinterpreted_batch_ndims, value, self.event_dim)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+def of_rank(constraint: Constraint, rank: int) -> Constraint:
+    """Return a set of events of at least some rank, whose parts belong to a set."""
+    missing = rank - constraint.event_dim
+    return _IndependentConstraint(constraint, missing) if missing > 0 else constraint
 
 
 class MixtureSameFamilyConstraint(Constraint):
@@ -186,9 +194,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def check(self, value: Any) -> Any:
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        if found.dim() < self.event_dim:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        return found.reshape(*found.shape[: found.dim() - self.event_dim], -1).all(-1)
+        return _all_of_last(found, self.event_dim, value, self.event_dim)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"
@@ -381,32 +387,15 @@ class _PositiveDefinite(_Symmetric):
         return rg.linalg.cholesky_ex(value)[1].eq(0)
 
 
-dependent = _Dependent()
-dependent_property = _DependentProperty
-independent = _IndependentConstraint
-boolean = _Boolean()
-one_hot = _OneHot()
-nonnegative_integer = _IntegerGreaterThan(0)
-positive_integer = _IntegerGreaterThan(1)
-integer_interval = _IntegerInterval
-real = _Real()
-real_vector = independent(real, 1)
-positive = _GreaterThan(0.0)
-nonnegative = _GreaterThanEq(0.0)
-greater_than = _GreaterThan
-greater_than_eq = _GreaterThanEq
-less_than = _LessThan
-multinomial = _Multinomial
-unit_interval = _Interval(0.0, 1.0)
-interval = _Interval
-half_open_interval = _HalfOpenInterval
-simplex = _Simplex()
-lower_triangular = _LowerTriangular()
-lower_cholesky = _LowerCholesky()
-corr_cholesky = _CorrCholesky()
-square = _Square()
-symmetric = _Symmetric()
-positive_semidefinite = _PositiveSemidefinite()
-positive_definite = _PositiveDefinite()
-cat = _Cat
-stack = _Stack
+# ---- torch's names ----
+real, boolean = _Real(), _Boolean()
+greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan
+interval, half_open_interval, integer_interval = _Interval, _HalfOpenInterval, _IntegerInterval
+positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
+positive_integer, nonnegative_integer = _IntegerGreaterThan(1), _IntegerGreaterThan(0)
+dependent, dependent_property = _Dependent(), _DependentProperty
+independent, cat, stack = _IndependentConstraint, _Cat, _Stack
+real_vector, one_hot, simplex, multinomial = independent(real, 1), _OneHot(), _Simplex(), _Multinomial
+square, symmetric = _Square(), _Symmetric()
+lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
+positive_definite, positive_semidefinite = _PositiveDefinite(), _PositiveSemidefinite()

@@ -7,27 +7,22 @@ from typing import Any
 
 import retrograd as rg
 
-from .._modes import using
-from .._size import Size
 from . import constraints
+from ._odds import OddsParameter
 from .exp_family import ExponentialFamily
 from .utils import (
     binary_entropy,
     broadcast_all,
     clamp_probs,
-    given_parameter,
-    is_number,
     lazy_property,
     logits_to_probs,
-    need_one,
-    probs_to_logits,
     uniform,
 )
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(OddsParameter, ExponentialFamily):
     """A number in (0, 1) whose density is that of a Bernoulli variable, normalised; near 1/2 a series replaces the formulas."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -43,18 +38,13 @@ class ContinuousBernoulli(ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        need_one(probs, logits)
-        given = logits if probs is None else probs
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-        else:
-            (self.probs,) = broadcast_all(probs)
+        self._take(probs, logits)
+        if probs is not None:
             if validate_args is not None and not constraints.all_true(self.arg_constraints["probs"].check(self.probs)):
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(self.probs)
         self._lims = lims
-        own = self.logits if probs is None else self.probs
-        super().__init__(Size() if is_number(given) else own.size(), validate_args=validate_args)
+        super().__init__(self.param_shape, validate_args=validate_args)
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new._lims = self._lims
@@ -83,10 +73,6 @@ class ContinuousBernoulli(ExponentialFamily):
         return rg.where(self._outside(), exact, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
 
     @property
-    def stddev(self) -> Any:
-        return rg.sqrt(self.variance)
-
-    @property
     def variance(self) -> Any:
         cut = self._cut_probs()
         exact = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (rg.log1p(-cut) - rg.log(cut)).pow(2)
@@ -94,26 +80,12 @@ class ContinuousBernoulli(ExponentialFamily):
         return rg.where(self._outside(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
     @lazy_property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self) -> Any:
-        """Return probabilities."""
+        """Return probabilities away from 0 and 1."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return given_parameter(self).size()
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        with using(grad=False):
-            return self.rsample(sample_shape)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -27,12 +27,16 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> Any:
         raise NotImplementedError
 
-    def entropy(self) -> Any:
-        """Return the entropy, of the slopes of the log normaliser."""
+    def _slopes(self) -> tuple[list[Any], Any, Any]:
+        """Return the natural parameters, the log normaliser of them, and its slopes."""
         natural = [one.detach().requires_grad_() for one in self._natural_params]
         with using(grad=True):
             normalizer = self._log_normalizer(*natural)
-            slopes = rg.autograd.grad(normalizer.sum(), natural, create_graph=True)
+            return natural, normalizer, rg.autograd.grad(normalizer.sum(), natural, create_graph=True)
+
+    def entropy(self) -> Any:
+        """Return the entropy, of the slopes of the log normaliser."""
+        natural, normalizer, slopes = self._slopes()
         result = -self._mean_carrier_measure + normalizer
         for parameter, slope in zip(natural, slopes, strict=True):
             result = result - sum_rightmost(parameter * slope, len(self._event_shape))

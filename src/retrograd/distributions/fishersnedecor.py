@@ -7,11 +7,10 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["FisherSnedecor"]
 
@@ -28,8 +27,7 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        shape = Size() if is_number(df1) and is_number(df2) else self.df1.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.df1.size(), validate_args=validate_args)
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)

@@ -6,10 +6,9 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Gamma"]
 
@@ -25,8 +24,7 @@ class Gamma(ExponentialFamily):
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
-        shape = Size() if is_number(concentration) and is_number(rate) else self.concentration.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.concentration.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number, uniform
+from .utils import broadcast_all, uniform
 
 __all__ = ["GeneralizedPareto"]
 
@@ -28,8 +27,7 @@ class GeneralizedPareto(Distribution):
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        numbers = is_number(loc) and is_number(scale) and is_number(concentration)
-        super().__init__(Size() if numbers else self.loc.size(), validate_args=validate_args)
+        super().__init__(self.loc.size(), validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.icdf(uniform(self._extended_shape(sample_shape), self.loc))

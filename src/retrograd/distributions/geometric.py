@@ -7,11 +7,10 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
 from . import constraints
 from ._odds import Odds
 from .distribution import Distribution
-from .utils import binary_entropy, broadcast_all, is_number, need_one
+from .utils import binary_entropy, broadcast_all, given_parameter
 
 __all__ = ["Geometric"]
 
@@ -24,14 +23,8 @@ class Geometric(Odds, Distribution):
     _expands = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        need_one(probs, logits)
-        given = logits if probs is None else probs
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-        else:
-            (self.probs,) = broadcast_all(probs)
-        own = self.logits if probs is None else self.probs
-        super().__init__(Size() if is_number(given) else own.size(), validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(given_parameter(self).size(), validate_args=validate_args)
         if self._validate_args and probs is not None:
             value = self.probs
             positive = value > 0

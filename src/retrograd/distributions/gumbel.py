@@ -11,7 +11,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant, is_number
+from .utils import broadcast_all, euler_constant
 
 __all__ = ["Gumbel"]
 
@@ -21,23 +21,16 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    _expands = ("loc", "scale")
     loc: Any
     scale: Any
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         limits = rg.finfo(self.loc.dtype)
-        if is_number(loc) and is_number(scale):
-            base = Uniform(limits.tiny, 1 - limits.eps, validate_args=validate_args)
-        else:
-            low, high = rg.full_like(self.loc, limits.tiny), rg.full_like(self.loc, 1 - limits.eps)
-            base = Uniform(low, high, validate_args=validate_args)
+        low, high = rg.full_like(self.loc, limits.tiny), rg.full_like(self.loc, 1 - limits.eps)
+        base = Uniform(low, high, validate_args=validate_args)
         super().__init__(base, _steps(self.loc, self.scale), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Gumbel, _instance)
-        new.loc, new.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Any:

@@ -7,58 +7,27 @@ from typing import Any
 
 import retrograd as rg
 
-from . import constraints
+from ._half import Half
 from .cauchy import Cauchy
-from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Half):
     """The distribution of the absolute value of a Cauchy number around 0."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
+    _expands = ()
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, _instance=self._get_checked_instance(HalfCauchy, _instance))
-
-    @property
-    def scale(self) -> Any:
-        """Return the scale of the whole distribution."""
-        return self.base_dist.scale
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Any:
         return rg.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
 
     @property
-    def mode(self) -> Any:
-        return rg.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        value = rg.as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return rg.where(value >= 0, log_prob, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
+    def _log_density(self, value: Any) -> Any:
+        return super()._log_density(rg.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device))

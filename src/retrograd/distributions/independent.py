@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._size import Size
 from . import constraints
 from .distribution import Distribution
 from .utils import sum_rightmost
@@ -16,6 +15,7 @@ class Independent(Distribution):
     """A distribution of which the last dimensions of the batch belong to the event."""
 
     arg_constraints: Any = {}
+    _expands = ()
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -32,14 +32,9 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Independent, _instance)
-        batch_shape = Size(batch_shape)
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]

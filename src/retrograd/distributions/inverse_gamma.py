@@ -9,7 +9,7 @@ import retrograd as rg
 
 from . import constraints
 from .gamma import Gamma
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, of_base
 from .transforms import PowerTransform
 
 __all__ = ["InverseGamma"]
@@ -21,24 +21,14 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _expands = ()
+    concentration = of_base("concentration", "the shape")
+    rate = of_base("rate", "the rate")
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         exponent = -base.rate.new_ones(())
         super().__init__(base, PowerTransform(exponent), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, _instance=self._get_checked_instance(InverseGamma, _instance))
-
-    @property
-    def concentration(self) -> Any:
-        """Return the shape."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Any:
-        """Return the rate."""
-        return self.base_dist.rate
 
     @property
     def mean(self) -> Any:

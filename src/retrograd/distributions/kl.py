@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import retrograd as rg
-
-from .._modes import using
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .independent import Independent
@@ -50,8 +48,6 @@ def _nearest(type_p: type, type_q: type) -> Callable[[Any, Any], Any]:
     right = min(pairs, key=lambda pair: (q_first.index(pair[1]), p_first.index(pair[0])))
     chosen = _KL_REGISTRY[left]
     if chosen is not _KL_REGISTRY[right]:
-        import warnings
-
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, "
             f"{right[1].__name__})",
@@ -84,11 +80,8 @@ def _kl_families(p: Any, q: Any) -> Any:
             "The cross KL-divergence between different exponential families cannot                             "
             "be computed using Bregman divergences"
         )
-    natural_p = [one.detach().requires_grad_() for one in p._natural_params]
+    natural_p, normalizer, slopes = p._slopes()
     natural_q = q._natural_params
-    with using(grad=True):
-        normalizer = p._log_normalizer(*natural_p)
-        slopes = rg.autograd.grad(normalizer.sum(), natural_p, create_graph=True)
     result = q._log_normalizer(*natural_q) - normalizer
     for of_p, of_q, slope in zip(natural_p, natural_q, slopes, strict=True):
         result = result - sum_rightmost((of_q - of_p) * slope, len(q.event_shape))

@@ -7,34 +7,20 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, is_number
+from ._around import LocScale
+from .utils import broadcast_all
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocScale):
     """A Laplace distribution around `loc` of scale `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _expands = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        shape = Size() if is_number(loc) and is_number(scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def variance(self) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import constraints
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, of_base
 from .transforms import ExpTransform
 
 __all__ = ["LogNormal"]
@@ -18,22 +18,12 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _expands = ()
+    loc = of_base("loc", "the mean of the logarithm")
+    scale = of_base("scale", "the standard deviation of the logarithm")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, _instance=self._get_checked_instance(LogNormal, _instance))
-
-    @property
-    def loc(self) -> Any:
-        """Return the mean of the logarithm."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Any:
-        """Return the standard deviation of the logarithm."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Any:

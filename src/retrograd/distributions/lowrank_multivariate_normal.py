@@ -9,6 +9,7 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
+from ._around import AroundLoc
 from .distribution import Distribution
 from .multivariate_normal import batch_mahalanobis, batch_mv
 from .utils import lazy_property, standard_normal
@@ -23,7 +24,7 @@ def _capacitance_tril(factor: Any, diagonal: Any) -> Any:
     return rg.linalg.cholesky(rg.matmul(scaled, factor) + rg.eye(rank, dtype=factor.dtype, device=factor.device))
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(AroundLoc, Distribution):
     """A normal distribution of vectors of covariance W W^T + D: `cov_factor` is W, `cov_diag` the diagonal of D."""
 
     arg_constraints = {
@@ -62,14 +63,6 @@ class LowRankMultivariateNormal(Distribution):
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
             setattr(new, name, self.__dict__[name])
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:

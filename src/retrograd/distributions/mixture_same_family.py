@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
@@ -20,6 +19,7 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: Any = {}
     has_rsample = False
+    _expands = ()
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
@@ -50,16 +50,11 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event)
         super().__init__(batch_shape=batch, event_shape=event, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        batch_shape = Size(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new._component_distribution = self._component_distribution.expand((*batch_shape, self._num_component))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component = self._num_component
         new._event_ndims = self._event_ndims
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @constraints.dependent_property
     def support(self) -> Any:

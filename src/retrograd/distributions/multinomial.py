@@ -9,18 +9,17 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
+from ._categories import OfCategories
 from .binomial import Binomial
 from .categorical import Categorical
-from .distribution import Distribution
 from .utils import broadcast_all
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OfCategories):
     """How often each category is drawn in `total_count` draws."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
     _expands = ()
 
@@ -35,8 +34,8 @@ class Multinomial(Distribution):
         super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_more(new, batch_shape)
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
         new._binomial = Binomial(total_count=self.total_count, probs=new.probs)
 
     @property
@@ -50,21 +49,6 @@ class Multinomial(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self) -> Any:
-        """Return logarithms of probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._categorical.param_shape
 
     def sample(self, sample_shape: Any = ()) -> Any:
         drawn = self._categorical.sample(Size((self.total_count,)) + Size(sample_shape)).movedim(0, -1)

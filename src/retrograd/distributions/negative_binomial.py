@@ -11,7 +11,7 @@ from . import constraints
 from ._odds import OddsParameter
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property, need_one
+from .utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -30,14 +30,8 @@ class NegativeBinomial(OddsParameter, Distribution):
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        need_one(probs, logits)
-        if probs is None:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        else:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        super().__init__(self._param.size(), validate_args=validate_args)
+        self._take_with_count(total_count, probs, logits)
+        super().__init__(self.param_shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Any:

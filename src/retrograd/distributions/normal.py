@@ -8,37 +8,24 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
-from . import constraints
+from ._around import LocScale
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number, standard_normal
+from .utils import broadcast_all, standard_normal
 
 __all__ = ["Normal"]
 
 HALF_LOG_TURN = math.log(math.sqrt(2 * math.pi))
 
 
-class Normal(ExponentialFamily):
+class Normal(LocScale, ExponentialFamily):
     """A normal distribution of mean `loc` and standard deviation `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
     _expands = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        shape = Size() if is_number(loc) and is_number(scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def stddev(self) -> Any:

@@ -8,41 +8,26 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
+from ._categories import OfCategories
 from .categorical import Categorical
-from .distribution import Distribution
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OfCategories):
     """A vector with a single 1, at a category drawn with weights `probs` or `logits`."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
     _expands = ()
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    def _expand_more(self, new: Any, batch_shape: Any) -> None:
-        new._categorical = self._categorical.expand(batch_shape)
+        super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
     @property
     def _param(self) -> Any:
         return self._categorical._param
-
-    @property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """Return logarithms of probabilities."""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Any:
@@ -55,11 +40,6 @@ class OneHotCategorical(Distribution):
     @property
     def variance(self) -> Any:
         return self.probs * (1 - self.probs)
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._categorical.param_shape
 
     def _hot(self, indices: Any) -> Any:
         return rg.nn.functional.one_hot(indices, self._categorical._num_events)

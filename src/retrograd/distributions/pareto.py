@@ -17,6 +17,7 @@ class Pareto(TransformedDistribution):
     """A Pareto distribution above `scale` of exponent `alpha`."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    _expands = ("scale", "alpha")
     scale: Any
     alpha: Any
 
@@ -25,11 +26,6 @@ class Pareto(TransformedDistribution):
         base = Exponential(self.alpha, validate_args=validate_args)
         steps: list[Any] = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Pareto, _instance)
-        new.scale, new.alpha = self.scale.expand(batch_shape), self.alpha.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Poisson"]
 
@@ -24,7 +23,7 @@ class Poisson(ExponentialFamily):
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
-        super().__init__(Size() if is_number(rate) else self.rate.size(), validate_args=validate_args)
+        super().__init__(self.rate.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:

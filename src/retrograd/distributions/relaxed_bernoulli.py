@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._size import Size
 from . import constraints
-from ._odds import Odds
+from ._odds import OddsParameter
 from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, of_base
 from .transforms import SigmoidTransform
-from .utils import (
-    broadcast_all,
-    clamp_probs,
-    given_parameter,
-    is_number,
-    need_one,
-    uniform,
-)
+from .utils import broadcast_all, clamp_probs, uniform
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Odds, Distribution):
+class LogitRelaxedBernoulli(OddsParameter, Distribution):
     """The log-odds of a relaxed Bernoulli variable."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -33,21 +25,11 @@ class LogitRelaxedBernoulli(Odds, Distribution):
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
-        need_one(probs, logits)
-        given = logits if probs is None else probs
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-        else:
-            (self.probs,) = broadcast_all(probs)
-        super().__init__(Size() if is_number(given) else self.param_shape, validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(self.param_shape, validate_args=validate_args)
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new.temperature = self.temperature
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return given_parameter(self).size()
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -69,6 +51,10 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    _expands = ()
+    temperature = of_base("temperature", "the temperature")
+    logits = of_base("logits", "log-odds")
+    probs = of_base("probs", "probabilities")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -76,21 +62,3 @@ class RelaxedBernoulli(TransformedDistribution):
         super().__init__(
             LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args
         )
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Any:
-        """Return the temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """Return log-odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return self.base_dist.probs

@@ -7,19 +7,18 @@ from typing import Any
 import retrograd as rg
 
 from . import constraints
+from ._categories import OfCategories
 from .categorical import Categorical
-from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, of_base
 from .transforms import ExpTransform
 from .utils import broadcast_all, clamp_probs, uniform
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfCategories):
     """The logarithm of a relaxed one-hot vector."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
     _expands = ()
@@ -29,27 +28,11 @@ class ExpRelaxedCategorical(Distribution):
     ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+        super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_more(new, batch_shape)
         new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-
-    @property
-    def param_shape(self) -> Any:
-        """Return the shape of the parameter."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Any:
-        """Return logarithms of probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return self._categorical.probs
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -74,27 +57,13 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
+    _expands = ()
+    temperature = of_base("temperature", "the temperature")
+    logits = of_base("logits", "logarithms of probabilities")
+    probs = of_base("probs", "probabilities")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self) -> Any:
-        """Return the temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """Return logarithms of probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """Return probabilities."""
-        return self.base_dist.probs

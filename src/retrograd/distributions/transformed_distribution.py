@@ -9,16 +9,22 @@ from .._size import Size
 from . import constraints
 from .distribution import Distribution
 from .independent import Independent
-from .transforms import ComposeTransform, Transform
+from .transforms import ComposeTransform, Transform, part_of_slope
 from .utils import sum_rightmost
 
 __all__ = ["TransformedDistribution"]
+
+
+def of_base(name: str, meaning: str) -> Any:
+    """Return a property: a parameter that the distribution before the maps has."""
+    return property(lambda self: getattr(self.base_dist, name), doc=f"Return {meaning}.")
 
 
 class TransformedDistribution(Distribution):
     """The distribution of what maps make of the samples of another."""
 
     arg_constraints: Any = {}
+    _expands: tuple[str, ...] | None = ()
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):
@@ -49,23 +55,16 @@ class TransformedDistribution(Distribution):
         cut = len(image) - rank
         super().__init__(Size(image[:cut]), Size(image[cut:]), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new.transforms = self.transforms
-        batch_shape = Size(batch_shape)
         before = ComposeTransform(self.transforms).inverse_shape(batch_shape + self.event_shape)
         new.base_dist = self.base_dist.expand(before[: len(before) - len(self.base_dist.event_shape)])
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
-        support = self.transforms[-1].codomain
-        missing = len(self.event_shape) - support.event_dim
-        return constraints.independent(support, missing) if missing > 0 else support
+        return constraints.of_rank(self.transforms[-1].codomain, len(self.event_shape))
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
@@ -87,14 +86,12 @@ class TransformedDistribution(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         rank = len(self.event_shape)
-        total: Any = 0.0
-        y = value
+        slopes: Any = 0.0
         for transform in reversed(self.transforms):
-            x = transform.inv(y)
+            image, value = value, transform.inv(value)
             rank += transform.domain.event_dim - transform.codomain.event_dim
-            total = total - sum_rightmost(transform.log_abs_det_jacobian(x, y), rank - transform.domain.event_dim)
-            y = x
-        return total + sum_rightmost(self.base_dist.log_prob(y), rank - len(self.base_dist.event_shape))
+            slopes = slopes + part_of_slope(transform, value, image, rank)
+        return sum_rightmost(self.base_dist.log_prob(value), rank - len(self.base_dist.event_shape)) - slopes
 
     def _turned(self, value: Any) -> Any:
         """Return a probability as it is, or its complement if the maps fall."""

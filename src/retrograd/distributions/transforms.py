@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from numbers import Number
 from typing import Any
@@ -19,9 +19,13 @@ TOO_FEW = "Too few dimensions on input"
 
 
 class Transform:
-    """A map from `domain` to `codomain`, which keeps the last pair of values if `cache_size` is 1."""
+    """A map from `domain` to `codomain`, which keeps the last pair of values if `cache_size` is 1.
+
+    A subclass with a constructor of its own names in `_made_of` the attributes that are its arguments, for `with_cache`.
+    """
 
     bijective = False
+    _made_of: tuple[str, ...] | None = None
     domain: Any
     codomain: Any
 
@@ -63,7 +67,10 @@ class Transform:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
-        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        if self._made_of is None:
+            raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        kind: Any = next(each for each in type(self).__mro__ if "_made_of" in each.__dict__)
+        return kind(*(getattr(self, name) for name in self._made_of), cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -72,24 +79,18 @@ class Transform:
 
     def __call__(self, x: Any) -> Any:
         """Map x."""
-        if self._cache_size == 0:
-            return self._call(x)
-        last_x, last_y = self._cached_x_y
-        if x is last_x:
-            return last_y
-        y = self._call(x)
-        self._cached_x_y = x, y
-        return y
+        return self._call(x) if self._cache_size == 0 else self._remembered(self._call, x, 0)
 
     def _inv_call(self, y: Any) -> Any:
-        if self._cache_size == 0:
-            return self._inverse(y)
-        last_x, last_y = self._cached_x_y
-        if y is last_y:
-            return last_x
-        x = self._inverse(y)
-        self._cached_x_y = x, y
-        return x
+        return self._inverse(y) if self._cache_size == 0 else self._remembered(self._inverse, y, 1)
+
+    def _remembered(self, function: Callable[[Any], Any], given: Any, side: int) -> Any:
+        """Return the partner of a value that stands on one side of the pair; a new pair replaces the last."""
+        pair = self._cached_x_y
+        if given is not pair[side]:
+            made = function(given)
+            pair = self._cached_x_y = (made, given) if side else (given, made)
+        return pair[1 - side]
 
     def _call(self, x: Any) -> Any:
         raise NotImplementedError
@@ -182,6 +183,8 @@ class _InverseTransform(Transform):
 class ComposeTransform(Transform):
     """Maps one after the other."""
 
+    _made_of = ("parts",)
+
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
             parts = [part.with_cache(cache_size) for part in parts]
@@ -195,21 +198,11 @@ class ComposeTransform(Transform):
 
     @property
     def domain(self) -> Any:
-        if not self.parts:
-            return constraints.real
-        rank = self.parts[-1].codomain.event_dim
-        for part in reversed(self.parts):
-            rank = max(rank + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
-        return _of_rank(self.parts[0].domain, rank)
+        return _far_end([(part.codomain, part.domain) for part in reversed(self.parts)])
 
     @property
     def codomain(self) -> Any:
-        if not self.parts:
-            return constraints.real
-        rank = self.parts[0].domain.event_dim
-        for part in self.parts:
-            rank = max(rank + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
-        return _of_rank(self.parts[-1].codomain, rank)
+        return _far_end([(part.domain, part.codomain) for part in self.parts])
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
@@ -228,27 +221,21 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
-
     def __call__(self, x: Any) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        if not self.parts:
-            return rg.zeros_like(x)
-        values = [x]
-        for part in self.parts[:-1]:
-            values.append(part(values[-1]))
-        values.append(y)
+        total = None
         rank = self.domain.event_dim
-        terms = []
-        for part, before, after in zip(self.parts, values[:-1], values[1:], strict=True):
-            terms.append(sum_rightmost(part.log_abs_det_jacobian(before, after), rank - part.domain.event_dim))
+        for left, part in zip(reversed(range(len(self.parts))), self.parts, strict=True):
+            image = part(x) if left else y  # the last one is known
+            slope = part_of_slope(part, x, image, rank)
+            total = slope if total is None else total + slope
             rank += part.codomain.event_dim - part.domain.event_dim
-        return reduce(operator.add, terms)
+            x = image
+        return rg.zeros_like(x) if total is None else total
 
     def forward_shape(self, shape: Any) -> Any:
         for part in self.parts:
@@ -265,9 +252,19 @@ class ComposeTransform(Transform):
         return f"{self.__class__.__name__}(\n    {inner}\n)"
 
 
-def _of_rank(constraint: Any, rank: int) -> Any:
-    missing = rank - constraint.event_dim
-    return constraints.independent(constraint, missing) if missing > 0 else constraint
+def _far_end(steps: list[tuple[Any, Any]]) -> Any:
+    """Return the set to which steps from set to set lead, with the dimensions that all of them together need."""
+    if not steps:
+        return constraints.real
+    rank = steps[0][0].event_dim
+    for near, far in steps:
+        rank = max(far.event_dim, rank - near.event_dim + far.event_dim)
+    return constraints.of_rank(steps[-1][1], rank)
+
+
+def part_of_slope(part: Transform, x: Any, y: Any, rank: int) -> Any:
+    """Return log |dy/dx| of one of several maps, where x has events of some rank."""
+    return sum_rightmost(part.log_abs_det_jacobian(x, y), rank - part.domain.event_dim)
 
 
 identity_transform = ComposeTransform([])
@@ -276,15 +273,12 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A map whose Jacobian is summed over further dimensions."""
 
+    _made_of = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @property
     def domain(self) -> Any:
@@ -344,9 +338,21 @@ class ExpTransform(_OfOneKind):
         return x
 
 
-class PowerTransform(Transform):
+class _Broadcasting(Transform):
+    """A map of each number whose parameters are numbers, or tensors that broadcast with the values."""
+
+    def forward_shape(self, shape: Any) -> Any:
+        parameters = (getattr(self, name) for name in self._made_of or ())
+        return rg.broadcast_shapes(shape, *(getattr(one, "shape", ()) for one in parameters))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.forward_shape(shape)
+
+
+class PowerTransform(_Broadcasting):
     """A power of positive numbers."""
 
+    _made_of = ("exponent",)
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
@@ -358,9 +364,6 @@ class PowerTransform(Transform):
     @property
     def sign(self) -> Any:
         return self.exponent.sign()
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all().item())
@@ -375,12 +378,6 @@ class PowerTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return (self.exponent * y / x).abs().log()
-
-    def forward_shape(self, shape: Any) -> Any:
-        return rg.broadcast_shapes(shape, self.exponent.shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return rg.broadcast_shapes(shape, self.exponent.shape)
 
 
 class SigmoidTransform(_OfOneKind):
@@ -458,9 +455,10 @@ class AbsTransform(_OfOneKind):
         return y
 
 
-class AffineTransform(Transform):
+class AffineTransform(_Broadcasting):
     """loc + scale * x."""
 
+    _made_of = ("loc", "scale", "_event_dim")
     bijective = True
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
@@ -478,11 +476,6 @@ class AffineTransform(Transform):
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
     codomain = domain
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineTransform):
@@ -512,12 +505,6 @@ class AffineTransform(Transform):
             result = sum_rightmost(result, self.event_dim)
             shape = shape[: -self.event_dim]
         return result.expand(shape)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return rg.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.forward_shape(shape)
 
 
 def _all_equal(a: Any, b: Any) -> bool:

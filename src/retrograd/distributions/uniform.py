@@ -7,10 +7,9 @@ from typing import Any
 
 import retrograd as rg
 
-from .._size import Size
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number, uniform
+from .utils import broadcast_all, uniform
 
 __all__ = ["Uniform"]
 
@@ -23,8 +22,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
-        shape = Size() if is_number(low) and is_number(high) else self.low.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.low.size(), validate_args=validate_args)
 
     @property
     def arg_constraints(self) -> Any:

@@ -131,10 +131,11 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
     return flat.scatter(-1, places, vec).reshape(*vec.shape[:-1], n, n)
 
 
-def need_one(probs: Any, logits: Any) -> None:
-    """Raise torch's error unless exactly one of the two parameters is given."""
+def the_given(probs: Any, logits: Any) -> tuple[str, Any]:
+    """Return the name and the value of the one of two parameters that is given; raise torch's error unless one is."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return ("logits", logits) if probs is None else ("probs", probs)
 
 
 def given_parameter(distribution: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
-from .._size import Size
 from . import constraints
+from ._around import AroundLoc
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property
 
@@ -25,7 +25,7 @@ def _i1_by_i0(x: Any) -> Any:
     return rg.special.i1e(x) / rg.special.i0e(x)
 
 
-class VonMises(Distribution):
+class VonMises(AroundLoc, Distribution):
     """A distribution of angles around `loc`, the narrower the greater `concentration`."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -34,7 +34,7 @@ class VonMises(Distribution):
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
-        super().__init__(self.loc.shape, Size(), validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         validate_args = self.__dict__.get("_validate_args")
@@ -78,14 +78,6 @@ class VonMises(Distribution):
                 x = rg.where(accept, (u3 - 0.5).sign() * f.acos(), x)
                 done = done | accept
             return ((x + math.pi + self._loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:

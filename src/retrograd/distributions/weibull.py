@@ -20,6 +20,7 @@ class Weibull(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _expands = ("scale", "concentration", "concentration_reciprocal")
     scale: Any
     concentration: Any
 
@@ -32,12 +33,6 @@ class Weibull(TransformedDistribution):
             AffineTransform(loc=0, scale=self.scale),
         ]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale, new.concentration = self.scale.expand(batch_shape), self.concentration.expand(batch_shape)
-        new.concentration_reciprocal = new.concentration.reciprocal()
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Any:

@@ -9,11 +9,10 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
+from ._covariances import LIMITS, OfCovariance, the_matrix
 from .chi2 import Chi2
-from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .multivariate_normal import precision_to_scale_tril
-from .utils import is_number, lazy_property, vec_to_tril_matrix, where
+from .utils import is_number, vec_to_tril_matrix, where
 
 __all__ = ["Wishart"]
 
@@ -22,22 +21,17 @@ def _mvdigamma(x: Any, p: int) -> Any:
     return rg.digamma(x.unsqueeze(-1) - rg.arange(p, dtype=x.dtype, device=x.device).div(2)).sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """The distribution of the scatter of `df` normal vectors, of which the covariance is given in one of three forms."""
 
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    _matrices = ("covariance_matrix", "precision_matrix", "scale_tril")
+    _expands = ("df", *LIMITS)
 
     @property
     def arg_constraints(self) -> Any:
-        return {
-            "covariance_matrix": constraints.positive_definite,
-            "precision_matrix": constraints.positive_definite,
-            "scale_tril": constraints.lower_cholesky,
-            "df": constraints.greater_than(self.event_shape[-1] - 1),
-        }
+        return LIMITS | {"df": constraints.greater_than(self.event_shape[-1] - 1)}
 
     def __init__(
         self,
@@ -47,11 +41,7 @@ class Wishart(ExponentialFamily):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = zip(self._matrices, (covariance_matrix, precision_matrix, scale_tril), strict=True)
-        found = [(name, value) for name, value in given if value is not None]
-        if len(found) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = found
+        name, matrix = the_matrix(covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         if is_number(df):
@@ -65,12 +55,7 @@ class Wishart(ExponentialFamily):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
         setattr(self, name, matrix.expand((*batch, -1, -1)))
         super().__init__(batch, event, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = rg.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._factorize(name, matrix)
         self._dist_chi2 = self._chi2(batch)
 
     def _chi2(self, batch: Any) -> Any:
@@ -78,34 +63,9 @@ class Wishart(ExponentialFamily):
         degrees = self.df.unsqueeze(-1) - rg.arange(n, dtype=self.df.dtype, device=self.df.device)
         return Chi2(df=degrees.expand((*batch, n)))
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Wishart, _instance)
-        batch_shape = Size(batch_shape)
-        for name in self._matrices:
-            if name in self.__dict__:
-                setattr(new, name, self.__dict__[name].expand(batch_shape + self.event_shape))
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand(batch_shape + self.event_shape)
-        new.df = self.df.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._dist_chi2 = new._chi2(batch_shape)
-        new._validate_args = self._validate_args
-        return new
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """Return the Cholesky factor of the covariance."""
-        return self._unbroadcasted_scale_tril.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """Return the covariance."""
-        lower = self._unbroadcasted_scale_tril
-        return (lower @ lower.mT).expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """Return the inverse of the covariance."""
-        return rg.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._batch_shape + self._event_shape)
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
+        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand(batch_shape + self._event_shape)
+        new._dist_chi2 = self._chi2(batch_shape)
 
     @property
     def mean(self) -> Any:
@@ -138,16 +98,13 @@ class Wishart(ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ lower
         return root @ root.mT
 
-    def _log_det_scale(self) -> Any:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         nu, p = self.df, self._event_shape[-1]
         solved = rg.cholesky_solve(value, self._unbroadcasted_scale_tril)
         return (
-            -nu * (p * math.log(2) / 2 + self._log_det_scale())
+            -nu * (p * math.log(2) / 2 + self._half_log_det())
             - rg.mvlgamma(nu / 2, p)
             + (nu - p - 1) / 2 * rg.linalg.slogdet(value)[1]
             - solved.diagonal(dim1=-2, dim2=-1).sum(-1) / 2
@@ -156,7 +113,7 @@ class Wishart(ExponentialFamily):
     def entropy(self) -> Any:
         nu, p = self.df, self._event_shape[-1]
         return (
-            (p + 1) * (p * math.log(2) / 2 + self._log_det_scale())
+            (p + 1) * (p * math.log(2) / 2 + self._half_log_det())
             + rg.mvlgamma(nu / 2, p)
             - (nu - p - 1) / 2 * _mvdigamma(nu / 2, p)
             + nu * p / 2

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import copyreg
 import multiprocessing
 import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+PATIENCE = 30.0  # seconds that a process has to obey before it is killed
 
 
 class ProcessException(Exception):  # noqa: N818 - torch's name
     """A process has ended badly."""
 
-    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
-        self.msg = msg
-        self.error_index = error_index
-        self.pid = pid
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
 
     def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid)
+        return copyreg.__newobj__, (type(self), self.msg), self.__dict__  # type: ignore[attr-defined]
 
 
 class ProcessRaisedException(ProcessException):
@@ -37,111 +38,126 @@ class ProcessExitedException(ProcessException):
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
     ) -> None:
         super().__init__(msg, error_index, error_pid)
-        self.exit_code = exit_code
-        self.signal_name = signal_name
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+        self.exit_code, self.signal_name = exit_code, signal_name
 
 
-def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], report: Connection) -> None:
-    """Call the function in the new process, and send what it raises."""
+def _work(report: Connection, fn: Any, args: tuple[Any, ...]) -> None:
+    """Call the function, in the new process; tell the first one what it raises."""
     try:
-        fn(number, *args)
+        fn(*args)
     except KeyboardInterrupt:
-        pass  # the parent says so, too
+        return  # which the first process shows, too
     except Exception:
         report.send(traceback.format_exc())
         sys.exit(1)
 
 
+class _Child:
+    """A process that has been started, and what is heard of it."""
+
+    def __init__(self, number: int, context: Any, fn: Any, args: tuple[Any, ...], daemon: bool) -> None:
+        self.number = number
+        self.text: str | None = None
+        self._report, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_work, args=(theirs, fn, (number, *args)), daemon=daemon)
+        self.process.start()
+        theirs.close()  # so that the pipe ends with the process
+
+    def signs(self) -> list[Any]:
+        """Return what becomes ready when the process has something to say, or ends."""
+        return [self.process.sentinel, *([] if self._report.closed else [self._report])]
+
+    def has_ended(self) -> bool:
+        """Tell whether the process has gone, or says why it goes."""
+        self._listen()
+        return self.text is not None or not self.process.is_alive()
+
+    def _listen(self) -> None:
+        """Take a text out of the pipe, in which the process could not leave a long one behind."""
+        if self._report.closed or not self._report.poll():
+            return
+        with self._report, contextlib.suppress(EOFError):  # it may go without a word
+            self.text = self._report.recv()
+
+    def failure(self) -> ProcessException | None:
+        """Wait for the process to go; return an error unless it went well."""
+        self.process.join()
+        self._listen()
+        number, pid, code = self.number, self.process.pid, self.process.exitcode
+        if self.text is not None:
+            message = f"\n\n-- Process {number} terminated with the following error:\n{self.text}"
+            return ProcessRaisedException(message, number, pid)
+        if code == 0:
+            return None
+        if code > 0:
+            return ProcessExitedException(f"process {number} terminated with exit code {code}", number, pid, code)
+        known = {one.value: one.name for one in signal.Signals}
+        name = known.get(-code, f"<Unknown signal {-code}>")
+        return ProcessExitedException(f"process {number} terminated with signal {name}", number, pid, code, name)
+
+
 class ProcessContext:
     """Processes that have been started together: if one fails, the others are ended."""
 
-    def __init__(self, processes: list[Any], reports: list[Connection]) -> None:
-        self.processes = processes
-        self._reports = reports
-        self._running = {process.sentinel: number for number, process in enumerate(processes)}
+    def __init__(self, children: list[_Child]) -> None:
+        self.processes = [child.process for child in children]
+        self._running = list(children)
 
     def pids(self) -> list[int]:
         """Return the ids of the processes."""
-        return [int(process.pid) for process in self.processes]
+        return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one process ends; tell whether all have. If it failed, end the others and raise its error."""
-        if not self._running:
-            return True  # a wait for nothing would have no end
-        ready = wait(self._running.keys(), timeout=timeout)
-        failed = None
-        for sentinel in ready:
-            number = self._running.pop(sentinel)
-            process = self.processes[number]
-            process.join()
-            if process.exitcode != 0:
-                failed = number
+        """Wait until one process ends; tell whether all have. If it failed, end the others and raise its error.
+
+        The others have `grace_period` seconds to end by themselves, and then as many to obey.
+        """
+        for child in self._next_to_end(timeout):
+            self._running.remove(child)
+            failure = child.failure()
+            if failure is not None:
+                self._end_all(grace_period)
+                raise failure
+        return not self._running
+
+    def _next_to_end(self, timeout: float | None) -> list[_Child]:
+        until = _moment(timeout)
+        ended: list[_Child] = []
+        while self._running and not ended:
+            if not wait([sign for child in self._running for sign in child.signs()], _left(until)):
                 break
-        if failed is None:
-            return not self._running
-        self._end_the_others(grace_period)
-        self._complain(failed)
-        return False
+            ended = [child for child in self._running if child.has_ended()]
+        return ended
 
-    def _end_the_others(self, grace_period: float | None) -> None:
-        if grace_period:
-            until = time.monotonic() + grace_period
-            for process in self.processes:
-                process.join(max(0.0, until - time.monotonic()))
-        for end in ("terminate", "kill"):
-            for process in self.processes:
-                if process.is_alive():
-                    getattr(process, end)()
-            for process in self.processes:
-                process.join(30)
+    def _end_all(self, grace_period: float | None) -> None:
+        patience = PATIENCE if grace_period is None else grace_period
+        for order, seconds in ((None, grace_period or 0.0), ("terminate", patience), ("kill", None)):
+            alive = [process for process in self.processes if process.is_alive()]
+            if order is not None:
+                for process in alive:
+                    getattr(process, order)()
+            until = _moment(seconds)
+            for process in alive:
+                process.join(_left(until))
 
-    def _complain(self, number: int) -> None:
-        process, report = self.processes[number], self._reports[number]
-        text = _received(report)
-        if text is not None:
-            message = f"\n\n-- Process {number} terminated with the following error:\n{text}"
-            raise ProcessRaisedException(message, number, process.pid)
-        code = process.exitcode
-        if code < 0:
-            name = {each.value: each.name for each in signal.Signals}.get(-code, f"<Unknown signal {-code}>")
-            raise ProcessExitedException(
-                f"process {number} terminated with signal {name}", number, process.pid, code, name
-            )
-        raise ProcessExitedException(f"process {number} terminated with exit code {code}", number, process.pid, code)
+
+def _moment(seconds: float | None) -> float | None:
+    return None if seconds is None else time.monotonic() + seconds
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - time.monotonic())
 
 
 SpawnContext = ProcessContext
 
 
-def _received(report: Connection) -> str | None:
-    try:
-        return report.recv() if report.poll() else None
-    except EOFError:
-        return None
-
-
 def start_processes(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
+    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
     """Start processes that call `fn(number, *args)`, and wait for them unless `join` is False."""
-    context: Any = multiprocessing.get_context(start_method)
-    processes, reports = [], []
-    for number in range(nprocs):
-        mine, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(fn, number, args, theirs), daemon=daemon)
-        process.start()
-        theirs.close()
-        processes.append(process)
-        reports.append(mine)
-    started = ProcessContext(processes, reports)
+    context = multiprocessing.get_context(start_method)
+    started = ProcessContext([_Child(number, context, fn, args, daemon) for number in range(nprocs)])
     if not join:
         return started
     while not started.join():
@@ -150,22 +166,17 @@ def start_processes(
 
 
 def spawn(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
+    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
     """Start new processes that call `fn(number, *args)`, and wait for them unless `join` is False."""
     if start_method != "spawn":
+        advice = "To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)"
         warnings.warn(
-            f"This method only supports start_method=spawn (got: {start_method}).\n"
-            f"To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)",
+            f"This method only supports start_method=spawn (got: {start_method}).\n{advice}",
             FutureWarning,
             stacklevel=2,
         )
-    return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")
+    return start_processes(fn, args, nprocs, join, daemon)
 
 
 __all__ = [
