@@ -24,6 +24,10 @@ def fail(rank: int) -> None:
     time.sleep(60)
 
 
+def fail_at_length(rank: int) -> None:
+    raise ValueError("wrong number " * 100_000)
+
+
 def leave(rank: int) -> None:
     os._exit(3)
 
@@ -46,8 +50,29 @@ def test_one_failure_ends_all() -> None:
     with pytest.raises(mp.ProcessRaisedException, match="Process 1 terminated with the following error") as caught:
         context.join(timeout=30)  # the other sleeps: the failure is the first to end
     assert "wrong number" in str(caught.value)
-    assert (caught.value.error_index, caught.value.pid) == (1, context.pids()[1])
+    assert (caught.value.error_index, caught.value.error_pid) == (1, context.pids()[1])
     assert not any(process.is_alive() for process in context.processes)
+
+
+def test_an_error_may_be_longer_than_a_pipe() -> None:
+    context = mp.start_processes(fail_at_length, join=False, start_method="fork")
+    assert context is not None
+    with pytest.raises(mp.ProcessRaisedException, match="wrong number") as caught:
+        context.join(timeout=30)
+    assert len(str(caught.value)) > 1_000_000
+    assert context.join()
+
+
+def test_time_runs_out() -> None:
+    context = mp.start_processes(time.sleep, (), nprocs=1, join=False, start_method="fork", daemon=True)
+    assert context is not None
+    assert context.join(timeout=30)  # time.sleep(0)
+    context = mp.start_processes(fail, nprocs=1, join=False, start_method="fork", daemon=True)
+    assert context is not None
+    assert not context.join(timeout=0.1)
+    context.processes[0].terminate()
+    with pytest.raises(mp.ProcessExitedException, match="process 0 terminated with signal SIGTERM"):
+        context.join(grace_period=1)
 
 
 @pytest.mark.parametrize(

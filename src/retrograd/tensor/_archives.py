@@ -16,6 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ._file_options import SHARED
+
 ALIGNED = 64  # bytes: where records begin, so that a mapped file has arrays where they should be
 _PADDING_ID = b"FB"
 _ZIP64_EXTRA = 20  # bytes that a header has more for a record of more than 2 GB
@@ -194,7 +196,7 @@ class ArchiveReader:
         if not nbytes:
             return np.empty(0, np.uint8)
         begin = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        shared = flags == mmap.MAP_SHARED
+        shared = flags == SHARED
         with open(os.fspath(self.path or ""), "r+b" if shared else "rb") as file:
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             memory = mmap.mmap(file.fileno(), place - begin + nbytes, access=access, offset=begin)
@@ -202,7 +204,7 @@ class ArchiveReader:
 
 
 def fill(file: Any, array: Any) -> None:
-    """Read bytes from a file into an array."""
+    """Read bytes from a file into an array, or another buffer of bytes."""
     left = memoryview(array)
     read_into = getattr(file, "readinto", None)
     while left.nbytes:

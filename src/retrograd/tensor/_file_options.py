@@ -16,10 +16,13 @@ class LoadEndianness(Enum):
     BIG = 3
 
 
+PRIVATE, SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)  # which Windows has not
+
+
 class _Options:
     endianness: LoadEndianness | None = None
     crc32 = True
-    mmap_flags: int = getattr(mmap, "MAP_PRIVATE", 2)
+    mmap_flags: int = PRIVATE
     skipping = 0
 
 
@@ -59,8 +62,7 @@ class set_default_mmap_options:  # noqa: N801 - torch's name
     __module__ = "retrograd.serialization"
 
     def __init__(self, flags: int) -> None:
-        private, shared = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)
-        if flags not in (private, shared):
+        if flags not in (PRIVATE, SHARED):
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got "
                 f"{flags}"

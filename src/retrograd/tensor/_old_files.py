@@ -123,9 +123,8 @@ def _typed_like(made: Any, untyped: Any) -> Any:
 
 
 def _read_storage(file: Any, made: Any, placed: Any, is_little: bool) -> None:
-    header = file.read(8)
-    if len(header) < 8:
-        raise RuntimeError(f"unexpected EOF, expected {8 - len(header)} more bytes. The file might be corrupted.")
+    header = bytearray(8)
+    fill(file, header)
     count, own = struct.unpack("<q" if is_little else ">q", header)[0], made.untyped()
     if count * made.element_size() != own.nbytes():
         raise RuntimeError(f"Attempted to set the storage of a tensor of {own.nbytes()} bytes from {count} elements")

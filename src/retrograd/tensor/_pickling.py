@@ -36,6 +36,7 @@ def named(function: Any, module: str) -> Any:
 
 
 # ---- making tensors again ----
+# Hooks are not saved: what files have in their place, `backward_hooks`, is empty.
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Any:
     """Make a tensor on a storage."""
     return _rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)

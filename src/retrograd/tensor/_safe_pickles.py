@@ -178,8 +178,11 @@ class SafeUnpickler(pickle._Unpickler):
             raise pickle.UnpicklingError(NOT_NAMED.format(full.removeprefix("builtins.")))
         return found
 
+    def _is_users(self, value: Any) -> bool:
+        return is_one_of(value, self.by_user.values())
+
     def _need_named(self, function: Any, why: str) -> None:
-        if not is_one_of(function, SAFE.values()) and not is_one_of(function, self.by_user.values()):
+        if not is_one_of(function, SAFE.values()) and not self._is_users(function):
             raise refused(f"{why} {function}")
 
     def load_reduce(self) -> None:
@@ -209,7 +212,7 @@ class SafeUnpickler(pickle._Unpickler):
             instance.set_(*state)
         elif kind is collections.OrderedDict:
             _pickling.set_attributes(instance, state)
-        elif is_one_of(kind, self.by_user.values()):
+        elif self._is_users(kind):
             self.stack.append(state)
             pickle._Unpickler.load_build(self)  # type: ignore[attr-defined]
         else:
@@ -220,7 +223,7 @@ class SafeUnpickler(pickle._Unpickler):
     dispatch[pickle.BUILD[0]] = load_build
 
     def _need_mapping(self, target: Any) -> None:
-        if type(target) not in _MAPPINGS and not is_one_of(type(target), self.by_user.values()):
+        if type(target) not in _MAPPINGS and not self._is_users(type(target)):
             raise refused(
                 f"Can only SETITEM for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
             )
@@ -243,7 +246,7 @@ class SafeUnpickler(pickle._Unpickler):
     dispatch[pickle.SETITEMS[0]] = load_setitems
 
     def _need_list(self, target: Any) -> None:
-        if type(target) is not list and not is_one_of(type(target), self.by_user.values()):
+        if type(target) is not list and not self._is_users(type(target)):
             raise refused(f"Can only append to lists, but got {type(target)}")
 
     def load_append(self) -> None:

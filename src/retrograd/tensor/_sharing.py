@@ -175,7 +175,9 @@ def _on(root: Any, new: Any, array: Any) -> Any:
         return made
     offset, rest = divmod(address(array) - address(root), array.itemsize) if array.size else (0, 0)
     if rest:
-        raise NotImplementedError("share_memory_: a tensor lies askew on the memory of another dtype")
+        raise NotImplementedError(
+            "share_memory_: a tensor lies askew on the memory of another dtype\nHint: share a clone of it."
+        )
     made = on_memory(new, offset, array.shape, strides(array), array.dtype)
     if not array.flags.writeable:  # an expanded one
         made.flags.writeable = False
