@@ -14,6 +14,8 @@ import timeit
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+REST = 0.25  # seconds until the threads of one library have stopped looking for work, with some to spare
+
 
 @dataclass
 class Row:
@@ -38,8 +40,8 @@ def compare(
 ) -> Row:
     """Time both in turns; the middle of the ratios of adjacent runs, and their middle half.
 
-    `rest` is how many seconds to wait before each is timed. The threads of a library look for work for 20 to 30 ms after its
-    last operation, and take a core from the other meanwhile: where operations use several threads, 0.06 is enough.
+    `rest` is how many seconds to wait before each is timed. The threads of a library look for work for 30 to 100 ms after its
+    last operation, and take a core from the other meanwhile: where operations use several threads, REST is enough.
     """
     ours(), theirs()  # warm up
     number = max(1, int(0.02 / max(timeit.timeit(theirs, number=3) / 3, 1e-7)))

@@ -12,7 +12,7 @@ import argparse
 import itertools
 
 import torch
-from compare import compare, report
+from compare import REST, compare, report
 
 import retrograd
 
@@ -138,7 +138,7 @@ def main() -> None:
     for name, (make, optimizer) in WORKLOADS.items():
         if not options.only or any(name.startswith(word) for word in options.only.split(",")):
             ours, theirs = (step_of(lib, make, optimizer, options.train) for lib in (retrograd, torch))
-            rows.append(compare(name, ours, theirs))
+            rows.append(compare(name, ours, theirs, rest=REST))
     what = "training steps" if options.train else "forward and backward"
     report(f"{what}: times as quick as torch eager, {options.threads} threads (median, middle half)", rows)
 

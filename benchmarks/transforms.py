@@ -15,7 +15,7 @@ import time
 import timeit
 
 import torch
-from compare import Row, compare, report
+from compare import REST, Row, compare, report
 
 import retrograd
 
@@ -117,9 +117,6 @@ QUESTIONS = {
     "HVP, MLP of 100,000 parameters": hvp_ways,
     "per-sample gradients, conv net, 32": per_sample_ways,
 }
-
-
-REST = 0.06  # seconds until the threads of one library have stopped looking for work
 
 
 def seconds(function, rounds=7):

@@ -67,12 +67,12 @@ def __getattr__(name: str) -> Any:
         globals()[name] = function
         return function
     if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
     if name in _LAZY:
         try:
-            return importlib.import_module(f"{__name__}.{name}")
+            return importlib.import_module(f"{__package__}.{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
+            if error.name != f"{__package__}.{name}":
                 raise
     raise AttributeError(f"module 'torch' has no attribute '{name}' (retrograd does not have it)")
 

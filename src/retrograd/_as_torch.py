@@ -12,11 +12,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ._places import library_files
 from .torch_version import TORCH_VERSION, TorchVersion
 
 if TYPE_CHECKING:
@@ -63,9 +65,8 @@ class TorchAlias:
         self._set_aside = _take_torch_modules()
         self._finder = TorchFinder()
         sys.meta_path.insert(0, self._finder)
-        sys.modules["torch"] = retrograd
         self._names["__version__"] = TorchVersion(TORCH_VERSION)
-        _name_classes("retrograd", "torch")
+        _name_loaded("retrograd", "torch")
         if SPAWN in sys.modules:
             _carry_into_children(sys.modules[SPAWN])
 
@@ -75,7 +76,7 @@ class TorchAlias:
             return
         self._names["__version__"] = self._own_version
         sys.meta_path.remove(self._finder)
-        _name_classes("torch", "retrograd")
+        _name_loaded("torch", "retrograd")
         _take_torch_modules()
         sys.modules.update(self._set_aside)
         self._finder = None
@@ -98,12 +99,15 @@ class TorchFinder(MetaPathFinder):
         if fullname == SPAWN:
             return _followed(SPAWN, path, _carry_into_children)
         if fullname.startswith("retrograd."):
-            return _followed(fullname, path, _name_classes_of)
+            return _followed(fullname, path, lambda module: _name(module, "retrograd", "torch"))
         if not _is_torch_name(fullname):
             return None
         counterpart = FUNCTORCH if fullname == "functorch" else "retrograd" + fullname.removeprefix("torch")
         own = None if _is_private(counterpart) else importlib.util.find_spec(counterpart)
         if own is None:
+            if _is_asked_by_us() and importlib.util.find_spec(counterpart) is not None:
+                # `from .. import _x` in a file of ours, which finds it as an attribute of the package
+                setattr(sys.modules["retrograd"], fullname.partition(".")[2], importlib.import_module(counterpart))
             if _is_only_asked():
                 return None
             # Raised here, not left to the finders after this one: they would say less, and load retrograd's
@@ -111,8 +115,7 @@ class TorchFinder(MetaPathFinder):
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}: retrograd has no counterpart of {fullname}", name=fullname
             )
-        is_package = own.submodule_search_locations is not None
-        return ModuleSpec(fullname, AliasLoader(counterpart), origin=own.origin, is_package=is_package)
+        return _TorchSpec(fullname, own, AliasLoader(counterpart))
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
         """Answer `importlib.metadata` for "torch": libraries read there which release they run on."""
@@ -127,9 +130,9 @@ class AliasLoader(Loader):
         self._counterpart = counterpart
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(self._counterpart)
-        self._own_spec = module.__spec__
-        return module
+        self._made = importlib.import_module(self._counterpart)
+        self._spec = self._made.__spec__
+        return self._made
 
     def get_code(self, name: str) -> CodeType | None:
         """Return the code of the module behind the name, for `-m`."""
@@ -138,9 +141,15 @@ class AliasLoader(Loader):
         return code
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module has run under its own name. Between create_module and here the import system wrote the
-        # alias's spec into it; left there, relative imports and reload would go astray.
-        module.__spec__ = self._own_spec
+        if getattr(self, "_made", None) is module:
+            # It has run under its own name. Between create_module and here the import system wrote the alias's spec
+            # into it; left there, relative imports would go astray.
+            module.__spec__ = self._spec
+        else:  # importlib.reload
+            own = SourceFileLoader(self._counterpart, str(module.__file__))
+            module.__name__, module.__spec__ = self._counterpart, spec_from_loader(self._counterpart, own)
+            own.exec_module(module)
+            _name(module, "retrograd", "torch")
 
 
 # Note [Children]
@@ -187,37 +196,79 @@ def _carry_into_children(spawn: ModuleType) -> None:
 # public classes say "torch..." as long as the alias is in force; those of modules that are loaded later, when they are.
 # Pickles find classes and functions by that name, so those that are written in a private file say they are of the innermost
 # public module that hands them on, as torch's do.
-_written_in: dict[Any, str] = {}  # private files of classes and functions that say so
+# The modules themselves say so, too, and stand in `sys.modules` by both names: `inspect` and `typing` look up there what a
+# class says it is of. `__package__` stays, by which relative imports go.
+_written_in: dict[Any, tuple[str, str]] = {}  # private files of classes and functions, and their names there
 
 
-def _name_classes(before: str, after: str) -> None:
+class _TorchSpec(ModuleSpec):
+    """The spec of one of our modules by its name in torch."""
+
+    def __init__(self, name: str, own: ModuleSpec, loader: Loader | None = None) -> None:
+        super().__init__(name, loader or SourceFileLoader(name, str(own.origin)), origin=own.origin)
+        self.submodule_search_locations, self.has_location = own.submodule_search_locations, True
+        self.own = own
+
+    @property
+    def parent(self) -> str | None:
+        """Return where relative imports begin."""
+        return self.own.parent
+
+
+def _name_loaded(before: str, after: str) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "retrograd"]:
-        _rename_in(sys.modules[name], before, after)
+        _name(sys.modules[name], before, after)
 
 
-def _name_classes_of(module: ModuleType) -> None:
-    _rename_in(module, "retrograd", "torch")
+def _name(module: ModuleType, before: str, after: str) -> None:
+    """Let a module, and what it has under public names, say that they are of another package."""
+    _rename_in(module, before, after)
+    spec, own_name = module.__spec__, _own_name(module)
+    if isinstance(spec, _TorchSpec):
+        module.__name__, module.__spec__ = own_name, spec.own
+    elif after == "torch" and spec is not None and not _is_private(own_name):
+        module.__name__ = "torch" + own_name.removeprefix("retrograd")
+        module.__spec__ = _TorchSpec(module.__name__, spec)
+        sys.modules[module.__name__] = module  # an import would put it over a function of its name, too
+
+
+def _own_name(module: ModuleType) -> str:
+    first, dot, rest = module.__name__.partition(".")
+    return f"retrograd{dot}{rest}" if first == "torch" else module.__name__
 
 
 def _rename_in(module: ModuleType, before: str, after: str) -> None:
     """Let the classes and functions that a module has under public names say that they are of another package."""
     home = module.__name__.replace("retrograd", "torch", 1)
-    handed_on = set() if "._" in home or home == "torch" else _handed_on(module)
+    handed_on = set() if "._" in home or home == "torch.tensor" else _handed_on(module)
+    written_here = before + home.removeprefix("torch")
     if after == "torch":
         vars(module).setdefault("__getattr__", _NothingElse(module, home))
     elif isinstance(vars(module).get("__getattr__"), _NothingElse):
         del vars(module)["__getattr__"]
     for name, value in list(vars(module).items()):
-        if not isinstance(value, type) and not (isinstance(value, FunctionType) and name in handed_on):
-            continue
-        first, _, rest = value.__module__.partition(".")
-        if first == before and value in _written_in and after == "retrograd":
-            value.__module__ = _written_in.pop(value)
-        elif first == before and "._" not in f".{rest}":
-            value.__module__ = f"{after}.{rest}" if rest else after
-        elif after == "torch" and name in handed_on and _is_further_in(home, value):
-            _written_in.setdefault(value, value.__module__)
-            value.__module__ = home
+        if isinstance(value, type) or (
+            type(value) is FunctionType and (name in handed_on or value.__module__ in (before, written_here))
+        ):
+            _rename(value, name, home if name in handed_on else None, before, after)
+    if home == "torch":
+        for name, value in vars(module.Tensor).items():
+            if type(value) is FunctionType:
+                _rename(value, f"Tensor.{name}", home, before, after)
+
+
+def _rename(value: Any, name: str, home: str | None, before: str, after: str) -> None:
+    """Let a class or function say that it is of another package; what has no public name yet gets one, if it has a home."""
+    first, _, rest = value.__module__.partition(".")
+    if first == before and value in _written_in and after == "retrograd":
+        value.__module__, value.__qualname__ = _written_in.pop(value)
+    elif first == before and ("._" not in f".{rest}" or rest in SHARED):
+        value.__module__ = f"{after}.{rest}" if rest else after
+    elif after == "torch" and home and _is_further_in(home, value):
+        _written_in.setdefault(value, (value.__module__, value.__qualname__))
+        value.__module__ = home
+        if isinstance(value, FunctionType):
+            value.__qualname__ = name
 
 
 class _NothingElse:
@@ -238,7 +289,7 @@ def _handed_on(module: ModuleType) -> set[str]:
     listed = getattr(module, "__all__", None)
     if listed is not None:
         return set(listed)
-    inside, names = f"{module.__name__}._", [name for name in vars(module) if name[0] != "_"]
+    inside, names = f"{_own_name(module)}._", [name for name in vars(module) if name[0] != "_"]
     return {name for name in names if str(getattr(vars(module)[name], "__module__", "")).startswith(inside)}
 
 
@@ -276,6 +327,16 @@ def _is_only_asked() -> bool:
     return asker.f_code is importlib.util.find_spec.__code__
 
 
+def _is_asked_by_us() -> bool:
+    """Whether the import that is going on stands in a file of this package."""
+    asker = sys._getframe(1)
+    while asker.f_back is not None and (
+        asker.f_code.co_filename == __file__ or asker.f_code.co_filename.startswith("<frozen importlib")
+    ):
+        asker = asker.f_back
+    return asker.f_code.co_filename in library_files
+
+
 def _is_torch_name(name: str) -> bool:
     return name in ("torch", "functorch") or name.startswith("torch.")
 
@@ -283,7 +344,9 @@ def _is_torch_name(name: str) -> bool:
 def _is_private(counterpart: str) -> bool:
     """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
     top = counterpart.split(".")[1:2]
-    return top in (["cli"], ["pytest_torch"]) or (bool(top) and top[0].startswith("_") and top[0] not in SHARED)
+    return top in (["cli"], ["pytest_torch"], ["tensor"]) or (
+        bool(top) and top[0].startswith("_") and top[0] not in SHARED
+    )
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

@@ -219,20 +219,22 @@ class _Named:
         """Return the name as user code writes it."""
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> tuple[Callable[[str], _Named], tuple[str]]:
-        """Pickle and copy to the singleton of the same name."""
-        return named_singleton, (self.name,)
+    def __reduce__(self) -> str:
+        """Pickle and copy to the one object that the package has under this name."""
+        return self.name
 
 
 class layout(_Named):  # noqa: N801
     """Say how a tensor's elements are stored."""
 
+    __module__ = "retrograd"
     __slots__ = ()
 
 
 class memory_format(_Named):  # noqa: N801
     """Say in which order of dimensions a tensor's elements are stored."""
 
+    __module__ = "retrograd"
     __slots__ = ()
 
 
@@ -251,12 +253,8 @@ contiguous_format = _make(memory_format, "contiguous_format")
 preserve_format = _make(memory_format, "preserve_format")
 channels_last = _make(memory_format, "channels_last")
 channels_last_3d = _make(memory_format, "channels_last_3d")
-_SINGLETONS: Final = {
-    each.name: each
-    for each in (strided, sparse_coo, contiguous_format, preserve_format, channels_last, channels_last_3d)
-}
 
 
-def named_singleton(name: str) -> _Named:
-    """Return the layout or memory format called `name`."""
-    return _SINGLETONS[name]
+def _get_layout(name: str) -> layout:
+    """Return the layout that is shown as `name`: files call this by torch's name."""
+    return {repr(each): each for each in (strided, sparse_coo)}[name]

@@ -6,13 +6,14 @@ import builtins
 import functools
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import ml_dtypes
 import numpy as np
+
+from ._warnings import LIST_OF_ARRAYS, REAL_PART_ONLY, warn_once
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -340,7 +341,7 @@ def cast_array(array: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[An
         return array.copy(order="K")
     source_kind, target_kind = from_numpy(array.dtype).kind, from_numpy(target).kind
     if source_kind == COMPLEX_KIND and target_kind in (INT_KIND, FLOAT_KIND):
-        warnings.warn("Casting complex values to real discards the imaginary part", stacklevel=3)
+        warn_once(REAL_PART_ONLY)
         array, source_kind = array.real, FLOAT_KIND
     step: type[np.generic] | None = None
     if target in _TWO_BYTE_FLOATS and array.dtype not in _TWO_BYTE_FLOATS:
@@ -430,6 +431,8 @@ def _convert_leaves(
     if len(items) != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(items)})")
     for item in items:
+        if isinstance(item, np.ndarray):
+            warn_once(LIST_OF_ARRAYS)
         _convert_leaves(item, shape, dim + 1, convert, numbers)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
+from . import _warnings
+
 _threads: int | None = None  # None: as many as the process may use
-_deterministic = _warn_only = _warn_always = False
+_deterministic = _warn_only = False
 _precision = "highest"
+_fills_memory = True  # torch.utils.deterministic.fill_uninitialized_memory
 
 
 def get_num_threads() -> int:
@@ -52,6 +54,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     _deterministic, _warn_only = mode, warn_only
 
 
+def marks_unset_memory() -> bool:
+    """Tell whether memory that nobody has written is to hold what shows: NaN, or the largest number."""
+    return _deterministic and _fills_memory
+
+
 def are_deterministic_algorithms_enabled() -> bool:
     """Tell whether the switch is on."""
     return _deterministic
@@ -87,10 +94,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Accept torch's setting; float32 products are computed in float32 in any case."""
     global _precision
     if precision not in ("highest", "high", "medium"):
-        warnings.warn(
+        _warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call has no "
-            "effect.",
-            stacklevel=2,
+            "effect."
         )
         return
     _precision = precision
@@ -107,14 +113,13 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(mode: bool) -> None:
-    """Accept torch's switch; Python's warning filters decide."""
-    global _warn_always
-    _warn_always = bool(mode)
+    """Let what is said once in a process be said each time."""
+    _warnings.always = bool(mode)
 
 
 def is_warn_always_enabled() -> bool:
     """Tell whether the switch is on."""
-    return _warn_always
+    return _warnings.always
 
 
 def typename(obj: Any) -> str:

@@ -23,6 +23,8 @@ from .tensor._pickling import (
 from .utils.data._utils.exceptions import ExceptionWrapper
 from .utils.data._utils.exceptions import _Verbatim as KeyErrorMessage
 
+torch: Any = importlib.import_module(__package__)  # where torch's pickles find `torch.channels_last`: in this module
+
 
 # ---- many tensors as one ----
 def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:

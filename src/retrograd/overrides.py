@@ -120,7 +120,12 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     return overridable(function, out=True)
 
 
-def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[..., Any]:
+def takes_old_forms(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Do as `takes_out`, and let the function take the positional forms that torch has deprecated."""
+    return overridable(function, out=True, old_forms=True)
+
+
+def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: bool = False) -> Callable[..., Any]:
     """Let subclasses and modes take over a public function; plain Tensors go straight through.
 
     Note [Forms of a public function]
@@ -141,6 +146,8 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
                 kwargs[name] = kwargs.pop(alias)
         if has_torch_function(_flat(args, kwargs)):
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
+        if old_forms and len(args) > len(defaults):
+            args, kwargs = _tensor_layer()._old_forms.present_form(function.__name__, args, kwargs)
         if (autocast := current_mode().autocast) is not None:
             casting = import_module(".tensor._autocast", __package__)
             args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
@@ -172,7 +179,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False) -> Callable[
             call.__code__ = _in_general.__code__
         else:
             made: dict[str, Any] = {}
-            exec(compile(_quick_form(function, out), own_text("public functions"), "exec"), made)
+            exec(compile(_quick_form(function, out, old_forms), own_text("public functions"), "exec"), made)
             call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
             call.__code__ = made["call"].__code__  # last: another thread may be calling
             _quick.append(call)
@@ -237,7 +244,7 @@ def call({signature}):
 """
 
 
-def _quick_form(function: Any, out: bool) -> str:
+def _quick_form(function: Any, out: bool, old_forms: bool) -> str:
     """Write a public function in its quick form."""
     positional, keywords, rest = _parameters(function)
     required = len(positional) - len(function.__defaults__ or ())
@@ -247,13 +254,17 @@ def _quick_form(function: Any, out: bool) -> str:
     # required arguments are looked at, and the second in any case: that may be another tensor, as in max(a, b)
     plain = [f"type({name}) in plain_types" for name in positional[: max(required, 2)]]
     plain += (["out is None"] if out else []) + (["not others"] if aliased else [])
+    straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
+    if old_forms:  # more arguments than the function has
+        rest = "more"
+        plain.append("not more")
     stars = [f"*{rest}"] if rest else ["*"] if others else []
     return _QUICK_FORM.format(
         signature=", ".join(
             [f"{n}=0" for n in positional] + stars + [f"{n}=0" for n in others] + ["**others"] * aliased
         ),
         plain=" and ".join(plain) or "True",
-        straight=", ".join([*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]),
+        straight=", ".join(straight),
         positional="".join(f"{name}, " for name in positional),
         rest=rest or "()",
         named=", ".join(f"{name!r}: {name}" for name in others),
@@ -331,8 +342,11 @@ def _public() -> dict[str, dict[str, Any]]:
 
 
 def _is_operation(function: Any) -> bool:
-    module = (getattr(function, "__module__", None) or "").removeprefix(f"{__package__}.").split(".")
-    if module[0] not in ("tensor", "nn") or function.__name__ in ("is_tensor", "is_storage"):
+    written = function
+    while hasattr(written, "__wrapped__"):
+        written = written.__wrapped__
+    module = written.__globals__["__name__"].split(".")[1:]  # the file, where `__module__` is the public home
+    if module[:1] not in (["tensor"], ["nn"]) or function.__name__ in ("is_tensor", "is_storage"):
         return False
     return module[-1] not in MAKERS or TAKES_A_TENSOR.match(function.__name__) is not None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tempfile import mkdtemp
 from typing import Any
 
+from ._device import _get_layout
 from .tensor._file_options import (
     LoadEndianness,
     get_crc32_options,
@@ -33,6 +34,7 @@ __all__ = [
     "LoadEndianness",
     "SourceChangeWarning",
     "StorageType",
+    "_get_layout",
     "add_safe_globals",
     "check_module_version_greater_or_equal",
     "clear_safe_globals",

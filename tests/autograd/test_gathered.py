@@ -36,11 +36,11 @@ def _loop(steps, rows=3, width=4, dtype=rg.float64):
     return (hidden * hidden).sum(), weights, bias, gw, gb
 
 
-@pytest.mark.parametrize("steps", [1, 3, 4, 5, 42, 43, 44, 100])  # a block has room for 42 uses of 3 rows
+@pytest.mark.parametrize("steps", [1, 7, 8, 9, 21, 22, 23, 100])  # a block has room for 21 uses of 3 rows
 def test_sum_of_uses(steps, blocks):
     loss, weights, bias, gw, gb = _loop(steps)
     loss.backward()
-    assert len(blocks) == (steps >= 4)
+    assert len(blocks) == (steps >= 8)
     np.testing.assert_allclose(weights.grad.numpy(), gw, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(bias.grad.numpy(), gb, rtol=1e-10, atol=1e-12)
 
@@ -137,11 +137,40 @@ def test_rows_are_copied():
 
 
 def test_second_order_and_few_uses_go_the_usual_way(blocks):
-    loss, weights, *_ = _loop(6)
+    loss, weights, *_ = _loop(12)
     (gw,) = rg.autograd.grad(loss, weights, create_graph=True)
     assert not blocks
     gw.sum().backward()
     assert weights.grad is not None
-    loss, *_ = _loop(6, rows=_gathered.FEW_ROWS + 1)
+    loss, *_ = _loop(12, rows=_gathered.FEW_ROWS + 1)
     loss.backward()
     assert len(blocks) <= 1  # the first loss's graph, in the second backward
+
+
+@pytest.mark.parametrize("steps", [3, 30])
+def test_products_of_matrices(steps, blocks):
+    rng = np.random.default_rng(0)
+    w, h = rng.standard_normal((3, 3)) / 2, rng.standard_normal((4, 3))
+    weights, state = rg.tensor(w, requires_grad=True), rg.tensor(h)
+    states = [h]
+    for _ in range(steps):
+        state = rg.sin(state @ weights)
+        states.append(np.sin(states[-1] @ w))
+    state.sum().backward()
+    g, expected = np.ones_like(h), np.zeros_like(w)
+    for before in reversed(states[:-1]):
+        g = g * np.cos(before @ w)
+        expected, g = expected + before.T @ g, g @ w.T
+    assert len(blocks) == (steps >= 8)
+    np.testing.assert_allclose(weights.grad.numpy(), expected, rtol=1e-9)
+
+
+def test_a_product_whose_matrix_was_overwritten_is_an_error():
+    weights, h = rg.eye(3, requires_grad=True), rg.ones(2, 3)
+    out = h.clone()
+    for _ in range(6):
+        h = h * 1.5
+        out = out + h @ weights
+    h += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()

@@ -104,3 +104,21 @@ def test_torch_saves_as_much() -> None:
         sizes.append(sum(kept.values()))
         del h
     assert sizes[0] <= sizes[1]
+
+
+def test_a_seed_that_arrives_as_it_is_does_not_become_the_gradient() -> None:
+    """Of two uses the second hands on nothing: what is left is the seed itself, which belongs to the caller."""
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    x, seed = torch.ones(3, requires_grad=True), torch.ones(3)
+    (x + Nothing.apply(x)).backward(seed)
+    seed.zero_()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]

@@ -16,7 +16,7 @@ USES_TORCH = """
         x = torch.ones(2, requires_grad=True)
         nn.Identity()(x).sum().backward()
         assert x.grad.tolist() == [1, 1]
-        assert torch.nn.__name__ == "retrograd.nn"
+        assert torch.nn.__package__ == "retrograd.nn"
         assert torch.__version__ == "2.13.0"
 """
 

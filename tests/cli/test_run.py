@@ -86,7 +86,7 @@ def test_code_on_the_command_line(call, code):
 
 
 def test_program_from_stdin(folder):
-    source = "import sys, torch; print(sys.argv, repr(sys.path[0]), __name__, torch.nn.__name__)"
+    source = "import sys, torch; print(sys.argv, repr(sys.path[0]), __name__, torch.nn.__package__)"
     ran = subprocess.run(
         [*RETROGRAD_RUN, "-", "a"], input=source, cwd=folder, capture_output=True, text=True, timeout=60, check=True
     )
@@ -194,7 +194,17 @@ def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
         "import sys, torch.autograd; m = sys.modules; assert m['torch.autograd'] is m['retrograd.autograd']",
         "import torch.autograd as a, retrograd.autograd as b; assert a is b",
         "from torch import autograd as a; import retrograd.autograd as b; assert a is b",
-        "import torch.autograd; assert torch.autograd.__spec__.name == 'retrograd.autograd'",
+        "import torch.autograd; assert torch.autograd.__spec__.name == torch.autograd.__name__ == 'torch.autograd'",
+        "import torch; assert torch.__name__ == torch.__spec__.name == 'torch' and repr(torch.nn).startswith(\"<module 'torch.nn' from \")",
+        "import torch.nn.functional, sys; assert sys.modules['torch.nn.functional'] is torch.nn.functional",
+        "import torch, sys; assert torch.optim.SGD.__module__ in sys.modules and sys.modules['torch.optim'] is torch.optim",
+        "import torch.nn as n, inspect; assert inspect.getsource(n.Linear).startswith('class Linear(')",
+        "import torch.nn as n, inspect; assert inspect.getmodule(n.Linear).__name__ == 'torch.nn.modules.linear'",
+        "import torch.nn as n, typing; assert typing.get_type_hints(n.Linear)['training'] is bool",
+        "import torch.nn as n, typing; assert typing.get_type_hints(n.Linear.__init__)['in_features'] is int",
+        "import torch.optim as o, typing; assert typing.get_type_hints(o.SGD.__init__)['params'] == o.optimizer.ParamsT",
+        "import importlib, torch.nn.utils.prune as p; q = importlib.reload(p); assert q is p and p.__name__ == 'torch.nn.utils.prune'",
+        "import torch.nn.utils.prune as p, sys; assert sys.modules['retrograd.nn.utils.prune'] is p",
         "import importlib.util; assert importlib.util.find_spec('torch.autograd') is not None",
         "import importlib.util; assert importlib.util.find_spec('torch') is not None",
         "import importlib.util; assert importlib.util.find_spec('torch.only_theirs') is None",
@@ -217,6 +227,50 @@ def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
 def test_torch_is_retrograd(call, folder, source):
     write(folder / "program.py", source)
     assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b'import sys\nprint("caf\xe9")\n',
+        b'x = 1\n"""\n\ncaf\xe9"""\n',
+        b'# coding: ascii\nprint("caf\xe9")\n',
+        b"# coding: nonsense\nprint(1)\n",
+        b'\xef\xbb\xbfprint("caf\xe9")\n',
+        b'# -*- coding: latin-1 -*-\nprint(len("caf\xe9"))\n',
+    ],
+)
+def test_an_encoding_is_read_as_python_reads_it(call, folder, source):
+    (folder / "program.py").write_bytes(source)
+    assert outcome(call(*RETROGRAD_RUN, "program.py")) == outcome(call(*PYTHON, "program.py"))
+
+
+@pytest.mark.parametrize(
+    ("home", "name"), [("torch.nn", "Nothing"), ("torch", "optimm"), ("torch.optim.sgd", "Nothing")]
+)
+def test_a_name_that_cannot_be_imported_is_told_by_torchs_name(call, folder, home, name):
+    write(folder / "program.py", f"from {home} import {name}")
+    last_line = call(*RETROGRAD_RUN, "program.py").stderr.splitlines()[-1]
+    assert last_line.startswith(f"ImportError: cannot import name {name!r} from {home!r} (")
+
+
+def test_names_are_ours_again_after_the_block(call, folder):
+    write(
+        folder / "program.py",
+        """
+        import retrograd
+        with retrograd.as_torch():
+            import torch.nn.functional
+            assert torch.nn.__name__ == "torch.nn" and torch.nn.Linear.__module__ == "torch.nn.modules.linear"
+        import sys
+        assert retrograd.__name__ == retrograd.__spec__.name == "retrograd"
+        assert retrograd.nn.__name__ == retrograd.nn.__spec__.name == "retrograd.nn"
+        assert not [name for name in sys.modules if name.split(".")[0] == "torch"]
+        with retrograd.as_torch():
+            assert sys.modules["torch.nn"] is retrograd.nn and retrograd.nn.__name__ == "torch.nn"
+        """,
+    )
+    assert outcome(call(*PYTHON, "-W", "error", "program.py")) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", ["torch.only_theirs", "torch.autograd.missing", "torch._ops", "torch.cli"])
@@ -271,7 +325,7 @@ def test_processes_of_multiprocessing_get_retrograd_too(call, folder, method, co
         import torch  # in the child as well, which imports the program
 
         def name_of_torch(_):
-            return torch.__name__, str(torch.__version__)
+            return torch.__package__, str(torch.__version__)
 
         if __name__ == "__main__":
             with multiprocessing.get_context({method!r}).Pool(1) as pool:

@@ -330,3 +330,32 @@ def test_a_loader_that_is_opened_again() -> None:
         return values(list(loader))
 
     both(work)
+
+
+def progress(torch: Any) -> list[Any]:
+    """Return what helpers that resume an epoch read of its iterator, as it goes on."""
+    data = torch.utils.data
+    single = iter(data.DataLoader(range(4)))
+    epoch = iter(data.DataLoader(range(10), batch_size=2, num_workers=2, worker_init_fn=len_of))
+    seen = [single._profile_name, epoch._profile_name, epoch._worker_init_fn is len_of]
+    for _ in range(2):
+        seen += [
+            epoch._send_idx,
+            epoch._rcvd_idx,
+            list(epoch._workers_status),
+            sorted(epoch._task_info),
+            epoch._shutdown,
+        ]
+        info = epoch._task_info.values()
+        assert epoch._tasks_outstanding == len([one for one in info if len(one) == 1])
+        next(epoch)
+    epoch._shutdown_workers()
+    return [*seen, epoch._shutdown, next(epoch._worker_queue_idx_cycle)]
+
+
+def len_of(worker: int) -> None:
+    """Do nothing at the start of a worker."""
+
+
+def test_an_iterator_tells_how_far_it_is() -> None:
+    both(progress)

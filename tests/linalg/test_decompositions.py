@@ -89,6 +89,7 @@ def test_what_torch_cannot_differentiate() -> None:
 
 
 # ---- named results ----
+@pytest.mark.filterwarnings("ignore:torch.qr is deprecated")
 def test_results_have_torchs_names() -> None:
     x = positive(2, 2)
     names = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -23,7 +24,7 @@ for _path in (PACKAGE / "_ops").glob("*.py"):
 
 # A file imports, at its top, from its own layer and from those before it.
 LAYERS = [
-    {"_errors", "_modes", "_places", "_dtypes", "_device", "_size", "_random", "_settings"},
+    {"_errors", "_modes", "_places", "_dtypes", "_device", "_size", "_random", "_settings", "_warnings"},
     {"_core"},
     {"_ops"},
     {"_graph"},
@@ -228,3 +229,13 @@ def test_the_namespace_has_every_primitive() -> None:
         if not isinstance(p, LevelPrimitive) and not hasattr(numpy_namespace, p.name)
     ]
     assert missing == []
+
+
+# They count frames by hand: what reads old files, and one that is rarely called.
+COUNT_FRAMES = {"tensor/_loading.py", "tensor/_old_files.py", "nn/functional/_linear_cross_entropy.py"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_warnings_are_placed_at_the_users_line(path: Path) -> None:
+    counts = re.search(r"(?<!_)\bwarnings\.warn\(", path.read_text()) is not None
+    assert counts == (path.relative_to(PACKAGE).as_posix() in COUNT_FRAMES), "use retrograd._warnings.warn"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.ops.opinfo import F, Op, S, Sample
+from tests.ops.opinfo import F, Op, S, Sample, deprecated
 
 Q2 = ((-0.6, 0.6),)  # small numbers, which an identity is added to
 SQUARE = (S(F(3, 3)), S(F(2, 2, 2)), S(F(1, 1)), S(F(3, 3, layout="transposed")))
@@ -146,7 +146,7 @@ OPS = [
     ),
     Op(
         "cholesky",
-        lambda torch, x, **kw: torch.cholesky(positive(torch, x), **kw),
+        deprecated(lambda torch, x, **kw: torch.cholesky(positive(torch, x), **kw)),
         with_options(SQUARE[:3], *UPPER),
         complex=True,
     ),
@@ -203,7 +203,12 @@ OPS = [
     Op("linalg.qr", qr, SHAPES, complex=True),
     Op("linalg.qr_complete", qr, with_options((S(F(3, 3)), S(F(2, 2, 4))), {"mode": "complete"}), complex=True),
     Op("linalg.qr_r", lambda torch, x: torch.linalg.qr(x.detach(), mode="r")[1], SHAPES, differentiable=False),
-    Op("qr", lambda torch, x, **kw: torch.qr(regular(torch, x), **kw), with_options(SHAPES[:3], {}), complex=True),
+    Op(
+        "qr",
+        deprecated(lambda torch, x, **kw: torch.qr(regular(torch, x), **kw)),
+        with_options(SHAPES[:3], {}),
+        complex=True,
+    ),
     Op("geqrf", lambda torch, x: torch.geqrf(x.detach()), SHAPES, differentiable=False),
     Op(
         "linalg.householder_product",
@@ -221,7 +226,7 @@ OPS = [
     Op("linalg.lu", lambda torch, x: torch.linalg.lu(regular(torch, x))[1:], SHAPES, complex=True),
     Op("linalg.lu_factor", lambda torch, x: torch.linalg.lu_factor(regular(torch, x)), SHAPES, complex=True),
     Op("linalg.lu_factor_ex", lu_factor, SHAPES, complex=True),
-    Op("lu", lambda torch, x: torch.lu(regular(torch, x)), SHAPES[:3], complex=True),
+    Op("lu", deprecated(lambda torch, x: torch.lu(regular(torch, x))), SHAPES[:3], complex=True),
     Op("lu_unpack", unpacked, with_options(SHAPES, {}, {"unpack_pivots": False}), complex=True),
     Op(
         "linalg.lu_solve",
@@ -230,7 +235,7 @@ OPS = [
         + with_options(SQUARE_SYSTEMS, {"left": False}, {"left": False, "adjoint": True}),
         complex=True,
     ),
-    Op("lu_solve", old_solved, SYSTEMS[:3], complex=True),
+    Op("lu_solve", deprecated(old_solved), SYSTEMS[:3], complex=True),
     Op(
         "linalg.ldl_factor",
         lambda torch, x, **kw: torch.linalg.ldl_factor(positive(torch, x.detach()), **kw),

@@ -206,3 +206,30 @@ def test_arguments_of_the_unpickler() -> None:
     buffer.seek(0)
     with pytest.warns(UserWarning, match="pickle_load_args only works if `weights_only=False`"):
         assert retrograd.load(buffer, encoding="latin1") == 1
+
+
+@pytest.mark.parametrize("value", [range(3), int, {"a": slice(1, 2)}, Exception("x")])
+def test_names_of_python_2_are_mapped_back(value: Any) -> None:
+    kinds = [int, range, slice, Exception]
+    file = io.BytesIO()
+    retrograd.save(value, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"add_safe_globals\(\[(int|range|slice|Exception)\]\)"):
+        retrograd.load(file)
+    file.seek(0)
+    with retrograd.serialization.safe_globals(kinds):
+        assert repr(retrograd.load(file)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"garbage", "Unsupported operand 103"),
+        (b"<html>404</html>", "Unsupported operand 60"),
+        (b"I1\n.", "Unsupported operand 73"),
+        (b"hello world\n", "Memo value not found at index 101"),
+    ],
+)
+def test_what_is_no_checkpoint(content: bytes, why: str) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=f"^Weights only load failed(.|\n)*{why}"):
+        retrograd.load(io.BytesIO(content))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd
+from retrograd import _warnings
 from tests.answers import answer
 
 PROGRAMS = """
@@ -143,9 +144,7 @@ def test_saved_values_know_of_new_memory() -> None:
 
 
 def test_typed_storages_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from retrograd.tensor import _typed_storages
-
-    monkeypatch.setattr(_typed_storages, "_has_warned", False)
+    monkeypatch.setattr(_warnings, "_said", set())
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         retrograd.ones(1).storage()
     retrograd.ones(1).storage()

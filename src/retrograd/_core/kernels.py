@@ -14,6 +14,21 @@ from .passes import LARGE, integer_power
 BLOCK = 1 << 15  # elements; a handful of blocks of float32 fit into the second cache
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
+
+def _quicker_power() -> tuple[str, float]:
+    """Return the quicker of `exp` and `exp2`, and what its argument is multiplied with to make it `exp`.
+
+    On processors with AVX-512 NumPy has `exp2` in all lanes, and it takes half as long as `exp`; elsewhere it calls the C library.
+    """
+    introspect = getattr(np.lib, "introspect", None)
+    found = introspect.opt_func_info(func_name="^exp2$", signature="^float32$") if introspect else {}
+    lanes = [of_dtype["current"] for of_dtype in found.get("exp2", {}).values()]
+    return ("exp2", math.log2(math.e)) if lanes and "baseline" not in lanes[0] else ("exp", 1.0)
+
+
+# For sums with 1, whose argument is small where it matters: rounding it to another base moves large powers by its last place.
+POWER, POWER_SCALE = _quicker_power()
+
 # erf(x) = x P(x^2) / Q(x^2) up to 3.9, where it is 1 in float32: fitted by least squares, weighted until the relative error
 # (2e-8 before rounding) was even. Highest power first.
 _ERF_P = (2.06646817e-06, 0.000285063366, 0.00373838936, 0.0526682162, 0.189667808, 1.12837915)
@@ -21,10 +36,19 @@ _ERF_Q = (3.82700292e-05, 0.00115738704, 0.0149143633, 0.113819368, 0.5014215, 1
 # exp(x^2) erfc(x) / t of t = 1 / (1 + 0.3 x) for x from 0 to 11: 2e-8
 _ERFC = (-0.129556046, 0.4857372467, -0.512669879, 0.5482131356, -0.09502964112, 0.2151078041, 0.1482861161, 0.1707238316,
          0.1691874124)  # fmt: skip
-# -log(F(x) / F(-x)) / x of x^2, where F is the normal distribution function: x F(x) to 1e-7 for all x, where torch's is to 1e-6.
-# 0-d arrays, which NumPy's ufuncs take quicker than numbers.
-_NORMAL_ODDS = [np.array(c, np.float32) for c in (-3.64647934e-09, 2.68321827e-07, -7.9592819e-06, 0.000110621499,
-                                                  6.58205754e-05, -0.0726679936, -1.59576869)]  # fmt: skip
+# log(F(-x) / F(x)) / x of x^2, where F is the normal distribution function: F(x) to 3e-8 for all x, where torch's is to 2e-7
+_NORMAL_ODDS = (
+    -3.5123463e-09,
+    2.64526838e-07,
+    -7.92949062e-06,
+    0.000110612397,
+    6.51899321e-05,
+    -0.0726661692,
+    -1.59576989,
+)
+# 0-d arrays, which NumPy's ufuncs take quicker than numbers
+_SCALED_ODDS = [np.array(c * POWER_SCALE, np.float32) for c in _NORMAL_ODDS]
+_POWER_OF, _ONE = getattr(np, POWER), np.array(1, np.float32)
 # erfinv(x) / x of w = -log(1 - x^2) up to 5: 6e-9
 _ERFINV = (-8.791016454e-09, 2.210304935e-07, -1.976461056e-06, 3.98323671e-06, 4.456521988e-05, -0.0001274816572,
            -0.00233429617, 0.01154865389, 0.232013818, 0.8862269205)  # fmt: skip
@@ -97,12 +121,12 @@ def _erfc_block(x: np.ndarray, out: np.ndarray, scale: float) -> None:
     out += twice
 
 
-def normal_odds(x: np.ndarray) -> np.ndarray:
-    """Return 1 / F(x) for float32 numbers, where F is the normal distribution function: 1 + F(-x) / F(x)."""
-    odds = _polynomial(_NORMAL_ODDS, x * x)
+def normal_odds(x: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """Return 1 / F(x) for float32 numbers and their squares, where F is the normal distribution function: 1 + F(-x) / F(x)."""
+    odds = _polynomial(_SCALED_ODDS, square)
     odds *= x
-    np.exp(odds, odds)
-    odds += 1
+    _POWER_OF(odds, odds)
+    odds += _ONE
     return odds
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,14 +91,36 @@ def over_ranges(work: Callable[[int, int], None], size: int) -> None:
             raise failure
 
 
-def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool) -> None:
-    """Call `work(start, end)` for the blocks of a range, on several threads if asked: one that comes late finds fewer."""
+def without_buffers(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `work` such that NumPy broadcasts in loops over rows as they lie.
+
+    It copies rows that are shorter than its buffers into these, so that a row times a number takes twice as long as it needs to.
+    For work that converts nothing: that goes through the buffers, too.
+    """
+
+    def call(*args: Any) -> Any:
+        size = np.setbufsize(16)  # the smallest
+        try:
+            return work(*args)
+        finally:
+            np.setbufsize(size)
+
+    return call
+
+
+def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool, by_rows: bool = False) -> None:
+    """Call `work(start, end)` for the blocks of a range, on several threads if asked: one that comes late finds fewer.
+
+    `by_rows` is for work that broadcasts long rows: see `without_buffers`.
+    """
     starts = iter(range(0, size, block))
 
     def some(_start: int, _end: int) -> None:
         for at in starts:
             work(at, min(at + block, size))
 
+    if by_rows:
+        some = without_buffers(some)
     if threads:
         over_ranges(some, size)
     else:
@@ -140,16 +162,41 @@ def split(function: Any) -> Any:
     return call
 
 
-def rule_in_blocks(rule: Callable[..., Any], xp: Any, g: Any, values: Sequence[Any]) -> Any:
-    """Evaluate an elementwise rule on large arrays, block by block on several threads."""
-    flat = [_flat(a, g.shape) for a in (g, *values)]
-    if any(a is None for a in flat):
-        return rule(xp, g, *values)
-    out = np.empty(g.shape, g.dtype)
-    result = out.reshape(-1)
+def rules_in_blocks(xp: Any, g: Any, *tasks: Any) -> list[Any]:
+    """Evaluate the rules of an elementwise operation on large arrays, block by block on several threads.
+
+    A task is a rule, what it comes to on plain arrays (or None), and the values it reads, or the gradient if a rule hands that on;
+    all of them run over a block while the gradient is in the cache.
+    """
+    whole = _flat(g, g.shape)
+    outs: list[Any] = []
+    jobs: list[tuple[Any, Any, list[Any], Any]] = []
+    for task in tasks:
+        if task is None or task is g:
+            outs.append(task)
+            continue
+        rule, plain, values = task
+        flat = [_flat(a, g.shape) for a in values]
+        if whole is None or any(a is None for a in flat):
+            outs.append(rule(xp, g, *values))
+            continue
+        if plain is not None and any(
+            type(a) is not NDARRAY or not a.ndim or a.dtype is not g.dtype for a in (g, *flat)
+        ):
+            plain = None
+        out = np.empty(g.shape, g.dtype)
+        outs.append(out)
+        jobs.append((rule, plain, flat, out.reshape(-1)))
 
     def work(start: int, end: int) -> None:
-        result[start:end] = rule(xp, *[a[start:end] if type(a) is NDARRAY and a.ndim else a for a in flat])
+        part = whole[start:end]
+        for rule, plain, flat, out in jobs:
+            values = [a[start:end] if type(a) is NDARRAY and a.ndim else a for a in flat]
+            if plain is not None:
+                plain(part, *values, out[start:end])
+            else:
+                out[start:end] = rule(xp, part, *values)
 
-    over_blocks(work, result.size, BLOCK, True)
-    return out
+    if jobs:
+        over_blocks(work, whole.size, BLOCK // len(jobs), True)
+    return outs

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .._warnings import warn
 from . import heap as heap
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
@@ -349,12 +350,9 @@ class Primitive:
         return tuple(Batched(level, part) for part in out)
 
     def _loop(self, arrays: Sequence[Any], batched: Sequence[bool], size: int, params: dict[str, Any]) -> Any:
-        import warnings
-
-        warnings.warn(
+        warn(
             f"There is a performance drop because we have not yet implemented the batching rule for {self.torch}. "
-            "Please file us an issue on GitHub so that we can prioritize its implementation.",
-            stacklevel=2,
+            "Please file us an issue on GitHub so that we can prioritize its implementation."
         )
         rows = []
         for i in range(size):
@@ -544,7 +542,7 @@ def elementwise(
     """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
 
     `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
-    `plain`: what rules come to on NumPy arrays of one float dtype and shape, `function(g, ...)` in fewer calls, to the bit.
+    `plain`: what rules come to on NumPy arrays of one float dtype and shape, `f(g, ..., out=None)` in fewer calls, to the bit.
     """
     given = {"x": dx, "y": dy, "z": dz}
     if inputs is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import func
+from .._warnings import warn
 from ..torch_version import TORCH_VERSION
 from . import make_functional as _old
 from .make_functional import FunctionalModule, FunctionalModuleWithBuffers
@@ -18,13 +18,12 @@ __version__ = TORCH_VERSION
 def _warning(function: Callable[..., Any], name: str, instead: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def warned(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
+        warn(
             "We've integrated functorch into PyTorch. As the final step of the integration, "
             f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= 2.3. "
             f"Please use `{instead}` instead; see the PyTorch 2.0 release notes and/or the `torch.func` migration guide for "
             "more details https://pytorch.org/docs/main/func.migrating.html",
             FutureWarning,
-            stacklevel=2,
         )
         return function(*args, **kwargs)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.arrays import LEVEL_TYPES
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
-from .._core.parallel import WIDE, rule_in_blocks
+from .._core.parallel import WIDE, rules_in_blocks
 from .._core.primitive import ELEMENTWISE, vocabulary
 from .guards import intact
 
@@ -52,13 +52,10 @@ def pull_back(self, g, graph, mask=None):{choose}
 # Large arrays go block by block, on several threads.
 _WIDE_UNARY = """
     if type(g) is ndarray and g.size >= WIDE:
-        return (rule_in_blocks(rule0, xp, g, ({x_values})),)"""
+        return rules_in_blocks(xp, g, {x_task})"""
 _WIDE_BINARY = """
     if type(g) is ndarray and g.size >= WIDE and self.meta is None{same_shape}:
-        return (
-            None if ex is None else rule_in_blocks(rule0, xp, g, ({x_values})),
-            None if ey is None else rule_in_blocks(rule1, xp, g, ({y_values})),
-        )"""
+        return rules_in_blocks(xp, g, None if ex is None else {x_task}, None if ey is None else {y_task})"""
 # Broadcasting that the hot path of forward has not noticed: it looks at shapes only where one input alone needs a gradient.
 _COMPARE = """
     if meta is None and (mask is not None or (ex is not None and ey is not None)) and self.x.shape != self.y.shape:
@@ -146,22 +143,22 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
     stale += _STALE_OUTPUT if "out" in arrays else ""
     choose = _CHOOSE.format(stale=stale)
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
-    scope |= {"WIDE": WIDE, "rule_in_blocks": rule_in_blocks, "slow": node.pull_back_some, "intact": intact}
+    scope |= {"WIDE": WIDE, "rules_in_blocks": rules_in_blocks, "slow": node.pull_back_some, "intact": intact}
     scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.straight}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
-    scope |= {f"plain{primitive.inputs.index(name)}": plain for name, plain in primitive.plain_rules.items()}
+    scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}
     elementwise = primitive.kind == ELEMENTWISE
     both = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
     if not elementwise or None in rules or len(rules) > 2:
         text = _GENERAL_PULL_BACK.format(choose=choose, count=len(rules), terms=_terms(rules, "xp", "v"))
     elif len(rules) == 1:
-        wide = _WIDE_UNARY.format(x_values=_values(rules[0])) if arrays else ""
+        wide = "" if _hands_on(rules[0]) else _WIDE_UNARY.format(x_task=_task(rules, 0))
         text = _UNARY_PULL_BACK.format(choose=choose, x_arguments=_arguments(rules[0], "v"), wide=wide)
     else:
         same_shape = " and (ex is None or ey is None or self.x.shape == self.y.shape)" if both else ""
-        wide = _WIDE_BINARY.format(x_values=_values(rules[0]), y_values=_values(rules[1]), same_shape=same_shape)
+        wide = _WIDE_BINARY.format(x_task=_task(rules, 0), y_task=_task(rules, 1), same_shape=same_shape)
         text = _BINARY_PULL_BACK.format(
-            wide=wide if arrays else "",
+            wide="" if all(map(_hands_on, rules)) else wide,
             choose=choose,
             x_arguments=_arguments(rules[0], "v"),
             y_arguments=_arguments(rules[1], "v"),
@@ -200,7 +197,7 @@ def _term(rules: tuple[Any, ...], i: int, xp: str, values: str) -> str:
 def _gradient(rules: tuple[Any, ...], i: int, xp: str, values: str) -> str:
     """Write the call of a rule, or what it comes to if it hands on the gradient it is given."""
     rule = rules[i]
-    if not rule.names and rule.function.__code__.co_code == _HANDS_ON:
+    if _hands_on(rule):
         return "g"
     return f"rule{i}({xp}, g{_arguments(rule, values)})"
 
@@ -224,5 +221,14 @@ def _arguments(rule: Any, values: str) -> str:
     return "".join(f", {values}.{name}" for name in rule.names)
 
 
-def _values(rule: Any) -> str:
-    return "".join(f"self.{name}, " for name in rule.names)
+def _hands_on(rule: Any) -> bool:
+    """Tell whether a rule returns the gradient as it is."""
+    return not rule.names and rule.function.__code__.co_code == _HANDS_ON
+
+
+def _task(rules: tuple[Any, ...], i: int) -> str:
+    """Write what `rules_in_blocks` takes for a rule."""
+    if _hands_on(rules[i]):
+        return "g"
+    values = "".join(f"self.{name}, " for name in rules[i].names)
+    return f"(rule{i}, plain{i}, ({values}))"

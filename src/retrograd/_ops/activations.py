@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from .._core import kernels, parallel
-from .._core.kernels import BLOCK, is_large, normal_odds
+from .._core.kernels import BLOCK, POWER, POWER_SCALE, is_large, normal_odds
 from .._core.numpy_namespace import HALVES, numpy_namespace
 from .._core.passes import LARGE, number
 from .._core.primitive import elementwise
@@ -180,59 +180,60 @@ HALF_ROOT, ROOT, DENSITY = math.sqrt(0.5), math.sqrt(2 / math.pi), 1 / math.sqrt
 CUBIC = 0.044715
 
 
-def _inner(m, x, out):
-    """Write sqrt(2 / pi) (x + CUBIC x^3)."""
-    m.multiply(x, x, out)
-    out *= CUBIC
-    out += 1
+def _inner(m, x, square, factor, out):
+    """Write `factor` sqrt(2 / pi) (x + CUBIC x^3), given the square of x, which may lie in `out`."""
+    m.multiply(square, number(m, factor * ROOT * CUBIC, x.dtype), out)
+    out += number(m, factor * ROOT, x.dtype)
     out *= x
-    out *= ROOT
 
 
 @blockwise
 def _gelu(xp, x, out, *, approximate):
     m = xp.module
     if approximate == "tanh":
-        _inner(m, x, out)
-        m.tanh(out, out)
+        # (1 + tanh(y)) / 2 is 1 / (1 + exp(-2 y)), which loses no digits below 0
+        m.multiply(x, x, out)
+        _inner(m, x, out, -2 * POWER_SCALE, out)
+        getattr(m, POWER)(out, out)
+        out += number(m, 1, x.dtype)
+        m.divide(x, out, out)
     elif is_large(x):
-        m.divide(x, normal_odds(x), out)
-        return
+        m.divide(x, normal_odds(x, x * x), out)
     else:
         m.multiply(x, number(m, HALF_ROOT, x.dtype), out)
         out[...] = xp.erf(out)
-    out += number(m, 1, x.dtype)
-    out *= x
-    out *= number(m, 0.5, x.dtype)
+        out += number(m, 1, x.dtype)
+        out *= x
+        out *= number(m, 0.5, x.dtype)
 
 
 @blockwise
 def _gelu_back(xp, g, x, out, *, approximate):
     m = xp.module
+    one = number(m, 1, x.dtype)
+    slope = x * x
     if approximate == "tanh":
-        _inner(m, x, out)
+        _inner(m, x, slope, 1, out)
         t = m.tanh(out, out)
-        slope = x * x
-        slope *= 3 * CUBIC * ROOT
-        slope += ROOT
+        slope *= number(m, 3 * CUBIC * ROOT, x.dtype)
+        slope += number(m, ROOT, x.dtype)
         slope *= x
-        slope *= 1 - t * t
-        out += 1
+        slope *= one - t * t
+        out += one
         out += slope
-        out *= 0.5
+        out *= number(m, 0.5, x.dtype)
     else:
-        slope = x * x
-        slope *= number(m, -0.5, x.dtype)
-        m.exp(slope, slope)
-        slope *= x
-        slope *= number(m, DENSITY, x.dtype)
         if is_large(x):
-            m.divide(number(m, 1, x.dtype), normal_odds(x), out)
+            m.divide(one, normal_odds(x, slope), out)
         else:
             m.multiply(x, number(m, HALF_ROOT, x.dtype), out)
             out[...] = xp.erf(out)
-            out += number(m, 1, x.dtype)
+            out += one
             out *= number(m, 0.5, x.dtype)
+        slope *= number(m, -0.5 * POWER_SCALE, x.dtype)
+        getattr(m, POWER)(slope, slope)
+        slope *= x
+        slope *= number(m, DENSITY, x.dtype)
         out += slope
     out *= g
 

@@ -10,7 +10,6 @@ Batches are cut so that the patches of one part stay in the cache, and the parts
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from math import prod
 
@@ -18,15 +17,15 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.parallel import over_ranges
+from . import convolution_depthwise as depthwise
+from .scratch import RUN, scratch
 
 PART = 1 << 19  # elements of patches that are made at a time
-HELD = 1 << 23  # bytes a thread keeps for one use
 KEPT = 1 << 19  # elements of patches up to which the backward finds them again
 SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie: twice as fast if none is transposed
 WORTH_THREADS = (
     1 << 22
 )  # elements of patches from which our threads pay: below, those of BLAS and ours disturb each other
-RUN = 1 << 12  # bytes up to which NumPy copies a run of memory more quickly if it takes it for one element
 SHORT, MANY_IMAGES = 12, 16  # elements of a result's row, and images, for which a gradient is put together images last
 FEW_PLACES = 32  # places of a result below which a product for each image is too small
 
@@ -52,35 +51,13 @@ def places_of(size, kernel, stride, padding, dilation):
     )
 
 
-# ---- memory ----
-class _Held(threading.local):
-    """The memory a thread keeps for what is made on the way: fresh memory comes from the system page by page."""
-
-    def __init__(self):
-        self.by_use = {}
-
-
-_held = _Held()
-
-
-def _scratch(xp, use, shape, dtype):
-    """Return memory for an array that is gone before the next one for the same use is made."""
-    size = prod(shape) * dtype.itemsize
-    if xp.module is not np or size > HELD:
-        return xp.module.empty(shape, dtype)
-    memory = _held.by_use.get(use)
-    if memory is None or memory.size < size:
-        memory = _held.by_use[use] = np.empty(size, np.uint8)
-    return np.ndarray(shape, dtype, memory)
-
-
 # ---- patches ----
 def _padded(xp, x, padding):
     """Return an array with zeros around it."""
     if not any(padding):
         return x
     shape = (*x.shape[:2], *[s + 2 * p for s, p in zip(x.shape[2:], padding, strict=True)])
-    out = _scratch(xp, "padded", shape, x.dtype)
+    out = scratch(xp, "padded", shape, x.dtype)
     out[...] = 0
     out[(..., *[slice(p, p + s) for s, p in zip(x.shape[2:], padding, strict=True)])] = x
     return out
@@ -129,7 +106,7 @@ def cut_into_patches(xp, x, *, size, kernel, stride, padding, dilation, out=None
     cuts = _cuts(x.shape, x.itemsize, size, kernel, stride, dilation)
     buffers = xp.module is np and x.dtype.kind != "V"  # which can be read as other elements
     for stage, (cut, strides, axes, run) in enumerate(cuts, 1 - len(cuts)):
-        made = _scratch(xp, stage, cut, x.dtype) if stage else out
+        made = scratch(xp, stage, cut, x.dtype) if stage else out
         made = xp.module.empty(cut, x.dtype) if made is None else made.reshape(cut)
         if run is not None and buffers:
             np.ndarray(cut[:axes], run, made)[...] = np.ndarray(cut[:axes], run, x, 0, strides[:axes])
@@ -172,7 +149,7 @@ def put_patches_together(xp, patches, *, size, stride, padding, dilation, out=No
             patches = patches.reshape(shape)
             continue
         if a != last:
-            total = _scratch(xp, f"sum {a}", shape, patches.dtype)
+            total = scratch(xp, f"sum {a}", shape, patches.dtype)
         else:
             total = xp.module.empty(shape, patches.dtype) if out is None else out.reshape(shape)
         _write_first(total, patches, pairs)
@@ -232,6 +209,8 @@ def _as_matrices(x, groups, rows, places):
 def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, groups, keep=False):
     """Return the convolution (n, channels out, *size), and its patches if they are to be kept and are few."""
     count, kernel = x.shape[0], weight.shape[2:]
+    if depthwise.applies(xp, x, weight.shape[0], size, kernel, groups):
+        return depthwise.convolve(xp, x, weight, bias, size, stride, padding, dilation), None
     out = xp.module.empty((count, weight.shape[0], *size), x.dtype)
     inner, places = prod(weight.shape[1:]), prod(size)
     if not out.size or not inner:
@@ -249,7 +228,7 @@ def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, group
         for part in _parts(start, end, of_each):
             patches = cut_into_patches(
                 xp, x[part], size=size, kernel=kernel, stride=stride, padding=padding, dilation=dilation,
-                out=_scratch(xp, "patches", (part.stop - part.start, *shape), x.dtype) if kept is None else kept[part],
+                out=scratch(xp, "patches", (part.stop - part.start, *shape), x.dtype) if kept is None else kept[part],
             )  # fmt: skip
             made = _as_matrices(out[part], groups, rows, places)
             xp.module.matmul(matrices, _as_matrices(patches, groups, inner, places), out=made)
@@ -272,6 +251,8 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     shape = (channels, x.shape[1] // groups, *size)
     if not g.size or not inner or not x.size:
         return xp.module.zeros(shape, g.dtype)
+    if patches is None and depthwise.applies(xp, x, channels, g.shape[2:], size, groups):
+        return depthwise.convolve_weight(xp, g, x, size, stride, padding, dilation)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
         return convolve_weights(
@@ -301,7 +282,7 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
 def _patches(xp, x, g, kernel, stride, padding, dilation):
     """Return the patches of some images that meet the places of g, in memory that the next ones take."""
     size = g.shape[2:]
-    out = _scratch(xp, "patches", (*x.shape[:2], *kernel, *size), x.dtype)
+    out = scratch(xp, "patches", (*x.shape[:2], *kernel, *size), x.dtype)
     return cut_into_patches(xp, x, size=size, kernel=kernel, stride=stride, padding=padding, dilation=dilation, out=out)
 
 
@@ -335,7 +316,7 @@ def _weight_of_part(xp, g, patches, places):
     if places >= FEW_PLACES or len(g) == 1:
         turned = g.swapaxes(-1, -2)
         if places * g.shape[-2] * patches.shape[-2] <= SMALL:
-            in_order = _scratch(xp, "turned", turned.shape, g.dtype)
+            in_order = scratch(xp, "turned", turned.shape, g.dtype)
             in_order[...] = turned
             turned = in_order
         product = xp.module.matmul(patches, turned)
@@ -352,6 +333,9 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     n, channels = g.shape[:2]
     kernel, places = weight.shape[2:], prod(g.shape[2:])
     inner = prod(weight.shape[1:])
+    strided = max(stride, default=1) > 1
+    if weight.shape[1] == 1 and depthwise.applies(xp, g, channels, g.shape[2:], kernel, groups, strided):
+        return depthwise.convolve_input(xp, g, weight, size, stride, padding, dilation)
     out = xp.module.empty((n, weight.shape[1] * groups, *size), g.dtype)
     if not out.size:
         return out
@@ -378,7 +362,7 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
             if short and images >= MANY_IMAGES:
                 _input_of_part(xp, g[part], matrices, out[part], kernel, stride, padding, dilation)
                 continue
-            patches = _scratch(xp, "patches", (images, out.shape[1], *kernel, *g.shape[2:]), g.dtype)
+            patches = scratch(xp, "patches", (images, out.shape[1], *kernel, *g.shape[2:]), g.dtype)
             xp.module.matmul(
                 matrices,
                 _as_matrices(g[part], groups, rows, places),
@@ -395,11 +379,11 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
 def _input_of_part(xp, g, matrix, out, kernel, stride, padding, dilation):
     """Write the gradient of some inputs whose results have short rows: with images as the last axis all runs are long."""
     images, channels, *places = g.shape
-    turned = _scratch(xp, "turned", (prod(g.shape[1:]), images), g.dtype)
+    turned = scratch(xp, "turned", (prod(g.shape[1:]), images), g.dtype)
     turned[...] = g.reshape(images, -1).T
-    patches = _scratch(xp, "patches", (matrix.shape[0], prod(places) * images), g.dtype)
+    patches = scratch(xp, "patches", (matrix.shape[0], prod(places) * images), g.dtype)
     xp.module.dot(matrix, turned.reshape(channels, -1), out=patches)
-    whole = _scratch(xp, "whole", (*out.shape[1:], images), g.dtype)
+    whole = scratch(xp, "whole", (*out.shape[1:], images), g.dtype)
     put_patches_together(
         xp, patches.reshape(1, out.shape[1], *kernel, 1, *places, images), size=(*out.shape[2:], images),
         stride=(*stride, 1), padding=(*padding, 0), dilation=(*dilation, 1), out=whole,

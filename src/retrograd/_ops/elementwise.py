@@ -69,7 +69,7 @@ def divide_jvp(xp, t, y, out):
     return (-(dy * out) if dx is None else dx - dy * out) / y
 
 
-negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g)
+negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g, plain={"x": numpy.negative})
 reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
 square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2))
 
@@ -153,7 +153,7 @@ power_base = elementwise(
 )
 
 # ---- exponentials and roots ----
-exp = elementwise("exp", dx=lambda xp, g, out: g * out)
+exp = elementwise("exp", dx=lambda xp, g, out: g * out, plain={"x": numpy.multiply})
 expm1 = elementwise("expm1", dx=lambda xp, g, out: g * (out + 1))
 log = elementwise("log", dx=lambda xp, g, x: g / x)
 log1p = elementwise("log1p", dx=lambda xp, g, x: g / (x + 1))
@@ -176,11 +176,13 @@ def _tanh_back(xp, g, out):
 
 def _alike(g, out):
     """Tell whether a backward may go on in one new piece of memory: a small operation takes half the time that way."""
-    return type(g) is numpy.ndarray is type(out) and g.dtype is out.dtype in BITS and out.ndim and g.shape == out.shape
+    return type(g) is numpy.ndarray is type(out) and g.dtype is out.dtype in BITS and g.shape == out.shape
 
 
-def _tanh_back_of_one_shape(g, out):
-    slope = numpy.multiply(out, out)
+def _tanh_back_of_one_shape(g, out, slope=None):
+    slope = numpy.multiply(out, out, slope)
+    if type(slope) is not numpy.ndarray:  # of no dimensions: a number
+        return g * (1 - slope)
     numpy.subtract(ONES[slope.dtype], slope, slope)
     return numpy.multiply(g, slope, slope)
 
@@ -235,8 +237,10 @@ def _sigmoid_back(xp, g, out):
     return _sigmoid_back_of_one_shape(g, out) if _alike(g, out) else g * ((1 - out) * out)
 
 
-def _sigmoid_back_of_one_shape(g, out):
-    slope = numpy.subtract(ONES[out.dtype], out)
+def _sigmoid_back_of_one_shape(g, out, slope=None):
+    slope = numpy.subtract(ONES[out.dtype], out, slope)
+    if type(slope) is not numpy.ndarray:
+        return g * (slope * out)
     numpy.multiply(slope, out, slope)
     return numpy.multiply(g, slope, slope)
 

@@ -11,7 +11,7 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # torch's name
-LinAlgError.__module__ = "torch._C"
+LinAlgError.__module__ = "retrograd._C"
 
 
 def batch_element(at, lead):

@@ -16,6 +16,7 @@ from .._core.fused import fused
 from .._core.passes import number
 
 STRIP = 1 << 16  # elements that stay in the second cache beside what is computed from them
+LONG_ROW, MANY = 512, 1 << 14  # elements of a row, and of all rows, from which broadcasting without buffers pays
 NEAR = 4  # deviations: a mean farther from 0 is rounded so coarsely that its error is taken off as well
 
 
@@ -30,12 +31,19 @@ def is_strip(module, count, width):
     return count > 0 and (module is not np or count * width <= STRIP)
 
 
+def has_long_rows(module, count, width):
+    """Tell whether NumPy takes rows more quickly as they lie than through its buffers."""
+    return module is np and width >= LONG_ROW and count * width >= MANY
+
+
 def over_strips(module, work, count, width):
     """Call `work(k, rows)` for the strips of rows, on several threads where there is much to do."""
     number, step = strips_of(module, count, width)
 
     many = number > 1 and count * width >= parallel.WIDE
-    parallel.over_blocks(lambda k, _: work(k, slice(k * step, (k + 1) * step)), number, 1, many)
+    parallel.over_blocks(
+        lambda k, _: work(k, slice(k * step, (k + 1) * step)), number, 1, many, has_long_rows(module, count, width)
+    )
 
 
 def ones(module, count, dtype):
@@ -95,7 +103,8 @@ def normalise_rows(module, x, weight, bias, eps, centred=True):
     out = module.empty(x.shape, x.dtype)
     one = ones(module, width, x.dtype)
     if is_strip(module, count, width):
-        return out, _normalise_strip(module, x, one, weight, bias, eps, centred, out)
+        strip = parallel.without_buffers(_normalise_strip) if has_long_rows(module, count, width) else _normalise_strip
+        return out, strip(module, x, one, weight, bias, eps, centred, out)
     mean = module.empty(count, x.dtype) if centred else None
     scale = module.empty(count, x.dtype)
 
@@ -148,7 +157,8 @@ def normalise_rows_back(module, g, needed, residuals, x, weight):
     out = module.empty(x.shape, x.dtype) if needed[0] else None
     factors = ones(module, width, x.dtype) if weight is None else weight
     if is_strip(module, count, width):
-        return out, *_strip_back(module, g, needed, mean, scale, x, weight, factors, out)
+        back = parallel.without_buffers(_strip_back) if has_long_rows(module, count, width) else _strip_back
+        return out, *back(module, g, needed, mean, scale, x, weight, factors, out)
     strips, _ = strips_of(module, count, width)
     dweight, dbias = (module.zeros((max(strips, 1), width), x.dtype) if need else None for need in needed[1:])
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._warnings import warn
 from .filling import FEW, LARGEST_FLOAT, NUMBERS, SIGNIFICAND_BITS, TORCH_NAMES, cast, fill, name_of, refuse_unless
 from .generator import Generator
 
@@ -122,11 +122,10 @@ def _check_bounds(dtype: np.dtype[Any], low: int, last: int) -> None:
             raise RuntimeError(f"{name} is out of bounds for {cpp_name}")
     for name, value in (("from", low), ("to - 1", last)):
         if digits is not None and abs(value) > 1 << digits:
-            warnings.warn(
+            warn(
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
                 f"{cpp_name} can support discrete uniform distribution only within this range. This warning "
-                "will become an error in version 1.7 release, please fix the code in advance",
-                stacklevel=4,
+                "will become an error in version 1.7 release, please fix the code in advance"
             )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
 from .._modes import change_mode, current_mode
+from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import watch_calls
 from ..tensor._tensor import Tensor
@@ -38,14 +38,13 @@ class autocast:  # noqa: N801 - torch's name
 
     def _torch_would_cast(self) -> bool:
         if self.device == "cuda" and not _has_cuda():
-            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             return False
         if self.device in _LOWER and getattr(self.fast_dtype, "name", None) not in _LOWER[self.device]:
             name = "CPU" if self.device == "cpu" else "CUDA"
-            warnings.warn(
+            warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
-                stacklevel=3,
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             return False
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import float16, float32
+from .._warnings import warn
 from ..autograd.grad_mode import no_grad
 from ..cuda import is_available as _has_cuda
 from ..tensor import Tensor
@@ -57,7 +57,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda" and not _has_cuda():
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
             self._enabled = False
         if not self._enabled:
             return
@@ -133,7 +133,7 @@ class GradScaler:
             return
         self._check_scale("update")
         if new_scale is not None:
-            self._set_scale(float(new_scale))
+            self._set_scale(_new_scale(new_scale))
         else:
             found = [one.found_inf for one in self._progress.values() if one.found_inf is not None]
             if not found:
@@ -163,6 +163,9 @@ class GradScaler:
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
+
+    def _get_growth_tracker(self) -> int:
+        return self._growth_tracker if self._enabled else 0
 
     def get_growth_factor(self) -> float:
         """Return by what the scale grows."""
@@ -254,6 +257,25 @@ class GradScaler:
 
     def _progress_of(self, optimizer: Any) -> _Progress:
         return self._progress.setdefault(id(optimizer), _Progress())
+
+
+def _new_scale(value: Any) -> float:
+    """Return a scale that a program gives: a float, or a tensor of one."""
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, Tensor):
+        raise AttributeError(
+            f"'{type(value).__name__}' object has no attribute 'device'\nHint: the new scale is a float or a tensor of one."
+        )
+    if value.numel() != 1 or value.requires_grad:
+        raise AssertionError(
+            "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+            "requires_grad=False."
+        )
+    if value.dim():
+        shape = ", ".join(map(str, value.shape))
+        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape [{shape}]")
+    return float(value.item())
 
 
 def _gradients(optimizer: Any) -> Iterator[Any]:

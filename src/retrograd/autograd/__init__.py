@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._graph.cuts import note_cut
 from .._modes import current_mode
 from .._places import Place, user_frame, user_place
 from .._size import Size
+from .._warnings import warn
 from ..tensor import _base, _fused
 from ..tensor._base import wrap
 from ..tensor._record import mark_inference
@@ -154,9 +154,8 @@ def backward_from(
     retain_graph: bool | None,
     create_graph: bool,
     inputs: Any,
-    depth: int,
 ) -> None:
-    """Run backward; the user's frame is `depth` above."""
+    """Run backward."""
     if current_mode().transforms and any(t.kind != "dual_level" for t in current_mode().transforms):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
@@ -176,13 +175,11 @@ def backward_from(
                 one.retain_grad()
         capture = engine.Capture([edge_from(one) for one in inputs], accumulate=True)
     if create_graph:
-        warnings.warn(
+        warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
             "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
-            "after use to break the cycle and avoid the leak.",
-            UserWarning,
-            stacklevel=depth + 1,
+            "after use to break the cycle and avoid the leak."
         )
     frame = user_frame(sys._getframe(1))
     place = Place(frame.f_code, frame.f_lasti)
@@ -202,7 +199,7 @@ def backward(
 ) -> None:
     """Compute the sum of gradients of tensors with respect to the graph's leaves."""
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
@@ -213,7 +210,7 @@ def backward(
     seeds = _tuple_of(grad_tensors, len(outputs))
     if len(seeds) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
-    backward_from(outputs, seeds, retain_graph, create_graph, inputs, 2)
+    backward_from(outputs, seeds, retain_graph, create_graph, inputs)
 
 
 def _tuple_of(values: Any, length: int) -> tuple[Any, ...]:
@@ -243,11 +240,10 @@ def grad(
     outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
     inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
             "parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     seeds = _tuple_of(grad_outputs, len(outputs))
     if len(seeds) != len(outputs):

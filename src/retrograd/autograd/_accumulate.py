@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from sys import getrefcount
 from typing import Any
 
@@ -14,6 +13,7 @@ from .._core.arrays import LevelArray
 from .._core.primitive import vocabulary
 from .._graph.node import InputFacts
 from .._modes import current_mode
+from .._warnings import warn
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ..tensor._layout import is_dense
@@ -49,8 +49,8 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
         return
     with _accumulate_lock:  # another thread may have the same leaf
         extra = leaf._extra
-        if extra is None:
-            extra = leaf._extra = _base.Extra()
+        if extra is None or extra.narrow:
+            extra = leaf._need_extra()
         held = extra.grad
         if held is None:
             if (
@@ -133,11 +133,10 @@ def check_layout(grad: Any, leaf: Any) -> None:
     """Warn, as torch, of a gradient whose memory is ordered otherwise than the leaf's."""
     pairs = zip(leaf.shape, grad.stride(), leaf.stride(), strict=True)
     if is_dense(leaf._array) and any(n != 1 and a != b for n, a, b in pairs):
-        warnings.warn(
+        warn(
             "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
             f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\nparam.sizes() = "
-            f"{list(leaf.shape)}, strides() = {list(leaf.stride())}",
-            stacklevel=2,
+            f"{list(leaf.shape)}, strides() = {list(leaf.stride())}"
         )
 
 

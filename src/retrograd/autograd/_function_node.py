@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._graph.node import Freed, InputFacts, Node, Slot, pack_value
 from .._graph.unpacked import Guard, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
+from .._warnings import warn
 from ..tensor._base import LEAF, storage_of, wrap, wrap_leaf_alias
 from ..tensor._record_flat import refuse_saving
 from ..tensor._tensor import Tensor
@@ -97,11 +97,10 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing: shared memory is noticed without it."""
-        warnings.warn(
+        warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that "
             "calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
         )
 
     def mark_non_differentiable(self, *args: Any) -> None:
@@ -182,7 +181,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property

@@ -4,6 +4,9 @@ A loop over time steps gives the gradient of a matrix of weights as a sum of pro
 products, and adding them up reads and writes the whole matrix every time. The rows of several uses, one below the other,
 give the same sum as a single product. So a run of the engine copies the rows of small uses into blocks, and computes the
 product when a block is full, or when the last gradient of the weights has arrived.
+
+The sum is the same but for rounding: a run that makes a graph, selects inputs or unpacks checkpoints adds one product after
+the other.
 """
 
 from __future__ import annotations
@@ -13,22 +16,30 @@ from typing import Any
 import numpy as np
 
 from .._core.passes import ones
-from .._graph.node import Slot
+from .._core.primitive import engine_state
+from .._graph.guards import fresh
+from .._graph.node import Node, Slot, node_class
+from .._ops.linalg import matmul
 
-FEW_ROWS = 64  # of a use, to be gathered: from more, a product of its own is quick enough
+FEW_ROWS = 32  # of a use, to be gathered: from more, a product of its own is quick enough
 ROOM = 128  # rows of a block: more do not make the product quicker
-MANY = 8  # as the engine counts: uses that are worth a block
+SMALL = (
+    1 << 15
+)  # elements of weights for which half as many are as good, and BLAS does not wake a second thread for them
+MANY = 16  # as the engine counts, by two: uses that are worth a block
 
 
 class Block:
     """Rows of the uses of one matrix of weights, whose gradient is the sum of `left.T @ right`."""
 
-    __slots__ = ("bias", "filled", "left", "product", "right", "total")
+    __slots__ = ("bias", "filled", "left", "product", "right", "room", "total")
 
     def __init__(self, bias: Any, left: Any, right: Any) -> None:
         self.bias = bias  # whose gradient is the sum of the rows of `left`, or None
-        self.left = np.empty((ROOM, left.shape[-1]), left.dtype)
-        self.right = np.empty((ROOM, right.shape[-1]), right.dtype)
+        rows, columns = left.shape[-1], right.shape[-1]
+        self.room = ROOM // 2 if rows * columns < SMALL else ROOM
+        self.left = np.empty((self.room, rows), left.dtype)
+        self.right = np.empty((self.room, columns), right.dtype)
         self.filled = 0
         self.product: Any = None  # of earlier rows
         self.total: Any = None
@@ -36,7 +47,7 @@ class Block:
     def add(self, left: Any, right: Any, rows: int) -> None:
         """Add the rows of a use."""
         start = self.filled
-        if start + rows > ROOM:
+        if start + rows > self.room:
             self.product, self.total = self._product(), self._total()
             start = 0
         end = self.filled = start + rows
@@ -83,3 +94,28 @@ def gather(task: Any, bias: Any, weights: Any, left: Any, right: Any) -> bool:
         return False
     block.add(left, right, rows)
     return True
+
+
+# ---- products of two matrices, as loops write them: x @ weights ----
+def _straight(self: Any, g: Any, freed: Any) -> Any:
+    if (
+        self.extra is not None
+        or self.meta is not None
+        or type(g) is not np.ndarray
+        or g.dtype.itemsize < 4
+        or len(self.x_shape) != 2
+        or len(self.y_shape) != 2
+        or not fresh(self)
+    ):
+        return Node.straight(self, g, freed)
+    ex, ey = self._edges
+    gx = None if ex is None else g.dot(self.y.T)
+    gy = None if ey is None or gather(engine_state.task, None, ey, self.x, g) else self.x.T.dot(g)
+    if freed is not None:
+        self.x = self.y = None
+        self.guard = freed
+    return (ex, gx), (ey, gy)
+
+
+_product: Any = node_class(matmul, "MmBackward0")
+_product.straight = _straight

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._warnings import warn
 from ..tensor._tensor import Tensor
 from ._gradcheck_jacobians import as_tuple, checked_inputs, columns_of, numerical_jacobian
 
 
 def _warn(name: str) -> None:
-    warnings.warn(
+    warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
         "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to be a "
         "stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
         FutureWarning,
-        stacklevel=3,
     )
 
 

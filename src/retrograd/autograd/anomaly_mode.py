@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from typing import Any
 
 from .._core.arrays import has_nan
 from .._graph.node import Node, Slot
 from .._modes import change_mode, current_mode
+from .._warnings import warn
 
 
 class detect_anomaly:  # noqa: N801 - torch's name
@@ -16,10 +16,9 @@ class detect_anomaly:  # noqa: N801 - torch's name
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging.",
-            stacklevel=2,
+            "debugging."
         )
 
     def __enter__(self) -> None:
@@ -121,13 +120,10 @@ def _first_nan_in_forward(node: Any) -> Any:
 def _warn(node: Any) -> None:
     where = None if node.extra is None else node.extra.traceback
     if where is None:
-        warnings.warn(
+        warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
-            "forward pass for more information.",
-            stacklevel=2,
+            "forward pass for more information."
         )
         return
     text = "".join(traceback.format_list(where))
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{text}", stacklevel=2
-    )
+    warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{text}")

@@ -131,16 +131,15 @@ def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
     """Count the gradients that each node and leaf will receive; list those from which none goes on."""
     counts: dict[Any, int] = {}
     ends: list[Any] = []
-    stack = []
+    found = []
     for root in roots:
         node = root.node if type(root) is Slot else root
         if node not in counts:
             counts[node] = 0
-            stack.append(node)
-    get = counts.get
-    push, pop = stack.append, stack.pop
-    while stack:
-        node, goes_on = pop(), False
+            found.append(node)
+    get, push = counts.get, found.append
+    for node in found:  # which grows meanwhile
+        goes_on = False
         for edge in node._edges:
             if edge is not None:
                 goes_on = True
@@ -240,7 +239,9 @@ def _run(
                     if gathered and edge in gathered:
                         _add(pending, sums, edge, gathered.pop(edge).gradient_of(edge), graph)
                     if type(edge) not in leaf_types or edge in pending:
-                        grad = pending.pop(edge, None)
+                        held = grad = pending.pop(
+                            edge, None
+                        )  # two references, as of a gradient in its pair: see ONE_HOLDER
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
                     if grad is None:
                         if (extra := edge._extra) is not None and extra.hooked:
@@ -257,7 +258,10 @@ def _run(
                     following, g = edge, grad  # in hand: it is usually the next one
                 else:
                     if grad is not None:
-                        _add(pending, sums, edge, grad, graph)
+                        if edge in pending:  # a root is a node below another one
+                            _add(pending, sums, edge, grad, graph)
+                        else:
+                            pending[edge] = grad
                     heappush(ready, (-edge.seq, id(edge), edge))
             node = following
             if node is not None and ready and (seq := -node.seq) > ready[0][0]:  # another one is newer

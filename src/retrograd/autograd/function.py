@@ -8,11 +8,11 @@ mode. The node of the graph is `ctx` itself (_function_node.py, _function_run.py
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import _errors
 from .._modes import current_mode
+from .._warnings import warn
 from . import _function_node, _function_vmap
 from ._function_jvp import run
 from ._function_node import BackwardCFunction, FunctionCtx
@@ -35,12 +35,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     clear_saved_tensors_on_access = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
             "version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 from .._graph.cuts import note_block
 from .._modes import change_mode, current_mode, set_grad
+from .._warnings import warn
 from ..tensor import _base
 
 
@@ -36,12 +36,11 @@ class _ModeContext:
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type):
-            warnings.warn(
+            warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
                 "the `__init__` method and nothing else.",
                 FutureWarning,
-                stacklevel=2,
             )
             decorated_class: Any = function
             decorated_class.__init__ = self(decorated_class.__init__)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._warnings import warn
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
 from . import _gradcheck_texts as texts
@@ -204,11 +205,10 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
     found = checked_inputs(inputs)
     for i, tensor in found:
         if tensor._array.dtype not in (np.float64, np.complex128):
-            warnings.warn(
+            warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This "
                 "check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
+                "likely fail if all the inputs are not of double precision floating point or complex. "
             )
         if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True)):
             raise RuntimeError(
@@ -493,11 +493,11 @@ def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, 
         try:
             grads = grad(ends, tensors, [zeros_like(out.detach()) for out in ends], allow_unused=True)
         except RuntimeError as error:
-            warnings.warn(texts.UNDEFINED_WARNING, stacklevel=4)
+            warn(texts.UNDEFINED_WARNING)
             raise GradcheckError(texts.UNDEFINED_RAISED) from error
         for gradient in grads:
             if gradient is not None and bool(np.any(gradient.detach().numpy(force=True) != 0)):
-                warnings.warn(texts.UNDEFINED_WARNING, stacklevel=4)
+                warn(texts.UNDEFINED_WARNING)
                 raise GradcheckError(texts.UNDEFINED_NOT_ZERO)
 
     try_without(lambda i: True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from operator import index
 from types import SimpleNamespace
 from typing import Any
 
+from .._warnings import warn
 from ..tensor._tensor import Tensor
 from .engine import queue_callback
 
@@ -26,11 +26,7 @@ class Variable(metaclass=VariableMeta):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         data, requires_grad, volatile = _arguments(*args, **kwargs)
         if volatile:
-            warnings.warn(
-                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
             if requires_grad:
                 raise ValueError("Variable can't be volatile and require_grad at the same time!")
         if data is None:

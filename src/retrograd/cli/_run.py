@@ -7,9 +7,11 @@ would have given it. See https://docs.python.org/3/using/cmdline.html#interface-
 from __future__ import annotations
 
 import builtins
+import codecs
 import importlib.util
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
@@ -20,6 +22,8 @@ from retrograd._as_torch import as_torch
 
 # What to execute, and the names that `__main__` has before its first line.
 Program = tuple[CodeType, dict[str, Any]]
+
+_DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")  # of an encoding, as PEP 263 has it
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
@@ -113,7 +117,33 @@ def _load_script(path: str) -> Program:
         "__package__": None,
         "__cached__": None,
     }
-    return loader.source_to_code(source, path), names
+    try:
+        return loader.source_to_code(source, path), names
+    except SyntaxError:
+        if (problem := _encoding_problem(source, path)) is not None:
+            raise SyntaxError(problem) from None
+        raise
+
+
+def _encoding_problem(source: bytes, path: str) -> str | None:
+    """Say what the interpreter says of a file that is not in its encoding; `compile` has other words for bytes."""
+    declared = [found[1].decode() for line in source.split(b"\n", 2)[:2] if (found := _DECLARATION.match(line))][:1]
+    if source.startswith(codecs.BOM_UTF8):
+        return None
+    try:
+        source.decode(*declared)
+    except UnicodeDecodeError as error:
+        if not declared:
+            line = source.count(b"\n", 0, error.start) + 1
+            return (
+                f"Non-UTF-8 code starting with '\\x{source[error.start]:02x}' in file {path} on line {line}, but no "
+                "encoding declared; see https://peps.python.org/pep-0263/ for details"
+            )
+    except LookupError:
+        pass
+    else:
+        return None
+    return f"encoding problem: {declared[0]}"
 
 
 def _load_main_of_folder(path: str) -> Program:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import amp as _amp
 from .._dtypes import dtype as _dtype_type
 from .._dtypes import float16
+from .._warnings import warn
 from . import is_available
 
 
 def _deprecated(old: str, new: str) -> None:
     message = f"`torch.cuda.amp.{old}(args...)` is deprecated. Please use `torch.amp.{new}` instead."
-    warnings.warn(message, FutureWarning, stacklevel=3)
+    warn(message, FutureWarning)
 
 
 class autocast(_amp.autocast):  # noqa: N801 - torch's name

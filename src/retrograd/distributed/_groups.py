@@ -12,7 +12,8 @@ from ..cuda import is_available as is_cuda_available
 NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
 SEVERAL = (
     "torch.distributed with a world size of {size}: retrograd computes in one process\nHint: start the program once, with "
-    "WORLD_SIZE=1 and RANK=0 (torchrun --nproc-per-node 1), or without init_process_group."
+    "WORLD_SIZE=1 and RANK=0 (retrograd run -m torch.distributed.run --nproc-per-node 1 script.py), or without "
+    "init_process_group."
 )
 MISSING = {
     "nccl": "NCCL built in",

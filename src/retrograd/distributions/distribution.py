@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import retrograd as rg
@@ -10,6 +9,7 @@ import retrograd as rg
 from .._core.arrays import LevelArray
 from .._modes import using
 from .._size import Size
+from .._warnings import warn
 from . import constraints
 from .utils import lazy_property
 
@@ -51,10 +51,9 @@ class Distribution:
             limits = self.arg_constraints
         except NotImplementedError:
             limits = {}
-            warnings.warn(
+            warn(
                 f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
-                "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                "initialize the distribution with `validate_args=False` to turn off validation."
             )
         for name, constraint in limits.items():
             if constraints.is_dependent(constraint):
@@ -154,7 +153,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """Draw n samples."""
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2)
+        warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.")
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Any) -> Any:
@@ -197,10 +196,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{self.__class__} does not define `support` to enable sample validation. Please initialize the "
-                "distribution with `validate_args=False` to turn off validation.",
-                stacklevel=2,
+                "distribution with `validate_args=False` to turn off validation."
             )
             return
         if not constraints.all_true(support.check(value)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .._warnings import warn
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .independent import Independent
@@ -48,11 +48,10 @@ def _nearest(type_p: type, type_q: type) -> Callable[[Any, Any], Any]:
     right = min(pairs, key=lambda pair: (q_first.index(pair[1]), p_first.index(pair[0])))
     chosen = _KL_REGISTRY[left]
     if chosen is not _KL_REGISTRY[right]:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, "
             f"{right[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return chosen
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..nn.modules.module import Module
+from ._containers import isinstance as isinstance
+from ._futures import Future, fork, wait
 
 T = TypeVar("T")
 
@@ -105,7 +107,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Leave a function to Python; used as `@ignore` or as `@ignore(...)`."""
     if callable(drop):
         return drop
-    if not isinstance(drop, bool):
+    if type(drop) is not bool:
         raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
     return _unchanged
 
@@ -134,6 +136,7 @@ __all__ = [
     "Attribute",
     "Error",
     "Final",
+    "Future",
     "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
@@ -141,11 +144,13 @@ __all__ = [
     "TracerWarning",
     "annotate",
     "export",
+    "fork",
     "freeze",
     "ignore",
     "interface",
     "is_scripting",
     "is_tracing",
+    "isinstance",
     "load",
     "optimize_for_inference",
     "optimized_execution",
@@ -156,4 +161,5 @@ __all__ = [
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]

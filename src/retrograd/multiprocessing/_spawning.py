@@ -9,9 +9,10 @@ import signal
 import sys
 import time
 import traceback
-import warnings
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+from .._warnings import warn
 
 PATIENCE = 30.0  # seconds that a process has to obey before it is killed
 
@@ -171,11 +172,7 @@ def spawn(
     """Start new processes that call `fn(number, *args)`, and wait for them unless `join` is False."""
     if start_method != "spawn":
         advice = "To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)"
-        warnings.warn(
-            f"This method only supports start_method=spawn (got: {start_method}).\n{advice}",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn(f"This method only supports start_method=spawn (got: {start_method}).\n{advice}", FutureWarning)
     return start_processes(fn, args, nprocs, join, daemon)
 
 

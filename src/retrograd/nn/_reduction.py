@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from .._warnings import warn
 
 NONE, MEAN, SUM = 0, 1, 2
 _NUMBERS = {"none": NONE, "mean": MEAN, "sum": SUM}
@@ -14,7 +14,7 @@ def get_enum(reduction: str) -> int:
     if number is not None:
         return number
     if reduction == "elementwise_mean":
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
+        warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         return MEAN
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
@@ -23,9 +23,7 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     """Return the reduction that two arguments of old meant, with torch's warning."""
     wanted = "none" if reduce is False else "sum" if size_average is False else "mean"
     if emit_warning:
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{wanted}' instead.", stacklevel=4
-        )
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{wanted}' instead.")
     return wanted
 
 

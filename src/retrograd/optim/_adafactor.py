@@ -8,8 +8,7 @@ from typing import Any
 
 from .._dtypes import finfo
 from ..tensor._creation import zeros_like
-from ..tensor._tensor import Tensor
-from ._step import count, new_count, numbers_to_tensors, plain_numbers
+from ._step import check_one, count, new_count, numbers_to_tensors, plain_numbers
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 
@@ -53,19 +52,18 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if not lr >= 0.0:
+        check_one(lr)
+        if not 0.0 <= lr:  # noqa: SIM300 - the order that torch's error names
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        if eps[0] is not None and not eps[0] >= 0.0:
+        if eps[0] is not None and not 0.0 <= eps[0]:  # noqa: SIM300
             raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
-        if not eps[1] >= 0.0:
+        if not 0.0 <= eps[1]:  # noqa: SIM300
             raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
         if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        if not weight_decay >= 0.0:
+        if not 0.0 <= weight_decay:  # noqa: SIM300
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
         defaults = {
             "lr": lr,

@@ -9,6 +9,7 @@ from typing import Any
 from ..tensor._creation import zeros_like
 from ..tensor._matrix import addmm
 from ..tensor._tensor import Tensor
+from ._step import check_one
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 MOST_STEPS = 100
@@ -59,10 +60,9 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
+        check_one(lr)
         for what, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
-            if not value >= 0.0:
+            if not 0.0 <= value:  # noqa: SIM300 - the order that torch's error names
                 raise ValueError(f"{what} should be >= 0 but is: {value}")
         if adjust_lr_fn is not None and adjust_lr_fn not in ("original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")

@@ -135,9 +135,20 @@ class RuleOptimizer(Optimizer):
             if waiting:
                 run_updates(waiting)
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        """Return the argument for which torch needs a rate that is a number, one through which no gradient goes."""
+        return ""
+
     def _need_possible(self, group: Options) -> None:
         """Refuse what torch refuses in a group of which a parameter has a gradient."""
         updated = [param for param in group["params"] if param.grad is not None]
+        rate = group["lr"]
+        if updated and isinstance(rate, Tensor) and rate.requires_grad and (argument := self._number_from_rate(group)):
+            raise TypeError(
+                f"{argument} must be Number, not Tensor\nHint: gradients reach the rate through SGD, Adam, AdamW, NAdam "
+                "and RAdam; here give lr.detach()."
+            )
         if updated and group.get("differentiable") and group.get("foreach") and not self._foreach_differentiates:
             raise AssertionError(
                 "_foreach ops don't support autograd\nHint: leave foreach out where steps are differentiable."
@@ -355,14 +366,19 @@ def decayed(g: Any, p: Any, weight_decay: Any) -> Any:
 
 
 # ---- checks ----
-def check_lr(lr: Any, **others: Any) -> None:
-    """Refuse a negative rate, or a Tensor of several."""
+def check_one(lr: Any) -> None:
+    """Refuse a rate that is a Tensor of several."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if not lr >= 0.0:
+
+
+def check_lr(lr: Any, **others: Any) -> None:
+    """Refuse a negative rate, or a Tensor of several."""
+    check_one(lr)
+    if not 0.0 <= lr:  # noqa: SIM300 - the order that torch's error names
         raise ValueError(f"Invalid learning rate: {lr}")
     for name, value in others.items():
-        if not value >= 0.0:
+        if not 0.0 <= value:  # noqa: SIM300
             raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
 
 

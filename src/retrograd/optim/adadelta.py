@@ -73,6 +73,10 @@ class Adadelta(RuleOptimizer):
         }
         super().__init__(params, defaults)
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        return "add_(): argument 'alpha'"
+
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         if not state:
             state["step"] = new_count()

@@ -91,6 +91,10 @@ class Adagrad(RuleOptimizer):
         for state in self.state.values():
             state["sum"].share_memory_()
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        return "addcdiv_(): argument 'value'"
+
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         if not state:
             self._begin(param, state, options)

@@ -71,6 +71,10 @@ class Adamax(RuleOptimizer):
         }
         super().__init__(params, defaults)
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        return "addcdiv_(): argument 'value'"
+
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         if not state:
             state["step"] = new_count()

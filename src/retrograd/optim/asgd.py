@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensor._creation import zeros_like
+from ._helpers import _get_value
 from ._step import (
     Options,
     Prepared,
@@ -86,7 +87,7 @@ class ASGD(RuleOptimizer):
         lr, lambd = options["lr"], options["lambd"]
         if not state:
             state["step"] = new_count()
-            state["eta"] = new_number(float(lr))
+            state["eta"] = new_number(float(_get_value(lr)))
             state["mu"] = new_number(1.0)
             state["ax"] = zeros_like(param)
         step = count(state)

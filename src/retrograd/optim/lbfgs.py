@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..tensor._complex_views import view_as_real
 from ..tensor._joining import cat
-from ..tensor._tensor import Tensor
+from ._helpers import _get_value, _to_scalar
+from ._step import check_lr
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 LEAST_CURVATURE = 1e-10
+MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")  # from step to step
 
 
 class Point(NamedTuple):
-    """Where a line search has looked: the step, and the loss, the gradient and the slope along the line there."""
+    """Where a line search has looked: the step, and the loss, the gradient and the slope along the line there.
 
-    t: float
+    Slopes are Tensors, and so are steps computed from them: torch's line search rounds as its tensors do.
+    """
+
+    t: Any
     loss: float
     gradient: Any
-    slope: float
+    slope: Any
 
 
-def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
+def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
     """Return where the cubic through two points has its minimum, within bounds; their middle if it has none."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     if a.t > b.t:
@@ -33,7 +37,7 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
         bend = a.slope + b.slope - 3 * (b.loss - a.loss) / width
         square = bend * bend - a.slope * b.slope
         if square >= 0:
-            root = math.sqrt(square)
+            root = square.sqrt()
             below = b.slope - a.slope + 2 * root
             if below:
                 return min(max(b.t - width * ((b.slope + root - bend) / below), low), high)
@@ -41,25 +45,26 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
 
 
 def strong_wolfe(
-    look: Callable[[float], Point],
+    look: Callable[[Any], Point],
     start: Point,
-    t: float,
-    largest: float,
+    t: Any,
+    largest: Any,
+    most: int,
     c1: float = 1e-4,
     c2: float = 0.9,
     tolerance_change: float = 1e-9,
-    most: int = 25,
 ) -> tuple[Point, int]:
     """Search a line for a point that satisfies the strong Wolfe conditions; return it and how often it looked.
 
-    `largest` is the largest element of the direction: brackets narrower than the tolerance end the search.
+    `largest` is the largest element of the direction: brackets narrower than the tolerance end the search, and so do `most`
+    looks after the first.
     """
 
     def too_high(point: Point) -> bool:
-        return point.loss > start.loss + c1 * point.t * start.slope
+        return bool(point.loss > start.loss + c1 * point.t * start.slope)
 
     def flat(point: Point) -> bool:
-        return abs(point.slope) <= -c2 * start.slope
+        return bool(abs(point.slope) <= -c2 * start.slope)
 
     before, here = start, look(t)
     evaluations, rounds = 1, 0
@@ -124,10 +129,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if not lr >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
+        check_lr(lr)
         defaults = {
             "lr": lr,
             "max_iter": max_iter,
@@ -153,8 +155,8 @@ class LBFGS(Optimizer):
             parts.append((view_as_real(g) if p.is_complex() else g).reshape(-1))
         return cat(parts)
 
-    def _move(self, t: float, direction: Any) -> None:
-        at = 0
+    def _move(self, t: Any, direction: Any) -> None:
+        at, t = 0, _get_value(t)
         for p in self._params:
             target = view_as_real(p) if p.is_complex() else p
             target.add_(direction[at : at + target.numel()].view_as(target), alpha=t)
@@ -168,14 +170,14 @@ class LBFGS(Optimizer):
             p.copy_(value)
 
     # ---- one step ----
-    def _direction(self, state: dict[str, Any], gradient: Any, history_size: int) -> Any:
+    def _direction(self, state: dict[str, Any], memory: dict[str, Any], gradient: Any, history_size: int) -> Any:
         """Return where to go: downhill at first, then as the last gradients have bent."""
         if state["n_iter"] == 1:
-            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return gradient.neg()
-        changes, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
-        change = gradient.sub(state["prev_flat_grad"])
-        step = state["d"].mul(state["t"])
+        changes, steps, ro = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        change = gradient.sub(memory["prev_flat_grad"])
+        step = memory["d"].mul(memory["t"])
         curvature = change.dot(step)
         if curvature.item() > LEAST_CURVATURE:
             if len(changes) == history_size:
@@ -184,13 +186,13 @@ class LBFGS(Optimizer):
             changes.append(change)
             steps.append(step)
             ro.append(1.0 / curvature)
-            state["H_diag"] = curvature / change.dot(change)
+            memory["H_diag"] = curvature / change.dot(change)
         weights = state.setdefault("al", [None] * history_size)
         q = gradient.neg()
         for at in range(len(changes) - 1, -1, -1):
             weights[at] = steps[at].dot(q) * ro[at]
             q.add_(changes[at], alpha=-weights[at].item())
-        r = q.mul_(state["H_diag"])
+        r = q.mul_(memory["H_diag"])
         for at in range(len(changes)):
             r.add_(steps[at], alpha=(weights[at] - changes[at].dot(r) * ro[at]).item())
         return r
@@ -199,7 +201,7 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any]) -> Any:
         """Take up to `max_iter` steps; `closure` clears the gradients, computes the loss and calls backward."""
         group = self.param_groups[0]
-        rate = float(group["lr"])
+        rate = _to_scalar(group["lr"])
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -213,22 +215,24 @@ class LBFGS(Optimizer):
         gradient = self._gather_flat_grad()
         if _largest(gradient) <= group["tolerance_grad"]:
             return first_loss
+        memory = {name: state.get(name) for name in MEMORY}
         for round_ in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
-            direction = self._direction(state, gradient, group["history_size"])
+            direction = self._direction(state, memory, gradient, group["history_size"])
             previous_loss = loss
-            t = min(1.0, 1.0 / gradient.abs().sum().item()) * rate if state["n_iter"] == 1 else rate
-            state.update(d=direction, t=t, prev_flat_grad=gradient.clone(), prev_loss=previous_loss)
-            slope = gradient.dot(direction).item()
+            t = min(1.0, 1.0 / gradient.abs().sum()) * rate if state["n_iter"] == 1 else rate
+            memory.update(d=direction, t=t, prev_flat_grad=gradient.clone(), prev_loss=previous_loss)
+            slope = gradient.dot(direction)
             if slope > -group["tolerance_change"]:
                 break
             looked, last = 0, round_ == group["max_iter"]
             if group["line_search_fn"] is not None:
                 if group["line_search_fn"] != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
-                found, looked = self._search(evaluate, direction, t, Point(0.0, loss, gradient, slope))
+                start, most = Point(0, loss, gradient, slope), group["max_eval"] - evaluations
+                found, looked = self._search(evaluate, direction, t, start, most)
                 loss, gradient, t = found.loss, found.gradient, found.t
-                state["t"] = t
+                memory["t"] = t
                 self._move(t, direction)
             else:
                 self._move(t, direction)
@@ -244,19 +248,22 @@ class LBFGS(Optimizer):
                 or abs(loss - previous_loss) < group["tolerance_change"]
             ):
                 break
+        state.update(memory)
         return first_loss
 
-    def _search(self, evaluate: Callable[[], Any], direction: Any, t: float, start: Point) -> tuple[Point, int]:
+    def _search(
+        self, evaluate: Callable[[], Any], direction: Any, t: Any, start: Point, most: int
+    ) -> tuple[Point, int]:
         origin = self._clone_param()
 
-        def look(t: float) -> Point:
+        def look(t: Any) -> Point:
             self._move(t, direction)
             loss = float(evaluate())
             gradient = self._gather_flat_grad()
             self._set_param(origin)
-            return Point(t, loss, gradient, gradient.dot(direction).item())
+            return Point(t, loss, gradient, gradient.dot(direction))
 
-        return strong_wolfe(look, start, t, _largest(direction))
+        return strong_wolfe(look, start, t, direction.abs().max(), most)
 
 
 def _largest(vector: Any) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
 from .._modes import restore_mode, set_grad
+from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
 from ..tensor._leaves import is_leaf
@@ -34,7 +34,7 @@ from ._helpers import _to_scalar as _to_scalar
 from ._helpers import _view_as_real as _view_as_real
 
 Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
-ParamsT: TypeAlias = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 _global_optimizer_pre_hooks: Hooks = OrderedDict()
 _global_optimizer_post_hooks: Hooks = OrderedDict()
@@ -153,10 +153,9 @@ class Optimizer:
             )
         known = set(map(id, params))
         if len(known) != len(params):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
+                "see github.com/pytorch/pytorch/issues/40967 for more information"
             )
         if any(id(param) in known for group in self.param_groups for param in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -82,6 +82,10 @@ class RMSprop(RuleOptimizer):
         }
         super().__init__(params, defaults)
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        return "add_(): argument 'alpha'" if options["momentum"] > 0 else "addcdiv_(): argument 'value'"
+
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         momentum, centered = options["momentum"], options["centered"]
         if not state:

@@ -59,6 +59,10 @@ class Rprop(RuleOptimizer):
         }
         super().__init__(params, defaults)
 
+    @staticmethod
+    def _number_from_rate(options: Options) -> str:
+        return "full_like(): argument 'fill_value' (position 2)"
+
     def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         if not state:
             state["step"] = new_count()

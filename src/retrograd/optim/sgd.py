@@ -13,7 +13,7 @@ from ._step import (
     State,
     add_times,
     check_fused,
-    check_lr,
+    check_one,
     decayed,
     update_tensors,
 )
@@ -63,7 +63,10 @@ class SGD(RuleOptimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr, momentum=momentum, weight_decay=weight_decay)
+        check_one(lr)
+        for name, value in (("learning rate", lr), ("momentum value", momentum), ("weight_decay value", weight_decay)):
+            if value < 0.0:  # NaN is no error here, in torch as well
+                raise ValueError(f"Invalid {name}: {value}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         defaults = {

@@ -7,16 +7,18 @@ from typing import Any
 from .. import _errors
 from .._core.numpy_namespace import is_half
 from .._ops import linalg as la
-from ..overrides import takes_out
+from ..overrides import takes_old_forms
+from . import _base
 from ._inplace import inplace
 from ._matrix import C_NAMES, addmm, check_expands, weights
 from ._matrix_checks import scalar_name
+from ._old_forms import present_form
 from ._record import promoted, record
 from ._refusals import refuse
 from ._shaping import permute, reshape
 
 
-@takes_out
+@takes_old_forms
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a vector and the product of a matrix and a vector."""
     bias, x, y = input._array, mat._array, vec._array
@@ -36,7 +38,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return record(la.addmm, (input, mat, vec), weights(beta, alpha, x), "AddmvBackward0")
 
 
-@takes_out
+@takes_old_forms
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add matrices and the products of two batches of matrices."""
     bias, x, y = input._array, batch1._array, batch2._array
@@ -75,7 +77,7 @@ def _batches(first: Any, second: Any) -> None:
             raise RuntimeError(f"{name} must be a 3D tensor")
 
 
-@takes_out
+@takes_old_forms
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and the sum of the products of two batches of matrices."""
     x, y = batch1._array, batch2._array
@@ -96,7 +98,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return addmm(input, wide, reshape(batch2, batch * inner, columns), beta=beta, alpha=alpha)
 
 
-@takes_out
+@takes_old_forms
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and the outer product of two vectors."""
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
@@ -125,7 +127,18 @@ def _in_place(name: str, function: Any) -> Any:
     names = function.__wrapped__.__code__.co_varnames[1:3]
 
     def method(self: Any, *operands: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
-        first, second = (*operands, *(named.pop(n) for n in names[len(operands) :] if n in named))
+        if len(operands) > 2:
+            given = {n: value for n, value in (("beta", beta), ("alpha", alpha)) if value != 1}
+            args, kwargs = present_form(method.__name__, (self, *operands), named | given)
+            return method(*args, **kwargs)
+        operands = (*operands, *(named.pop(n) for n in names[len(operands) :] if n in named))
+        if len(operands) < 2:
+            kinds = ", ".join("Tensor" if isinstance(one, _base.Tensor) else type(one).__name__ for one in operands)
+            raise TypeError(
+                f"{name}_() received an invalid combination of arguments - got ({kinds}), but expected (Tensor "
+                f"{names[0]}, Tensor {names[1]}, *, Number beta = 1, Number alpha = 1)"
+            )
+        first, second = operands
         if named:
             raise TypeError(f"{name}_() got an unexpected keyword argument '{next(iter(named))}'")
         own, x, y = tuple(self._array.shape), tuple(first._array.shape), tuple(second._array.shape)
@@ -151,8 +164,12 @@ addr_, baddbmm_ = _in_place("addr", addr), _in_place("baddbmm", baddbmm)
 _add_in_place = inplace("addbmm", addbmm)
 
 
-def addbmm_(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm_(self: Any, batch1: Any, batch2: Any, *more: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """Compute addbmm in place; a tensor of another shape gets that of the result, as in torch."""
+    if more:
+        given = {n: value for n, value in (("beta", beta), ("alpha", alpha)) if value != 1}
+        args, kwargs = present_form("addbmm_", (self, batch1, batch2, *more), given)
+        return addbmm_(*args, **kwargs)
     shape = (batch1._array.shape[1], batch2._array.shape[-1])
     if tuple(self._array.shape) != shape:
         result = addbmm(self, batch1, batch2, beta=beta, alpha=alpha)

@@ -138,10 +138,11 @@ class Storage:
         self.lasti = frame.f_lasti
 
 
-class Extra:
-    """What few tensors have: a gradient, hooks, a view record."""
+class NothingExtra:
+    """What can be read of every `_extra`: the defaults."""
 
-    # Defaults of the class, not slots: an instance is made for every leaf and view, and sets one or two of these.
+    __slots__ = ()
+    narrow = False  # whether it has room for a view record only, see `_views.View`
     grad: Any = None
     grad_dtype: Any = LEAF  # of the gradients that arrive: LEAF, that of the leaf; None, whatever they have
     hooks: OrderedDict[int, Any] | None = None
@@ -156,6 +157,10 @@ class Extra:
     transform: Any = None  # the one whose variable this leaf is: when it has ended, nobody asks for a gradient any more
     entered: Any = None  # which outer tensor it shows inside a transform, see `_entering.Entered`
     view: Any = None  # itself, if it is a `_views.View`
+
+
+class Extra(NothingExtra):
+    """What few tensors have: a gradient, hooks. An instance is made for every leaf, and sets one or two of the defaults."""
 
 
 # Every Tensor class: `type(x) in leaf_types` is quicker than isinstance, which asks the metaclass first.
@@ -200,14 +205,17 @@ class TensorBase(metaclass=TensorMeta):
 
     _array: Any
     _edge: Any
-    _extra: Extra | None
+    _extra: Any  # an Extra, a `_views.View` or None
     _storage: Storage | None
     _edges = ()  # a leaf ends the engine's walk over the graph
 
-    def _need_extra(self) -> Extra:
-        if self._extra is None:
-            self._extra = Extra()
-        return self._extra
+    def _need_extra(self) -> Any:
+        extra = self._extra
+        if extra is None:
+            extra = self._extra = Extra()
+        elif extra.narrow:
+            extra = self._extra = extra.widened()
+        return extra
 
 
 _edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from .._graph.cuts import note_reading
 from .._graph.node import InputFacts, Meta, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
+from .._warnings import REAL_PART_ONLY, warn, warn_once
 from . import _base
 from ._base import LEAF, edge_of, wrap
 from ._layout import laid_out_like
@@ -50,6 +50,8 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             return _converted(tensor, array, wanted, mode is PLAIN)
+    if array.dtype.kind == "c" and wanted.kind not in "cb":
+        warn_once(REAL_PART_ONLY)
     if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents
     result = record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
@@ -261,11 +263,9 @@ def to_number(kind: Any) -> Any:
 
     def method(self: Any) -> Any:
         if kind is not int and self.requires_grad and current_mode().grad:
-            warnings.warn(
+            warn(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
-                "using tensor.detach() first.",
-                UserWarning,
-                stacklevel=2,
+                "using tensor.detach() first."
             )
         if self._array.size != 1 and _value(self).size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")

@@ -7,6 +7,7 @@ from typing import Any
 from .._core.arrays import raw_leaf
 from .._ops import cholesky as ops
 from .._ops.matrices import LinAlgError
+from .._warnings import warn_once
 from ..overrides import takes_out
 from ._kept_outputs import record_keeping_outputs
 from ._matrix_checks import need_float, need_kernel, need_square, need_tensor, raise_for, scalar_name
@@ -53,6 +54,12 @@ def linalg_cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = 
 def cholesky(input: Any, upper: bool = False) -> Any:
     """Factor positive-definite matrices."""
     need_tensor(input, "cholesky", "input")
+    warn_once(
+        "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+        "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\nU = torch.cholesky(A, "
+        "upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\nThis transform will produce equivalent "
+        "results for all valid (symmetric positive definite) inputs."
+    )
     if not input._array.size and input._array.ndim >= 2:
         return input.clone()
     need_square(input, "cholesky")

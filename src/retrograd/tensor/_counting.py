@@ -14,6 +14,7 @@ from .._core.primitive import vocabulary
 from .._modes import current_mode
 from .._ops import statistics as s
 from .._ops.order import has_nan
+from .._warnings import warn_once
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import edge_of, wrap
@@ -255,6 +256,17 @@ def _index_dtype(name: str, targets: Any, results: Any) -> None:
         )
 
 
+def _warn_of_copies(values: Any, boundaries: Any, sorter: Any = None) -> None:
+    for tensor, what in ((values, "input value"), (boundaries, "boundary"), (sorter, "sorter")):
+        array = tensor._array if isinstance(tensor, _base.Tensor) else None
+        if type(array) is np.ndarray and not array.flags.c_contiguous:
+            warn_once(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra data "
+                f"copy when converting non-contiguous tensor to contiguous, please use contiguous {what} tensor if "
+                "possible. This message will only appear once per program."
+            )
+
+
 def _search(boundaries: Any, values: Any, right: bool, out_int32: bool) -> Any:
     if type(boundaries) in EXACT and type(values) in EXACT and not out_int32:
         edges, numbers = boundaries._array, values._array
@@ -302,6 +314,7 @@ def searchsorted(
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
         )
+    given = sorted_sequence
     if sorter is not None:
         sorted_sequence = _in_order(sorted_sequence, sorter)
     values = tuple(input._array.shape) if isinstance(input, _base.Tensor) else ()
@@ -317,6 +330,7 @@ def searchsorted(
                 "boundaries tensor and input value tensor must match, but we got boundaries tensor "
                 f"{_errors.sizes(rows)} and input value tensor {_errors.sizes(values)}"
             )
+    _warn_of_copies(input, given, sorter)
     return _search(sorted_sequence, input, right or side == "right", out_int32)
 
 
@@ -344,4 +358,5 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     """Find the bucket of each value among sorted boundaries."""
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    _warn_of_copies(input, boundaries)
     return _search(boundaries, input, right, out_int32)

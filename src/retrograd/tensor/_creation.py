@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from .. import _dtypes
+from .. import _dtypes, _settings
 from .._core.arrays import Batched, LevelArray
 from .._core.levels import innermost_batch_level
 from .._core.primitive import vocabulary
@@ -17,6 +17,7 @@ from .._device import get_default_device, preserve_format, strided
 from .._device import memory_format as memory_format_type
 from .._graph.cuts import note_cut
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
@@ -75,11 +76,9 @@ def tensor(
             return finish(single.type(data), device, requires_grad)
     dtype = None if dtype is None else as_dtype(dtype, "tensor")
     if isinstance(data, _base.Tensor):
-        warnings.warn(
+        warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
         )
         result = data.detach().clone()
         result = result if dtype is None else result.to(dtype)
@@ -111,13 +110,11 @@ def from_numpy(array: Any) -> Any:
     _dtypes.from_numpy(array.dtype)
     _dtypes.refuse_negative_strides(array)
     if not array.flags.writeable:
-        warnings.warn(
+        warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
             "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
             "data or make it writable before converting it to a tensor. This type of warning will be suppressed for "
-            "the rest of this program.",
-            UserWarning,
-            stacklevel=2,
+            "the rest of this program."
         )
     if not array.dtype.isnative:
         raise ValueError(
@@ -231,9 +228,23 @@ def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     return array
 
 
+def unset(sizes: Any, dtype: np.dtype[Any]) -> Any:
+    """Return memory that nobody has written. It is zeroed: reading uninitialised memory is nobody's wish."""
+    return marked(np.zeros(sizes, dtype))
+
+
+def marked(array: Any) -> Any:
+    """Return new memory filled with NaN or the largest number, if algorithms are to be deterministic."""
+    if _settings.marks_unset_memory():
+        kind = array.dtype.kind
+        value = True if kind == "b" else np.iinfo(array.dtype).max if kind in "iu" else math.nan
+        array.fill(element_of(value, array.dtype))
+    return array
+
+
 zeros = _maker("zeros", np.zeros)
 ones = _maker("ones", _ones)
-empty = _maker("empty", np.zeros)  # zeroed: reading uninitialised memory is nobody's wish
+empty = _maker("empty", unset)
 
 
 def full(
@@ -299,6 +310,8 @@ def _like_maker(name: str, fill: Any) -> Any:
             out = like(array, wanted, memory_format)
         if fill:
             out.fill(fill)
+        elif fill is None:
+            marked(out)
         return finish(
             out, device_of(input) if device is None and type(array) is not np.ndarray else device, requires_grad
         )
@@ -390,7 +403,7 @@ def new_maker(name: str, make: Any) -> Any:
 
 new_zeros = new_maker("new_zeros", np.zeros)
 new_ones = new_maker("new_ones", _ones)
-new_empty = new_maker("new_empty", np.zeros)
+new_empty = new_maker("new_empty", unset)
 
 
 def new_full(self: Any, size: Any, fill_value: Any, **options: Any) -> Any:

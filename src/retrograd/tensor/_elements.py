@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import Batched
+from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._entering import refuse_captured, without_tangents
@@ -90,11 +90,9 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
     """Count from start to end, including end: torch's old name, which `arange` replaces."""
     from ._ranges import arange
 
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
-        "range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     if end is None:
         start, end = 0, start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from .. import _dtypes
 from .._core.arrays import LevelArray
 from .._device import device as device_type
+from .._warnings import warn
 from . import _base
 from ._creation import as_dtype, finish, from_numpy, tensor
 
@@ -77,12 +77,10 @@ def frombuffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int =
         )
     array = np.frombuffer(view, np.uint8)[offset : offset + count * item].view(wanted)
     if view.readonly:
-        warnings.warn(
+        warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
             "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
-            "to protect its data or make it writable before converting it to a tensor.",
-            UserWarning,
-            stacklevel=2,
+            "to protect its data or make it writable before converting it to a tensor."
         )
     return finish(array, None, requires_grad)
 

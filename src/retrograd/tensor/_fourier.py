@@ -248,7 +248,7 @@ def _public(name: str, compute: _Transform, forward: bool, out_kind: str, dim: A
         def function(input: Any, s: Any = None, dim: Any = dim, norm: str | None = None, *, out: Any = None) -> Any:  # type: ignore[misc]
             return call(input, s, dim, norm, out)
 
-    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__name__, function.__qualname__ = f"fft_{name}", name
     function.__doc__ = f"Compute torch.fft.{name}: a discrete Fourier transform."
     return overridable(function)
 
@@ -322,7 +322,7 @@ def _frequencies(name: str, numbers: Callable[[int, Any], Any]) -> Any:
         result = finish(values.astype(dtype.numpy, copy=False), device, requires_grad)
         return result if out is None else call_into(lambda: result, (), {}, out)
 
-    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__name__, function.__qualname__ = f"fft_{name}", name
     function.__doc__ = f"Return the frequencies of a transform of n samples that lie d apart: torch.fft.{name}."
     return function
 

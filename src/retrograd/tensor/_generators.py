@@ -12,15 +12,39 @@ from .. import _random
 from . import _base
 from ._base import wrap
 
+# What torch says where there is no device of a kind; of most kinds it says that they draw no random numbers.
+_ABSENT = {
+    "cuda": "Cannot get CUDA generator without ATen_cuda library.",
+    "xpu": "Cannot get XPU generator without ATen_xpu library.",
+    "xla": "Cannot get XLA generator without torch_xla library.",
+    "mps": "Cannot execute getNewGenerator() without MPS backend.",
+    "mtia": "Cannot execute getNewGenerator() without MTIA backend.",
+    "hip": "Backend doesn`t support getNewGenerator()",
+    "hpu": "Backend doesn`t support getNewGenerator()",
+}
+
+
+def _need_device(kind: str) -> None:
+    """Refuse a stream for a kind of device of which there is none."""
+    from ..cuda import is_available
+
+    if kind != "cuda" or not is_available():
+        text = _ABSENT.get(kind, f"{kind.upper()} device type not an accelerator.")
+        raise RuntimeError(f"{text}\nHint: there is no such device here; torch.Generator() draws on the CPU.")
+
 
 class Generator(_random.Generator):
     """A stream of random numbers: torch's mt19937."""
+
+    __module__ = "retrograd"
 
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__()
         from .._device import device as device_type
 
         self.device = device_type(device)
+        if self.device.type != "cpu":
+            _need_device(self.device.type)
 
     def get_state(self) -> Any:
         return wrap(super().get_state())
@@ -35,6 +59,14 @@ class Generator(_random.Generator):
         copy = Generator()
         copy.set_state(self.get_state())
         return copy
+
+    def __reduce__(self) -> Any:
+        return Generator, (self.device,), (self.initial_seed(), None, self.get_state())  # None: an offset, of GPUs only
+
+    def __setstate__(self, state: Any) -> None:
+        seed, _, words = state
+        self.manual_seed(seed)
+        self.set_state(words)
 
 
 default_generator = Generator()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._graph.node import PYTHON_SCALARS
 from .._modes import current_mode
 from .._ops import index as ops
 from .._ops.shape import expand_dims
+from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._base import wrap
@@ -26,7 +26,6 @@ from ._record import laid_out, record
 from ._record_flat import EXACT
 from ._shaping import alias, expand, unsqueeze
 from ._views import adopt, check_inplace, view_op
-from ._warnings import warn_at_call
 
 NDARRAY = np.ndarray
 OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
@@ -212,7 +211,7 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
                 "indexing with a boolean mask.\nHint: torch.where(mask, x, 0) keeps the shape."
             )
         if array.dtype == np.uint8:
-            warn_at_call(OF_BYTES)
+            warn(OF_BYTES)
         for k, n in enumerate(array.shape):
             have = target._array.shape[dim + k]
             if n != have:
@@ -471,10 +470,9 @@ def put_in_place(
     """Write `value` at index arrays into `tensor`."""
     check_inplace(tensor, (value,), "index_put_")
     if repeats(tensor._array):
-        warnings.warn(
+        warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
-            "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor",
-            stacklevel=3,
+            "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"
         )
     if not current_mode().saved_hooks:
         _check_source(tensor, value, given, accumulate)

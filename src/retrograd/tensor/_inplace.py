@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import sys
 from typing import Any
 from weakref import ref
 
@@ -15,12 +15,14 @@ from .._graph.cuts import note_cut
 from .._graph.node import Node, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
+from .._warnings import REAL_PART_ONLY, warn, warn_once
 from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
 from ._entering import refuse_captured, refuse_new_data
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._numbers import element_of
+from ._old_forms import FORMS, present_form
 from ._operands import plain_scalar
 from ._record import make_meta, record
 from ._record_flat import EXACT
@@ -55,6 +57,7 @@ def inplace(name: str, function: Any) -> Any:
     """Make the in-place variant of a function: compute, write, rebase. Without gradients a ufunc writes by itself."""
     ufunc, writer = getattr(function, "ufunc", None), WRITERS.get(name)
     refused = any("f" in kinds for kinds in REFUSED_IN_PLACE.get(name, ()))
+    most = len(FORMS[name].tensors) if name in FORMS else sys.maxsize
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         array = memory_to_write(self)
@@ -66,7 +69,7 @@ def inplace(name: str, function: Any) -> Any:
             if writer is not None and writer(array, args, kwargs):
                 finish_write(self, None)
                 return self
-            if all([type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]):
+            if len(args) <= most and all([type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]):
                 result = function(self, *args, **kwargs)
                 out = result._array
                 if out.dtype is dtype and out.shape == array.shape:
@@ -74,6 +77,9 @@ def inplace(name: str, function: Any) -> Any:
                     finish_write(self, None)
                     return self
                 return adopt(self, result)
+        if len(args) > most:
+            (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
+            return method(self, *args, **kwargs)
         others = tuple(a for a in args if isinstance(a, _base.Tensor))
         check_inplace(self, others, method.__name__, args, kwargs)
         refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
@@ -83,6 +89,7 @@ def inplace(name: str, function: Any) -> Any:
         return adopt(self, function(before_write(self), *args, **kwargs))
 
     method.__name__ = method.__qualname__ = f"{name}_"
+    method.__module__ = sys._getframe(1).f_globals["__name__"]  # which has it under that name
     method.__doc__ = f"Compute {name} in place."
     return method
 
@@ -91,9 +98,9 @@ def arithmetic(name: str, function: Any) -> Any:
     """Make an in-place arithmetic method; without gradients it writes straight into memory."""
     ufunc = NUMPY_INTO[name]
 
-    def method(self: Any, other: Any, *, alpha: Any = 1, **kwargs: Any) -> Any:
+    def method(self: Any, other: Any, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
         array = memory_to_write(self)
-        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs:
+        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs and not more:
             value: Any = other if type(other) is float or type(other) is int else value_beside(array, other)
             if value is not None and (value is other or value.dtype is dtype):
                 try:
@@ -102,6 +109,10 @@ def arithmetic(name: str, function: Any) -> Any:
                     _refuse_shape(array.shape, np.shape(value))
                 wrote(self)
                 return self
+        if more:
+            given = kwargs if alpha == 1 else {**kwargs, "alpha": alpha}
+            args, kwargs = present_form(method.__name__, (self, other, *more), given)
+            return method(*args, **kwargs)
         array = self._array
         value = other._array if isinstance(other, _base.Tensor) else other
         others = (other,) if isinstance(other, _base.Tensor) else ()
@@ -164,6 +175,8 @@ def copy_into(target: Any, src: Any) -> Any:
     mode = current_mode()
     value = src._array
     if value.dtype is not target._array.dtype and value.dtype != target._array.dtype:
+        if value.dtype.kind == "c" and target._array.dtype.kind not in "cb":
+            warn_once(REAL_PART_ONLY)
         value = s.astype(value, dtype=target._array.dtype)
     tracked = mode.tracks and target._array.dtype.kind in "fcV" and (target._edge is not None or src._edge is not None)
     node = None
@@ -262,10 +275,9 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
 
     check_inplace(self, (value,) if isinstance(value, _base.Tensor) else (), "masked_fill_", (mask, value))
     if repeats(self._array):
-        warnings.warn(
+        warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
-            "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
-            stacklevel=2,
+            "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
     return adopt(self, masked_fill_record(self, mask, value))
 
@@ -371,6 +383,7 @@ def reshaping(name: str, function: Any) -> Any:
                 force_views(self, storage_of(self))
             else:  # the base keeps its history: only what this view shows has changed
                 self._edge = node
+                view = self._need_extra()
                 view.version, view.was = storage_of(self).version, before
                 sync_views(storage_of(self))
         else:

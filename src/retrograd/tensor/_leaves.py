@@ -34,13 +34,20 @@ def is_leaf(tensor: Any) -> bool:
     return edge is None or edge is LEAF or edge is NOWHERE or getattr(edge, "stands_for_leaf", False)
 
 
+def refuse_inference_leaf(tensor: Any) -> None:
+    """Refuse to follow a tensor of inference mode outside that mode."""
+    storage = tensor._storage
+    if storage is not None and storage.inference and not current_mode().inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+
+
 def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dtype") -> None:
     """Change whether autograd follows a leaf; its views follow it."""
     if value and tensor._array.dtype.kind not in "fcV":
         raise RuntimeError(f"only Tensors of {kinds} can require gradients")
     storage = tensor._storage
-    if value and storage is not None and storage.inference and not current_mode().inference:
-        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    if value:
+        refuse_inference_leaf(tensor)
     if (
         value
         and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms)

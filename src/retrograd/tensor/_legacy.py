@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _size
+from .._warnings import warn_once
 from . import _base
 from ._creation import empty, tensor
 from ._out_dtypes import CPP_NAMES
@@ -62,7 +63,7 @@ class tensortype(type):  # noqa: N801 - torch's name
 
 
 def _make(name: str) -> Any:
-    return tensortype(name, (), {"dtype": _DTYPES[name], "is_cuda": False, "__module__": "torch"})
+    return tensortype(name, (), {"dtype": _DTYPES[name], "is_cuda": False, "__module__": "retrograd"})
 
 
 FloatTensor, DoubleTensor, HalfTensor = _make("FloatTensor"), _make("DoubleTensor"), _make("HalfTensor")
@@ -95,4 +96,8 @@ def set_default_tensor_type(t: Any) -> None:
     dtype = dtype_of_old_name(t)
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
     _dtypes.set_default_dtype(dtype)

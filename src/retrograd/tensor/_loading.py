@@ -7,7 +7,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -54,8 +54,18 @@ def _trusting_class(module: Any) -> Any:
             if found is not None:
                 return found
             if name_of_module == "torch" or name_of_module.startswith("torch."):
-                name_of_module = PACKAGE + name_of_module[len("torch") :]
+                return self._find_in_torch(PACKAGE + name_of_module[len("torch") :], name)
             return super().find_class(name_of_module, name)
+
+        def _find_in_torch(self, path: str, name: str) -> Any:
+            """Find what torch has in a file of its own; here it may stand in the module around that, or without underscores."""
+            try:
+                return super().find_class(path, name)
+            except (AttributeError, ModuleNotFoundError) as error:
+                for place in (path, path.rpartition(".")[0]):
+                    with suppress(AttributeError, ModuleNotFoundError):
+                        return super().find_class(place, name.lstrip("_"))
+                raise error
 
         def persistent_load(self, identity: Any) -> Any:
             if self.storage_of is None:

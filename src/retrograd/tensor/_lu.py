@@ -9,6 +9,7 @@ from .._core.arrays import raw_leaf
 from .._graph.saved_names import VISIBLE
 from .._ops import ldl
 from .._ops import lu as ops
+from .._warnings import warn_once
 from ..overrides import overridable, takes_out
 from ._cholesky import need_factor
 from ._creation import zeros
@@ -77,6 +78,12 @@ def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = Fals
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803 - torch's name
     """Factor matrices into L and U, packed into one matrix, and the exchanges of rows."""
     need_tensor(A, "_lu_with_info", "input")
+    warn_once(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
+        "future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = "
+        "torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\n"
+        "should be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
+    )
     found = _factors(A, pivot)
     result = lu_with_info_result(*found) if get_infos else (found[0], found[1])
     if out is None:
@@ -167,6 +174,11 @@ def _check_shapes(packed: Any, pivots: Any, b: Any, left: bool) -> None:
 @takes_out
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803 - torch's names
     """Solve a @ x = input for matrices that `lu_factor` took apart."""
+    warn_once(
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\n"
+        "Note that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be "
+        "replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)"
+    )
     return linalg_lu_solve(LU_data, LU_pivots, input)
 
 

@@ -12,7 +12,7 @@ from .._core.arrays import LevelArray
 from .._modes import current_mode
 from .._ops import linalg as la
 from .._ops import shape as s
-from ..overrides import takes_out
+from ..overrides import takes_old_forms, takes_out
 from . import _base
 from ._base import storage_of
 from ._layout import geometry, strides
@@ -366,7 +366,7 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
             )
 
 
-@takes_out
+@takes_old_forms
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and a product of matrices."""
     try:

@@ -176,6 +176,9 @@ LATER: dict[str, Names] = {
         functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor set_default_tensor_type"""
     ),
+    "_old_names": Names(
+        both="symeig eig solve lstsq", functions="matrix_rank", methods="resize resize_as xpu mtia ipu"
+    ),
     "_storages": Names(functions="UntypedStorage", methods="untyped_storage"),
     "_typed_storages": Names(
         functions="""TypedStorage Storage HalfStorage BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from .. import _dtypes, _errors
 from .._core.arrays import DUAL, levels_of
 from .._modes import current_mode
+from .._warnings import warn
 from . import _base
 
 
@@ -33,7 +33,9 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
         )
-    if hasattr(function, "dtype_from_out"):  # see _out_dtypes.py
+    if hasattr(function, "check_arguments"):  # see _out_dtypes.py
+        function.check_arguments(name, args, kwargs)
+    if hasattr(function, "dtype_from_out"):
         kwargs = function.dtype_from_out(kwargs, out)
     results = function(*args, **kwargs)
     if hasattr(function, "check_out"):
@@ -68,13 +70,11 @@ def write(out: Any, result: Any) -> Any:
     shape, wanted = tuple(out._array.shape), tuple(result._array.shape)
     if shape != wanted:
         if out._array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {_errors.sizes(shape)}, which does "
                 f"not match the required output shape {_errors.sizes(wanted)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
+                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
         out._array = np.empty(wanted, own.numpy)
     copy_into(out, result)

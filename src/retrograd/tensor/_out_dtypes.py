@@ -1,4 +1,4 @@
-"""What dtypes `out=` may have: torch's functions differ. Without one of these, whatever can hold the result."""
+"""What `out=` may be: torch's functions differ. Without one of these, whatever can hold the result."""
 
 from __future__ import annotations
 
@@ -41,6 +41,30 @@ def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]
 
     function.dtype_from_out = read  # type: ignore[attr-defined]
     return function
+
+
+EVERYTHING = slice(None)  # the `dim` of a reduction for which none was given, where that is not the same as None
+
+
+def needs_dim(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that refuses `out=` without `dim`, as torch does: it has no such form."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if "dim" in kwargs or (len(args) > 1 and args[1] is not EVERYTHING):
+                return
+            if kwargs or len(args) > 1:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, out=Tensor), but expected one of:\n * "
+                f"(Tensor input, *, torch.dtype dtype = None)\n * (Tensor input, {kind} dim, bool keepdim = False, *, "
+                "torch.dtype dtype = None, Tensor out = None)\n"
+            )
+
+        function.check_arguments = check  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 def needs_dtype_of_result(function: Callable[..., Any]) -> Callable[..., Any]:

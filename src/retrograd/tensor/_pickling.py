@@ -3,7 +3,8 @@
 Note [Names in pickles]
 `torch.save` writes torch's name for everything of this package (see `_saving.py`). A plain pickle writes the name that an object says it
 has: "torch..." while `import torch` means this package, so that torch can read the pickle, and "retrograd..." otherwise. In the
-second case the memory of tensors is pickled as NumPy arrays, which protocol 5 can hand over without a copy.
+second case the memory of tensors is pickled as NumPy arrays, which protocol 5 can hand over without a copy. Functions of the
+package and methods of Tensor have their public names from the table of names (`_table.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from operator import index
+from types import FrameType
 from typing import Any
 
 from .. import _dtypes
@@ -166,7 +168,11 @@ def _slots(cls: type) -> list[str]:
 
 # ---- taking tensors apart ----
 def reduced(tensor: Any) -> Any:
-    """Return what pickle keeps of a tensor: a leaf, whatever it was."""
+    """Return what pickle keeps of a tensor: a leaf, whatever it was; between processes it must be one."""
+    if tensor._edge is not None and not tensor.is_leaf and _goes_to_another_process():
+        from ._sharing import NOT_ACROSS_PROCESSES
+
+        raise RuntimeError(NOT_ACROSS_PROCESSES)
     if issubclass(type(tensor), _base.Parameter):  # isinstance would say so of a tensor that is only marked
         data, state = _base.wrap(_base.materialise(tensor)), _get_obj_state(tensor)
         arguments: tuple[Any, ...] = (data, tensor.requires_grad, OrderedDict())
@@ -179,6 +185,18 @@ def reduced(tensor: Any) -> Any:
     if type(tensor) is _base.Tensor and not state:
         return function, parts
     return named(_rebuild_from_type_v2, "_tensor"), (function, type(tensor), parts, state)
+
+
+def _goes_to_another_process() -> bool:
+    """Tell whether the pickler is multiprocessing's own, which knows nothing of tensors until `multiprocessing` here is loaded."""
+    standard = sys.modules.get("multiprocessing.reduction")
+    if standard is None:
+        return False
+    picklers = (standard.ForkingPickler.dumps.__func__.__code__, standard.dump.__code__)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith((f"{PACKAGE}.", "torch.")):
+        frame = frame.f_back
+    return frame is not None and frame.f_code in picklers
 
 
 def _parts(tensor: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 from types import NoneType
 from typing import Any
 
@@ -19,7 +18,8 @@ from .._modes import current_mode
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
-from ..overrides import overridable, takes_out
+from .._warnings import warn
+from ..overrides import overridable, takes_old_forms, takes_out
 from . import _base
 from ._base import edge_of
 from ._inplace import inplace
@@ -210,13 +210,13 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-@takes_out
+@takes_old_forms
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Add two tensors, the second times `alpha`."""
     return _with_alpha("add", _add, input, other, alpha)
 
 
-@takes_out
+@takes_old_forms
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times a tensor from another."""
     return _with_alpha("sub", _sub, input, other, alpha)
@@ -406,10 +406,9 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         raise invalid("where", ("Tensor condition", "Tensor condition, Tensor input, Tensor other, *, Tensor out = None"),
                       *[v for v in (condition, input, other) if v is not None])  # fmt: skip
     if condition._array.dtype == np.uint8:
-        warnings.warn(
+        warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
-            "version of PyTorch. Use a boolean condition instead.",
-            stacklevel=3,
+            "version of PyTorch. Use a boolean condition instead."
         )
         condition = condition.to(_dtypes.bool_)
     if condition._array.dtype.kind != "b":
@@ -548,7 +547,7 @@ def _three_tensors(name: str, *given: Any) -> None:
             raise TypeError(not_a_tensor(name, position, value, argument))
 
 
-@takes_out
+@takes_old_forms
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a product."""
     _three_tensors("addcmul", input, tensor1, tensor2)
@@ -558,7 +557,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return _ADDCMUL.slow((input, tensor1, tensor2), {"value": value})
 
 
-@takes_out
+@takes_old_forms
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a quotient."""
     _three_tensors("addcdiv", input, tensor1, tensor2)

@@ -8,6 +8,7 @@ from typing import Any
 from .. import _errors
 from .._ops import linalg as la
 from .._ops import shape as s
+from .._warnings import warn_once
 from ..overrides import overridable, takes_out
 from . import _base
 from ._einsum import contracted
@@ -19,7 +20,6 @@ from ._record import NDARRAY, record
 from ._reductions import sum as summed
 from ._refusals import refuse
 from ._shaping import reshaped, squeeze, unsqueeze
-from ._warnings import warn_once
 
 
 def _dims_of(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._ops import qr as ops
 from .._ops import reflectors
+from .._warnings import warn_once
 from ..overrides import takes_out
 from ._kept_outputs import record_keeping_outputs
 from ._matrix_checks import need_float, need_kernel, need_matrix, need_same_batch, need_tensor, scalar_name
@@ -39,6 +40,11 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803 - torch's nam
 def qr(input: Any, some: bool = True) -> Any:
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     need_tensor(input, "qr", "input")
+    warn_once(
+        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe boolean "
+        "parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould be replaced "
+        "with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"
+    )
     return named(qr_result, _factors(input, "reduced" if some else "complete"))
 
 

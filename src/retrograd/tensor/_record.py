@@ -406,6 +406,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
         return slow((input,))
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
     call.__doc__ = f"Compute {name} of each element."
     ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
     call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # type: ignore[attr-defined]  # for in-place methods
@@ -568,6 +569,7 @@ def binary(
         return slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
     return call
 

@@ -14,7 +14,14 @@ from .._ops import softmax as exponentials
 from ..overrides import overridable, takes_out
 from . import _base, _pointwise
 from ._operands import not_a_tensor
-from ._out_dtypes import computes_in_dtype_of_out, needs_dtype_of_input, needs_dtype_of_result, needs_truth
+from ._out_dtypes import (
+    EVERYTHING,
+    computes_in_dtype_of_out,
+    needs_dim,
+    needs_dtype_of_input,
+    needs_dtype_of_result,
+    needs_truth,
+)
 from ._record import NDARRAY, record
 from ._refusals import refuse
 from ._return_types import make, named
@@ -25,7 +32,7 @@ _ALL = tuple(tuple(range(n)) for n in range(65))
 
 def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
     """Read torch's dim argument: None or () means all."""
-    if dim is None:
+    if dim is None or dim is EVERYTHING:
         return _ALL[ndim]
     if type(dim) is int and 0 <= dim < ndim:
         return (dim,)
@@ -72,14 +79,15 @@ def _widened(tensor: Any, dtype: Any) -> Any:
 
 
 @takes_out
+@needs_dim("tuple of ints")
 @computes_in_dtype_of_out
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over dimensions."""
     if not isinstance(input, _base.Tensor):
         raise TypeError(not_a_tensor("sum", 1, input, "input"))
     tensor = _widened(input, dtype)
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
-    if dim is None:
+    if dim is None or dim is EVERYTHING:
         return record(r.sum, (tensor,), params, "SumBackward0")
     return record(r.sum, (tensor,), params, "SumBackward1", {"dim": _given(dim)})
 
@@ -95,6 +103,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @takes_out
+@needs_dim("int")
 @computes_in_dtype_of_out
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Multiply all elements, or along one dimension."""

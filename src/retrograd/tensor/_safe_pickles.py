@@ -11,13 +11,14 @@ from __future__ import annotations
 import _codecs
 import collections
 import pickle
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 from .. import _device, _dtypes, _size
 from . import _base, _pickling
-from ._saving import torch_name
+from ._saving import PACKAGE, torch_name
 from ._storages import UntypedStorage
 from ._typed_storages import OLD_STORAGES, TypedStorage
 
@@ -30,8 +31,9 @@ CHANGED = (
     "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
     "execution. Do it only if you got the file from a trusted source."
 )
+FAILED = "Weights only load failed. "
 NOT_NAMED = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only if "
+    f"{FAILED}This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only if "
     f"you trust the source of the checkpoint\x1b[0m. \n\t(1) {CHANGED}\n\t(2) Alternatively, to load with "
     "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler error: "
     "Unsupported global: GLOBAL {0} was not an allowed global by default. Please use "
@@ -45,7 +47,7 @@ def refused(why: str, wish: bool = True) -> pickle.UnpicklingError:
     """Return torch's error for what a pickle may not do."""
     ask = "Please file an issue with the following so that we can make `weights_only=True` compatible with your use case: "
     return pickle.UnpicklingError(
-        f"Weights only load failed. {CHANGED}\n{f'{ask}WeightsUnpickler error: ' if wish else ''}\n\n{why}\n\n{DOCUMENTED}"
+        f"{FAILED}{CHANGED}\n{f'{ask}WeightsUnpickler error: ' if wish else ''}\n\n{why}\n\n{DOCUMENTED}"
     )
 
 
@@ -57,6 +59,7 @@ SAFE: dict[str, Any] = {
     "torch.nn.parameter.Parameter": _base.Parameter,
     "torch.storage.UntypedStorage": UntypedStorage,
     "torch.storage.TypedStorage": TypedStorage,
+    "torch.serialization._get_layout": _device._get_layout,
     "torch._tensor._rebuild_from_type_v2": _pickling._rebuild_from_type_v2,
     "collections.OrderedDict": collections.OrderedDict,
     "collections.Counter": collections.Counter,
@@ -126,10 +129,10 @@ def safe_globals(allowed: Any) -> Iterator[None]:
 
 
 def full_name(module: str, name: str) -> str:
-    """Return a name as the lists have it: Python 2 had another one for `builtins`, and a pickler in C has ours for torch's."""
+    """Return a name as the lists have it: pickles of protocol 2 have Python 2's, and a pickler in C has ours for torch's."""
+    module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
     first, dot, rest = module.partition(".")
-    first = {"__builtin__": "builtins", __name__.partition(".")[0]: "torch"}.get(first, first)
-    return f"{first}{dot}{rest}.{name}"
+    return f"{'torch' if first == PACKAGE else first}{dot}{rest}.{name}"
 
 
 def is_one_of(value: Any, values: Any) -> bool:
@@ -138,6 +141,9 @@ def is_one_of(value: Any, values: Any) -> bool:
 
 
 # ---- the reader ----
+_OF_OLD_PROTOCOLS = (
+    pickle.DICT, pickle.DUP, pickle.FLOAT, pickle.GET, pickle.INT, pickle.LIST, pickle.LONG, pickle.PUT, pickle.STRING, pickle.UNICODE,
+)  # fmt: skip
 _OWN_OPCODES = (pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID, pickle.NEWOBJ_EX)
 _MAPPINGS = (dict, collections.OrderedDict, collections.Counter)
 
@@ -158,7 +164,7 @@ class SafeUnpickler(pickle._Unpickler):
     pop_mark: Any
     storage_of: Any = None  # what makes a storage of a persistent id
 
-    for _code in (*_OWN_OPCODES, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER):
+    for _code in (*_OWN_OPCODES, *_OF_OLD_PROTOCOLS, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER):
         dispatch[_code[0]] = _refuse_opcode(_code[0])
     for _number in set(range(256)).difference(dispatch):  # of no pickle at all
         dispatch[_number] = _refuse_opcode(_number)
@@ -167,13 +173,20 @@ class SafeUnpickler(pickle._Unpickler):
         super().__init__(file, encoding=encoding)
         self.by_user = allowed_by_user()
 
+    def load(self) -> Any:
+        """Read the pickle; what is none is told from what is not allowed by the end of the message."""
+        try:
+            return super().load()
+        except pickle.UnpicklingError as error:
+            raise error if str(error).startswith(FAILED) else refused(str(error)) from None
+
     def find_class(self, module: str, name: str) -> Any:
         full = full_name(module, name)
         if module in BLOCKED_MODULES:
             raise refused(
                 f"Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked.", wish=False
             )
-        found = SAFE.get(full, self.by_user.get(full))
+        found = SAFE.get(full, self.by_user.get(full, self.by_user.get(f"{module}.{name}")))
         if found is None:
             raise pickle.UnpicklingError(NOT_NAMED.format(full.removeprefix("builtins.")))
         return found

@@ -11,6 +11,8 @@ import pickle
 import sys
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
@@ -30,6 +32,7 @@ from ._typed_storages import NAMES, OLD_STORAGES, TypedStorage
 DEFAULT_PROTOCOL = 2
 TWO_TYPES = "Cannot save multiple tensors or storages that view the same data as different types"
 PACKAGE = __name__.partition(".")[0]
+SHARED = ("_C", "_tensor", "_utils")  # private modules that torch has, too
 
 
 class TorchName:
@@ -44,6 +47,7 @@ class TorchName:
 
 
 SIZE, DEVICE = TorchName("torch", "Size"), TorchName("torch", "device")
+LAYOUT = TorchName("torch.serialization", "_get_layout")
 _DTYPE_NAMES = {each: TorchName("torch", each.name) for each in (*_dtypes.ALL_DTYPES, _dtypes.uint64)}
 
 
@@ -54,22 +58,45 @@ def torch_name(obj: Any) -> TorchName | None:
     """
     module, name = getattr(obj, "__module__", None) or "", getattr(obj, "__qualname__", "")
     first, _, rest = module.partition(".")
-    if first != PACKAGE and not (first == "torch" and _is_held_by(f"{PACKAGE}.{rest}".rstrip("."), name, obj)):
+    path = f"{PACKAGE}.{rest}" if rest else PACKAGE
+    if first not in (PACKAGE, "torch") or (first == "torch" and _held_by(path, name) is not obj):
         return None
-    if "._" in module and rest not in ("_utils", "_tensor"):
-        holders = [
-            path
-            for path, held in list(sys.modules.items())
-            if path.startswith(f"{PACKAGE}.") and "._" not in path and vars(held).get(name) is obj
-        ]
-        rest = max(holders, key=lambda path: path.count("."), default=module).partition(".")[2]
-    return TorchName(f"torch.{rest}" if rest else "torch", name)
+    owner, _, last = name.rpartition(".")
+    if owner:
+        known = torch_name(_held_by(path, owner))
+        return known and TorchName(known.module, f"{known.name}.{last}")
+    if "._" in path and rest not in SHARED:
+        homes = [(at.count("."), at, one) for at, held in _public_modules() for one in _names_in(held, name, obj)]
+        if homes:
+            _, path, name = max(homes)
+    if rest not in SHARED and _held_by(path, name) is not obj:
+        return None
+    return TorchName("torch" + path.removeprefix(PACKAGE), name)
 
 
-def _is_held_by(path: str, name: str, obj: Any) -> bool:
-    """Tell whether a module of this package has an object under a name; of it are objects that say they are torch's."""
-    held = sys.modules.get(path)
-    return held is not None and getattr(held, name, None) is obj
+def _held_by(path: str, name: str) -> Any:
+    """Return what a module has under a name, which may have dots; None if it has nothing."""
+    try:
+        return attrgetter(name)(import_module(path))
+    except (AttributeError, ModuleNotFoundError):
+        return None
+
+
+def _public_modules() -> list[tuple[str, Any]]:
+    return [
+        (path, held)
+        for path, held in list(sys.modules.items())
+        if path.partition(".")[0] == PACKAGE and "._" not in path
+    ]
+
+
+def _names_in(module: Any, name: str, obj: Any) -> list[str]:
+    """Return the name under which a public module hands an object on: its own one, else any that is listed."""
+    held = vars(module)
+    listed = held.get("__all__")
+    if held.get(name) is obj and (listed is None or name in listed):
+        return [name]
+    return [other for other in listed or () if held.get(other) is obj][:1]
 
 
 # ---- pickling ----
@@ -137,10 +164,15 @@ def pickler_class(module: Any) -> Any:
         def _write_name(self, obj: Any) -> bool:
             """Write torch's name for what is of this package; tell whether it is."""
             known = torch_name(obj)
-            if known is not None:
+            if known is None:
+                return False
+            owner, _, name = known.name.rpartition(".")
+            if owner:
+                self.save_reduce(getattr, (TorchName(known.module, owner), name), obj=obj)
+            else:
                 self.write(pickle.GLOBAL + f"{known.module}\n{known.name}\n".encode())
                 self.memoize(obj)
-            return known is not None
+            return True
 
         def save_global(self, obj: Any, name: str | None = None) -> None:
             """Write a class or function by its name."""
@@ -171,6 +203,8 @@ def pickler_class(module: Any) -> Any:
                 return SIZE, (tuple(obj),)
             if isinstance(obj, _device.device):
                 return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+            if isinstance(obj, _device.layout):
+                return LAYOUT, (repr(obj),)
             if isinstance(obj, NamedResult):
                 return TorchName("torch.return_types", type(obj).__name__), (tuple(obj), {})
             return NotImplemented
@@ -179,6 +213,11 @@ def pickler_class(module: Any) -> Any:
             self._save_torch_name(_DTYPE_NAMES[obj])
 
         dispatch[_dtypes.dtype] = _save_dtype
+
+        def _save_memory_format(self, obj: _device.memory_format) -> None:
+            self._save_torch_name(TorchName("torch", obj.name))
+
+        dispatch[_device.memory_format] = _save_memory_format
 
     return Pickler
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from operator import index
 from typing import Any
 
@@ -15,6 +14,7 @@ from .._dtypes import dtype as dtype_type
 from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
+from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._entering import without_tangents
@@ -516,7 +516,7 @@ def alias(input: Any) -> Any:
     return view_op(input, s.alias, {}, "AliasBackward0")
 
 
-def transposed_property(input: Any, kind: str, depth: int) -> Any:
+def transposed_property(input: Any, kind: str) -> Any:
     """Return `.T`, `.mT`, `.H` or `.mH`."""
     ndim = input._array.ndim
     if kind == "T" and ndim == 2:
@@ -532,11 +532,10 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:
                 + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
             )
         if kind == "T" and ndim not in (0, 2):
-            warnings.warn(
+            warn(
                 "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
                 "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-                stacklevel=depth + 1,
+                "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
             )
         axes = tuple(reversed(range(ndim)))
         if kind == "H":
@@ -555,4 +554,4 @@ def transposed_property(input: Any, kind: str, depth: int) -> Any:
 @overridable
 def adjoint(input: Any) -> Any:
     """Transpose the last two dimensions and conjugate."""
-    return transposed_property(input, "mH", 3)
+    return transposed_property(input, "mH")

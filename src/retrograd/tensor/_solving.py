@@ -13,6 +13,7 @@ from .._core.numpy_namespace import is_half, raw_namespace
 from .._ops import determinants, triangular
 from .._ops import solving as ops
 from .._ops.matrices import LinAlgError
+from .._warnings import warn_once
 from ..overrides import overridable, takes_out
 from . import _base
 from ._cholesky import SINGULAR, need_factor
@@ -30,7 +31,6 @@ from ._pointwise import log, where
 from ._record import record
 from ._return_types import make
 from ._shaping import movedim, reshape
-from ._warnings import warn_once
 
 solve_ex_result = make("linalg_solve_ex", "result", "info")
 inv_ex_result = make("linalg_inv_ex", "inverse", "info")

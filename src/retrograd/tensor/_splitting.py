@@ -18,7 +18,7 @@ from .._core.passes import concatenate
 from .._core.primitive import namespace_of
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._graph.saved_names import SAVED_NAMES
-from .._modes import PLAIN, Mode, current_mode
+from .._modes import PLAIN, Mode, current_mode, read_mode
 from .._ops import index as i
 from .._places import library_files, user_frame
 from ..overrides import overridable
@@ -67,15 +67,34 @@ def _split_views(input: Any, dim: int, lengths: Sequence[int], name: str, shown:
 
 def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], followed: bool = True) -> Any:
     """Make several views by one node; `followed`: autograd knows that they share memory."""
-    mode, storage = current_mode(), input._storage
-    array = input._array
+    mode, storage, array = read_mode() or current_mode(), input._storage, input._array
     if type(array) is not NDARRAY:
         array = _base.materialise(input)
         if isinstance(array, LevelArray):
             forget_ended_level(input)
             array = input._array
-    tracked = input._edge is not None and (mode is PLAIN or mode.tracks)
-    node: Any = _split_node(name, input, array, parts.indices, shown) if tracked else None
+    node: Any = None
+    if (edge := input._edge) is not None and (mode is PLAIN or mode.tracks):
+        node = (_split_classes.get(name) or _split_node_class(name))()
+        node._edges = (input if edge is _base.LEAF else edge,)
+        node.indices = parts.indices
+        node.facts = array.shape, array.dtype
+        node.num_outputs = len(parts.indices)
+        node.shown = shown
+        node.guard = node.extra = node.meta = node._storage = None
+        try:
+            frame = get_frame(3)  # this, a public function and its public form are ours
+        except ValueError:  # called from outside Python
+            frame = get_frame(1)
+        if (code := frame.f_code).co_filename in library_files:
+            frame = user_frame(frame)
+            code = frame.f_code
+        node.code = code
+        node.lasti = frame.f_lasti
+        node.seq = creation_numbers()
+        if type(array) is not NDARRAY and isinstance(array, LevelArray):
+            levels = levels_of(array)
+            node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
     if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
         return _raw_views(input, array, parts, node, mode)
     results = []
@@ -89,13 +108,15 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
 
 def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> Any:
     """View a plain array at several indices; what `register_view` finds out for each is the same for all."""
-    extra = input._extra
-    of = None if extra is None else extra.view
-    base = input if of is None else of.base
-    before = () if of is None else of.steps
-    storage = _base.storage_of(base)
+    if (extra := input._extra) is None or (of := extra.view) is None:
+        base, before, storage = input, (), input._storage
+    else:
+        base, before, storage = of.base, of.steps, of.base._storage
+    if storage is None:
+        storage = _base.storage_of(base)
     version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
-    views = storage.views = [] if storage.views is None else storage.views
+    if (views := storage.views) is None:
+        views = storage.views = []
     edge = None if node is not None or base._edge is None else NOWHERE
     new_tensor, new_object, append = _base.new_tensor, object.__new__, views.append
     results: list[Any] = []
@@ -122,29 +143,6 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
     if len(views) > storage.most_views:
         storage.forget_dead_views()
     return tuple(results)
-
-
-def _split_node(name: str, input: Any, array: Any, indices: Any, shown: dict[str, Any]) -> Any:
-    node = (_split_classes.get(name) or _split_node_class(name))()
-    edge = input._edge
-    node._edges = (input if edge is _base.LEAF else edge,)
-    node.indices = indices
-    node.facts = array.shape, array.dtype
-    node.num_outputs = len(indices)
-    node.shown = shown
-    node.guard = node.extra = node.meta = node._storage = None
-    try:
-        frame = get_frame(3)  # this, `_many_views` and a public function are ours
-    except ValueError:  # called from outside Python
-        frame = get_frame(2)
-    if frame.f_code.co_filename in library_files:
-        frame = user_frame(frame)
-    node.code, node.lasti = frame.f_code, frame.f_lasti
-    node.seq = creation_numbers()
-    if type(array) is not NDARRAY and isinstance(array, LevelArray):
-        levels = levels_of(array)
-        node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
-    return node
 
 
 def _put_together(self: Any, g: Any, graph: bool) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .._ops import spread
+from .._warnings import warn
 from ..overrides import overridable, takes_out
 from ._kept_outputs import record_keeping_outputs
 from ._record import record
@@ -35,10 +35,9 @@ def _spread(name: str, tensor: Any, dim: Any, unbiased: Any, keepdim: bool, corr
     for a in axes:
         count *= array.shape[a]
     if correction >= count and (array.size or not count):
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
-            "numel divided by output numel).",
-            stacklevel=4,
+            "numel divided by output numel)."
         )
     params = {"axis": axes, "correction": correction, "keepdims": keepdim}
     primitive, node, shown = _KINDS[name]

@@ -9,13 +9,13 @@ import numpy as np
 from .. import _errors, _size
 from .._ops import rearrange as r
 from .._ops import shape as s
+from .._warnings import warn_once
 from ..overrides import overridable, takes_out
 from . import _base
 from ._joining import cat, in_common_dtype, stack, tensors_of
 from ._record import record
 from ._shaping import expand, expanded, reshape, reshaped, sizes_from, unsqueeze
 from ._views import view_op
-from ._warnings import warn_once
 
 
 def _atleast(input: Any, ndim: int) -> Any:
@@ -117,10 +117,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing is None:
-        warn_once(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            stacklevel=None,
-        )
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     swapped = indexing == "xy" and len(tensors) > 1
     ordered = (tensors[1], tensors[0], *tensors[2:]) if swapped else tensors
     shape = tuple([t._array.size for t in ordered])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from .. import _dtypes, _errors
 from .._core.arrays import LevelArray, raw_leaf
 from .._ops import shape as s
+from .._warnings import warn
 from ..overrides import overridable, takes_out
 from . import _base
 from ._asking import imag, real
@@ -54,11 +54,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     uneven = aweights is not None and correction
     divisor = whole - (times(total(weights * aweights), correction) / whole if uneven else correction)
     if np.all((divisor if weights is None else raw_leaf(divisor._array)) <= 0):
-        warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         divisor = 0 if weights is None else zeros_like(divisor)
     centred = values - unsqueeze(mean, 1)
     product = mm(centred, conj(t(centred if weights is None else centred * weights)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import _errors
@@ -10,6 +9,7 @@ from .._core.arrays import raw_leaf
 from .._ops import fourier as f
 from .._ops import resizing, strided
 from .._ops import shape as s
+from .._warnings import warn, warn_once
 from ..overrides import overridable
 from . import _base
 from ._complex_views import view_as_complex, view_as_real
@@ -20,13 +20,6 @@ from ._record import record
 from ._shaping import basic_view, expand, reshape, squeeze, transpose, unsqueeze
 
 _PADS = {"reflect": "ReflectionPad1DBackward0", "replicate": "ReplicationPad1DBackward0", "circular": "CatBackward0"}
-_said: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _said:
-        _said.add(text)
-        warnings.warn(text, UserWarning, stacklevel=4)
 
 
 def _type_text(tensor: Any) -> str:
@@ -106,7 +99,7 @@ def stft(
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     if window is None:
-        _warn_once(
+        warn_once(
             "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. "
             "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral "
             "leakage.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, "
@@ -122,7 +115,7 @@ def stft(
             )
         return_complex = True
     elif not return_complex:
-        _warn_once(
+        warn_once(
             "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
             "tensors for all inputs, and return_complex=False will raise an error.\nNote: you can still call "
             "torch.view_as_real on the complex output to recover the old return format."
@@ -200,7 +193,7 @@ def istft(
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if window is None:
-        _warn_once(
+        warn_once(
             "A window was not provided. A rectangular window will be applied.Please provide the same window used by "
             "stft to make the inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
             "`window=torch.ones(n_fft, device=<device>)`."
@@ -254,11 +247,9 @@ def istft(
     if ndim == 2:
         result = squeeze(result, 0)
     if end > expected:
-        warnings.warn(
+        warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
-            "Please check your center and hop_length settings.",
-            UserWarning,
-            stacklevel=3,
+            "Please check your center and hop_length settings."
         )
         result = constant_pad_nd(result, (0, end - expected))
     return result

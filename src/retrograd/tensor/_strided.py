@@ -10,7 +10,7 @@ import numpy as np
 from .. import _errors
 from ._base import dtype_of
 from ._casting import device_of
-from ._creation import finish, numpy_dtype, refuse_options, sizes_of
+from ._creation import finish, numpy_dtype, refuse_options, sizes_of, unset
 
 
 def _memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any]) -> Any:
@@ -25,7 +25,7 @@ def _memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any]) -> Any:
     if 0 in sizes:
         return np.zeros(sizes, dtype)
     count = 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-    flat = np.zeros(count, dtype)
+    flat = unset(count, dtype)
     return np.lib.stride_tricks.as_strided(flat, sizes, [step * dtype.itemsize for step in strides])
 
 
@@ -76,5 +76,5 @@ def empty_permuted(
             )
     if len(set(order)) != len(order):
         raise RuntimeError("Duplicate dim not allowed")
-    dense = np.zeros([sizes[dim] for dim in order], numpy_dtype(dtype, "empty_permuted"))
+    dense = unset([sizes[dim] for dim in order], numpy_dtype(dtype, "empty_permuted"))
     return finish(dense.transpose([order.index(k) for k in range(len(sizes))]), device, requires_grad)

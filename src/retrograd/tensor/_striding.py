@@ -14,6 +14,7 @@ from .._modes import current_mode
 from .._ops import strided
 from ..overrides import overridable
 from ._base import materialise, storage_of, wrap
+from ._creation import unset
 from ._entering import refuse_captured
 from ._formats import strides_in
 from ._inplace import reshaping
@@ -182,7 +183,7 @@ def _resized(array: Any, size: tuple[int, ...], stride: tuple[int, ...], offset:
     row = strided.memory_row(numpy_namespace, strided.whole_memory(array), array.dtype)
     missing = offset + strided.last_place(size, stride) + 1 - row.size
     if missing > 0:
-        row = np.concatenate((row, np.zeros(missing, array.dtype)))
+        row = np.concatenate((row, unset(missing, array.dtype)))
     return strided.read_row(numpy_namespace, row, size, stride, offset)
 
 

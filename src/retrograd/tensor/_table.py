@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache, partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from .. import _dtypes
@@ -25,9 +27,33 @@ CASTS |= {
 }
 
 
+PACKAGE = __name__.partition(".")[0]
+
+
+def _named(value: Any, name: str) -> Any:
+    """Let what is written in a private file say where programs find it, which is how pickles find it again.
+
+    Of several names the first is kept, and a function of the package that is a method as well stays that function.
+    """
+    if "._" in value.__module__ and isinstance(value, (FunctionType, type)):
+        value.__module__ = "torch" if sys.modules.get("torch") is sys.modules[PACKAGE] else PACKAGE
+        value.__qualname__ = name
+        if value.__name__ == "<lambda>":
+            value.__name__ = name.rpartition(".")[2]
+    return value
+
+
 @cache
 def _family(module: str) -> Any:
-    return import_module(f"retrograd.{module}" if module.startswith("nn.") else f"{__package__}.{module}")
+    family = import_module(f"{PACKAGE}.{module}" if module.startswith("nn.") else f"{__package__}.{module}")
+    names = NOW.get(module) or LATER[module]
+    for name in (names.both + " " + names.functions).split():
+        _named(getattr(family, name), name)
+    return family
+
+
+def _set_method(name: str, function: Any) -> None:
+    setattr(Tensor, name, _named(function, f"Tensor.{name}"))
 
 
 def functions() -> dict[str, Any]:
@@ -66,9 +92,9 @@ def _install(module: str, names: Names) -> None:
     """Make methods of a file's functions."""
     family = _family(module)
     for name in (names.both + " " + names.methods).split():
-        setattr(Tensor, name, getattr(family, name))
+        _set_method(name, getattr(family, name))
     for name in names.inplace.split():
-        setattr(Tensor, f"{name}_", _inplace.inplace(name, getattr(family, name)))
+        _set_method(f"{name}_", _inplace.inplace(name, getattr(family, name)))
 
 
 def _reflected(name: str, function: Any) -> Any:
@@ -102,11 +128,11 @@ def _operators() -> dict[str, Any]:
     def rtruediv(self: Any, other: Any) -> Any:
         return p._mul(p.reciprocal(self), other) if p.is_operand(other) else NotImplemented
 
-    def power(self: Any, other: Any) -> Any:
-        return p.power(self, other) if p.is_operand(other) else NotImplemented
+    def power(self: Any, other: Any, modulus: Any = None) -> Any:
+        return p.power(self, other) if modulus is None and p.is_operand(other) else NotImplemented
 
-    def rpow(self: Any, other: Any) -> Any:
-        return p.power(other, self) if p.is_operand(other) else NotImplemented
+    def rpow(self: Any, other: Any, modulus: Any = None) -> Any:
+        return p.power(other, self) if modulus is None and p.is_operand(other) else NotImplemented
 
     def matmul(self: Any, other: Any) -> Any:
         if not isinstance(other, Tensor):
@@ -144,6 +170,13 @@ def _operators() -> dict[str, Any]:
     return table
 
 
+def _no_sparse(self: Any, name: str) -> Any:
+    raise AttributeError(
+        f"'{type(self).__name__}' object has no attribute '{name}': retrograd has no sparse tensors, it computes with dense "
+        "ones"
+    )
+
+
 def install_methods() -> None:
     """Give Tensor its methods and operators."""
     for module, names in NOW.items():
@@ -158,31 +191,33 @@ def install_methods() -> None:
         ("div", _pointwise.div),
     ):
         method = _inplace.arithmetic(name, function)
-        setattr(Tensor, f"{name}_", method)
+        _set_method(f"{name}_", method)
         setattr(Tensor, f"__i{'truediv' if name == 'div' else name}__", method)
         setattr(Tensor, {"sub": "subtract_", "mul": "multiply_", "div": "divide_"}.get(name, "add_"), method)
-    Tensor.true_divide_ = lambda self, other: self.div_(other)
-    Tensor.__ipow__ = Tensor.pow_
+    _set_method("true_divide_", lambda self, other: self.div_(other))
+    Tensor.__ipow__, Tensor.__idiv__ = Tensor.pow_, Tensor.div_
     Tensor.__ifloordiv__, Tensor.__imod__ = Tensor.floor_divide_, Tensor.remainder_
-    Tensor.__ilshift__ = lambda self, other: self.bitwise_left_shift_(other)
-    Tensor.__irshift__ = lambda self, other: self.bitwise_right_shift_(other)
+    _set_method("__ilshift__", lambda self, other: self.bitwise_left_shift_(other))
+    _set_method("__irshift__", lambda self, other: self.bitwise_right_shift_(other))
     Tensor.__iand__, Tensor.__ior__, Tensor.__ixor__ = Tensor.bitwise_and_, Tensor.bitwise_or_, Tensor.bitwise_xor_
     for name in ("t", "transpose", "unsqueeze", "squeeze", "swapaxes", "swapdims"):
-        setattr(Tensor, f"{name}_", _inplace.reshaping(name, getattr(_shaping, name)))
+        _set_method(f"{name}_", _inplace.reshaping(name, getattr(_shaping, name)))
     for name, dtype in CASTS.items():
-        setattr(Tensor, name, _casting.caster(name, _dtypes.dtype_named(dtype)))
-    Tensor.bool = _casting.caster("bool", _dtypes.bool_)
-    Tensor.type_as = lambda self, other: self.to(other.dtype)
-    Tensor.new_tensor = _creation.new_tensor_method
-    Tensor.cpu = lambda self, *a, **k: _casting.to(self, device="cpu")
-    Tensor.cuda = lambda self, device="cuda", **k: _casting.to(self, device=device)
-    Tensor.reshape_as = lambda self, other: self.reshape(other.shape)
+        _set_method(name, _casting.caster(name, _dtypes.dtype_named(dtype)))
+    _set_method("bool", _casting.caster("bool", _dtypes.bool_))
+    _set_method("type_as", lambda self, other: self.to(other.dtype))
+    _set_method("new_tensor", _creation.new_tensor_method)
+    _set_method("cpu", lambda self, *a, **k: _casting.to(self, device="cpu"))
+    _set_method("cuda", lambda self, device="cuda", **k: _casting.to(self, device=device))
+    _set_method("reshape_as", lambda self, other: self.reshape(other.shape))
     for name in ("T", "mT", "H", "mH"):
-        setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name, depth=2)))
-    Tensor.where = lambda self, condition, other: _pointwise.where(condition, self, other)
+        setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name)))
+    for name in ("to_sparse", *(f"to_sparse_{layout}" for layout in ("coo", "csr", "csc", "bsr", "bsc"))):
+        setattr(Tensor, name, property(partial(_no_sparse, name=name)))
+    _set_method("where", lambda self, condition, other: _pointwise.where(condition, self, other))
     for name in ("real", "imag"):
         read = partial(_pointwise.real_view, part=name)
         setattr(Tensor, name, property(read, partial(_casting.write_part, part=name)))
     for name, operator in _operators().items():
-        setattr(Tensor, name, operator)
+        _set_method(name, operator)
     Tensor.__hash__ = object.__hash__  # setting __eq__ would have cleared it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,6 +16,7 @@ from .._device import strided
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._warnings import warn
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
 from ._entering import NO_POINTER, data_of, share_birth
@@ -29,6 +29,7 @@ from ._leaves import (
     choose_grad_dtype,
     grad_dtype_of,
     is_leaf,
+    refuse_inference_leaf,
     set_requires_grad,
 )
 from ._views import NOWHERE, AsStridedBackward0, detached
@@ -197,7 +198,8 @@ class Tensor(TensorBase):
     def itemsize(self) -> int:
         return self._array.dtype.itemsize  # type: ignore[no-any-return]
 
-    element_size = lambda self: self._array.dtype.itemsize  # noqa: E731
+    def element_size(self) -> int:
+        return self._array.dtype.itemsize  # type: ignore[no-any-return]
 
     @property
     def nbytes(self) -> int:
@@ -300,22 +302,20 @@ class Tensor(TensorBase):
         if extra is not None and extra.grad is not None:
             return extra.grad
         if not is_leaf(self) and (extra is None or not extra.retains_grad):
-            warnings.warn(
+            warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
                 "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
                 "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
-                "more information.",
-                UserWarning,
-                stacklevel=2,
+                "more information."
             )
         return None
 
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is None:
-            if self._extra is not None:
-                self._extra.grad = None
+            if (extra := self._extra) is not None and extra.grad is not None:
+                extra.grad = None
             return
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -334,8 +334,7 @@ class Tensor(TensorBase):
 
     @grad.deleter
     def grad(self) -> None:
-        if self._extra is not None:
-            self._extra.grad = None
+        self.grad = None
 
     @property
     def grad_dtype(self) -> Any:
@@ -352,7 +351,7 @@ class Tensor(TensorBase):
         self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Compute the gradients of this tensor with respect to the graph's leaves."""
-        _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs, 2)
+        _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs)
 
     def detach(self) -> Any:
         """Return a tensor on the same memory, outside the graph."""
@@ -560,6 +559,8 @@ class Parameter(Tensor, metaclass=ParameterMeta):
         if not isinstance(data, Tensor):
             hint = "a Parameter is made of a Tensor: Parameter(torch.tensor(...))."
             raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
+        if requires_grad:
+            refuse_inference_leaf(data)
         if requires_grad and data._array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         result = Tensor._make_subclass(cls, data.detach(), requires_grad)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
@@ -10,6 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .. import _dtypes
+from .._warnings import warn_once
 from . import _base
 from ._copying import row_of
 from ._creation import as_dtype, finish
@@ -47,19 +47,11 @@ _OLD_FORMS = """
  * (Sequence data)
  * (*, UntypedStorage wrap_storage)
 """
-_has_warned = False
-
-
-def _warn(above: int = 0) -> None:
-    global _has_warned
-    if not _has_warned:
-        _has_warned = True
-        warnings.warn(DEPRECATED, UserWarning, stacklevel=3 + above)
 
 
 def as_bytes(untyped: UntypedStorage) -> TypedStorage:
     """Return the bytes of a storage as elements, for a program that asks the bytes to be converted."""
-    _warn(1)
+    warn_once(DEPRECATED)
     return typed_storage(untyped, _dtypes.uint8)
 
 
@@ -74,7 +66,7 @@ class TypedStorage:
     is_sparse = is_hpu = False
 
     def __init__(self, *args: Any, device: Any = None, dtype: Any = None, wrap_storage: Any = None) -> None:
-        _warn()
+        warn_once(DEPRECATED)
         self._start(args, device, _dtypes.get_default_dtype() if dtype is None else dtype, wrap_storage)
 
     def _start(self, args: tuple[Any, ...], device: Any, dtype: _dtypes.dtype, wrapped: Any) -> None:
@@ -257,7 +249,7 @@ def typed_storage(untyped: UntypedStorage, dtype: _dtypes.dtype) -> TypedStorage
 
 def storage(self: Any) -> TypedStorage:
     """Return the elements under a tensor and its views."""
-    _warn()
+    warn_once(DEPRECATED)
     return typed_storage(untyped_storage(self), _base.dtype_of(self))
 
 
@@ -278,7 +270,7 @@ class OldStorageMeta(type):
     dtype: _dtypes.dtype
 
     def __call__(cls, *args: Any, wrap_storage: Any = None, **others: Any) -> Any:
-        _warn()
+        warn_once(DEPRECATED)
         problem = "Too many positional arguments" if len(args) > 1 else None
         if others:
             problem = f"Keyword argument '{next(iter(others))}' cannot be specified"
@@ -298,12 +290,12 @@ class OldStorageMeta(type):
 
     def from_buffer(cls, *args: Any, **options: Any) -> TypedStorage:
         """Copy elements from an object with Python's buffer protocol."""
-        _warn()
+        warn_once(DEPRECATED)
         return typed_storage(UntypedStorage.from_buffer(*args, **options, dtype=cls.dtype), cls.dtype)
 
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
         """Map a file."""
-        _warn()
+        warn_once(DEPRECATED)
         return typed_storage(UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize), cls.dtype)
 
 

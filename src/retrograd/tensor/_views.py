@@ -30,7 +30,7 @@ from .._modes import PLAIN, Mode, current_mode, read_mode, using
 from .._ops.levels import remove_level
 from .._ops.shape import overwrite
 from . import _base, _record
-from ._base import LEAF, Extra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
+from ._base import LEAF, NothingExtra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
 from ._entering import check_outside, entered, refuse_captured, share_birth, without_tangents
 from ._memory import covers, own_memory, store
 from ._record_flat import flat_recorder
@@ -39,9 +39,11 @@ Step = tuple[Primitive, dict[str, Any]]
 GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
 
 
-class View(Extra):
+class View(NothingExtra):
     """How a tensor is made from its base: the base itself and the steps to replay. The `_extra` of every view."""
 
+    __slots__ = ("base", "made_in", "steps", "version")
+    narrow = True
     was: Any = None  # the array before an in-place view such as `squeeze_`
 
     def __init__(self, base: Any, steps: tuple[Step, ...], made_in: str, version: int) -> None:
@@ -54,9 +56,15 @@ class View(Extra):
     def view(self) -> Any:
         return self
 
-    def forget(self) -> None:
-        """Let the tensor be a view no longer."""
-        self.__class__ = Extra  # type: ignore[assignment]
+    def widened(self) -> WideView:
+        """Return the same with room for a gradient, hooks and what else few tensors have."""
+        return WideView(self.base, self.steps, self.made_in, self.version)
+
+
+class WideView(View):
+    """A view with more in it, which few have."""
+
+    narrow = False
 
 
 class Nowhere(Node):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cmath
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import raw_leaf
+from .._warnings import warn
 from ..tensor import Tensor
 from ..tensor._casting import device_of
 from ..tensor._creation import as_tensor
@@ -293,12 +293,11 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Compare as torch did before `assert_close`: looser, and dtypes may differ."""
-    warnings.warn(
+    warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
         "https://github.com/pytorch/pytorch/issues/61844.",
         FutureWarning,
-        stacklevel=2,
     )
     if not isinstance(actual, Tensor):
         actual = new_tensor(actual)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from .. import _dtypes
+from .._warnings import warn
 from ..tensor._complex_views import view_as_real
 from ..tensor._creation import empty
 from ..tensor._pointwise import where
@@ -70,11 +70,10 @@ def _bounds(dtype: Any, low: float | None, high: float | None) -> tuple[Any, Any
     if any(isinstance(one, float) and math.isnan(one) for one in (a, b)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={a} and high={b}")
     if a == b and dtype.kind >= _dtypes.FLOAT_KIND:
-        warnings.warn(
+        warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1 "
             "and will be removed in 2.3. Use `torch.full(...)` instead.",
             FutureWarning,
-            stacklevel=3,
         )
     elif a >= b:
         raise ValueError(f"`low` must be less than `high`, but got {a} >= {b}")

@@ -69,7 +69,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     for tensor in (t1, t2):
         _poison_graphs(tensor)
-        if tensor._extra is not None:
+        if tensor._extra is not None and tensor._extra.accumulator is not None:
             tensor._extra.accumulator = None  # it knows the tensor, not what the tensor is
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__

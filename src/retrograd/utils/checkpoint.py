@@ -18,7 +18,6 @@ Rule 5. The function runs again under the transforms, the autocast and the defau
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,6 +27,7 @@ from .._core.primitive import engine_state
 from .._device import chosen_device
 from .._modes import current_mode, using
 from .._places import Place, user_place
+from .._warnings import warn
 from ..autograd._function_node import Saved
 from ..autograd.function import Function
 from ..tensor._base import storage_of
@@ -144,11 +144,10 @@ def checkpoint(
     `preserve_rng_state=False` among the keyword arguments lets the second run draw other random numbers.
     """
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
             "PyTorch 2.9, "
-            f"calling checkpoint without use_reentrant will raise an exception. {_PASS_EXPLICITLY}",
-            stacklevel=2,
+            f"calling checkpoint without use_reentrant will raise an exception. {_PASS_EXPLICITLY}"
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -168,11 +167,10 @@ def checkpoint_sequential(
 ) -> Any:
     """Run functions one after another in segments, all but the last of which are checkpointed."""
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
             "explicitly. In "
-            f"version 2.9 we will raise an exception if use_reentrant is not passed. {_PASS_EXPLICITLY}",
-            stacklevel=2,
+            f"version 2.9 we will raise an exception if use_reentrant is not passed. {_PASS_EXPLICITLY}"
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -251,7 +249,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no input requires grad: the reentrant variant then cuts the graph."""
     if not any(one.requires_grad for one in inputs if isinstance(one, Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class CheckpointFunction(Function):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from .._warnings import warn
 from ..autograd.function import Function
 from ..autograd.graph import RemovableHandle
 from ..tensor._tensor import Tensor
@@ -21,10 +21,9 @@ def warn_if_has_hooks(tensor: Any) -> None:
     extra = tensor._extra
     for hook in () if extra is None else (extra.hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function "
-                "with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
+                "with @torch.utils.hooks.unserializable_hook to suppress this warning"
             )
 
 
@@ -77,11 +76,10 @@ class BackwardHook:
                 given = _of_length(changed, count, "pre hook", "grad_output")
         self.grad_outputs = given
         if self.input_places is None:
-            warnings.warn(
+            warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
                 "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
-                "register_full_backward_hook for more details.",
-                stacklevel=5,
+                "register_full_backward_hook for more details."
             )
             nothing = (None,) * max(self.input_count, 1)
             for hook in self.user_hooks:

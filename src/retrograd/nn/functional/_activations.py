@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ..._errors import wrap_dim
 from ..._modes import current_mode
 from ..._ops import activations as a
 from ..._ops.activations_gated import glu as gated
+from ..._warnings import warn
 from ...overrides import overridable, takes_out
 from ...tensor import _base, _pointwise, _reductions
 from ...tensor._creation import empty_like, ones_like, zeros_like
@@ -348,12 +348,9 @@ def glu(input: Any, dim: int = -1) -> Any:
 
 
 # ---- along a dimension ----
-def _chosen_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _chosen_dim(name: str, ndim: int) -> int:
     """Choose the dimension as torch did before it had to be named."""
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel + 2,
-    )
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -361,7 +358,7 @@ def _chosen_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials along a dimension."""
     if dim is None:
-        dim = _chosen_dim("softmax", input.dim(), _stacklevel)
+        dim = _chosen_dim("softmax", input.dim())
     return _reductions.softmax(input, dim, dtype=dtype)
 
 
@@ -369,7 +366,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials of the negative along a dimension."""
     if dim is None:
-        dim = _chosen_dim("softmin", input.dim(), _stacklevel)
+        dim = _chosen_dim("softmin", input.dim())
     return _reductions.softmax(-input, dim, dtype=dtype)
 
 
@@ -377,7 +374,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Take the logarithm of softmax without underflow."""
     if dim is None:
-        dim = _chosen_dim("log_softmax", input.dim(), _stacklevel)
+        dim = _chosen_dim("log_softmax", input.dim())
     return _reductions.log_softmax(input, dim, dtype=dtype)
 
 
@@ -385,7 +382,7 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
     """Draw from a softened categorical distribution; `hard` gives one-hot vectors with the gradient of soft ones."""
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+        warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -empty_like(logits).exponential_().log()
     soft = _reductions.softmax((logits + gumbels) / tau, dim)
     if not hard:

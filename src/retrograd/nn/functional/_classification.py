@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from ..._core.arrays import LevelArray
 from ..._errors import sizes
 from ..._ops import cross_entropy as entropies
 from ..._ops import losses, losses_of_margins
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._base import Tensor
 from ...tensor._fused import record_fused
@@ -129,11 +129,10 @@ def kl_div(
         number = SUM
     else:
         if reduction == "mean":
-            warnings.warn(
+            warn(
                 "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' "
                 "divides only by the batch size, and aligns with the KL div math definition.'mean' will be changed to "
-                "behave the same as 'batchmean' in the next major release.",
-                stacklevel=3,
+                "behave the same as 'batchmean' in the next major release."
             )
         number = get_enum(reduction)
     out = coded.kl_div(input, target, number, log_target=log_target)

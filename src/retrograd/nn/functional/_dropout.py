@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._operands import not_a_tensor
@@ -57,10 +57,9 @@ def _of_channels(input: Any, p: float, training: bool, inplace: bool, batched: b
 
 
 def _warn_of_rank(name: str, rank: int, spatial: int) -> None:
-    warnings.warn(
+    warn(
         f"{name}: Received a {rank}-D input to {name}, which is deprecated and will result in an error in a future "
-        f"release. To retain the behavior and silence this warning, please use dropout instead. {_use(name, spatial)}",
-        stacklevel=4,
+        f"release. To retain the behavior and silence this warning, please use dropout instead. {_use(name, spatial)}"
     )
 
 
@@ -82,12 +81,11 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     if rank not in (3, 4):
         _warn_of_rank("dropout2d", rank, 2)
     if rank == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
             "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
             "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
-            "channel-wise dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=3,
+            "channel-wise dropout behavior, please switch to using dropout1d instead."
         )
     return _of_channels(input, p, training, inplace, True)
 

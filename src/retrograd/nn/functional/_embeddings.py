@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ..._core.arrays import LevelArray
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._devices import beside
@@ -87,10 +87,9 @@ def embedding_bag(
 ) -> Any:
     """Reduce bags of picked rows to their sum, mean or maximum, without keeping the rows."""
     if weight._array.dtype.kind == "i" and input._array.dtype.kind in "fV":
-        warnings.warn(
+        warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
-            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=3,
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`."
         )
         input, weight = weight, input
     input, offsets, per_sample_weights = _read_bags(input, offsets, per_sample_weights)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ... import _dtypes
 from ..._errors import broadcast_error
 from ..._modes import current_mode
+from ..._warnings import warn
 from ...tensor import _base
 from ...tensor._matrix_checks import scalar_name
 from .._reduction import MEAN, NONE
@@ -42,10 +42,9 @@ def need_constant(function: str, argument: str, tensor: Any) -> None:
 
 def warn_of_sizes(input: Any, target: Any) -> None:
     """Warn of a target that will be broadcast."""
-    warnings.warn(
+    warn(
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
-        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=4,
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size."
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 from ... import _dtypes
 from ..._ops.attention_heads import multi_head
 from ..._size import Size
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._added_products import baddbmm
 from ...tensor._creation import zeros, zeros_like
@@ -188,10 +188,7 @@ def canonical_mask(mask: Any, name: str, other: Any, other_name: str, dtype: Any
     if mask.dtype is not _dtypes.bool_ and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if compare and other is not None and mask.dtype is not other.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
-        )
+        warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.")
     if mask.dtype.is_floating_point:
         return mask
     return zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..._dtypes import float32
 from ..._modes import using
 from ..._ops import normalization as rows
 from ..._ops import normalization_channels as channels
+from ..._warnings import warn
 from ...overrides import overridable, takes_out
 from ...tensor import _base
 from ...tensor._creation import empty
@@ -161,10 +161,9 @@ def root_mean_squares(input: Any, shape: Any, weight: Any, eps: float | None) ->
     if weight is not None and weight.dtype is not dtype:
         names = {"float32": "float", "float64": "double", "bfloat16": "c10::BFloat16", "float16": "c10::Half"}
         shown = [names.get(str(one).split(".")[1], str(one)) for one in (dtype, weight.dtype)]
-        warnings.warn(
+        warn(
             f"Mismatch dtype between input and weight: input dtype = {shown[0]}, weight dtype = {shown[1]}, Cannot dispatch "
-            "to fused implementation.",
-            stacklevel=3,
+            "to fused implementation."
         )
         if dtype.numpy not in HALVES:
             return (record_fused(rows.rms_norm, (input, None), params) * weight).to(dtype)

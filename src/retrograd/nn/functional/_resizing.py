@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ... import _errors
 from ..._core.numpy_namespace import is_half
 from ..._ops import grid_sampling, resizing
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._fused import record_fused
 from ...tensor._record import record
@@ -214,9 +214,7 @@ def _resized_bytes(input: Any, taps: tuple[Any, ...]) -> Any:
 
 # ---- names of old ----
 def _deprecated(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=4
-    )
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @overridable
@@ -248,11 +246,9 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def _warn_corners() -> None:
-    warnings.warn(
+    warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-        UserWarning,
-        stacklevel=4,
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
     )
 
 
@@ -352,11 +348,9 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
             f"{theta.shape}."
         )
     if align_corners and min(size[2:]) == 1:
-        warnings.warn(
+        warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not "
-            "an intended use case of affine_grid. See the documentation of affine_grid for details.",
-            UserWarning,
-            stacklevel=3,
+            "an intended use case of affine_grid. See the documentation of affine_grid for details."
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {_as_written(size)}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..._warnings import warn
 from ...autograd.graph import RemovableHandle
 from ...tensor._tensor import Tensor
 from ...utils.hooks import BackwardHook
@@ -45,17 +45,22 @@ class ModuleCalling:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # without hooks, and without a call between: a module of a small model takes a microsecond or two in all
+        own = self.__dict__  # `__getattr__` makes reading an attribute four times as slow
         try:
-            if (
-                self._forward_hooks
-                or self._forward_pre_hooks
-                or self._backward_hooks
-                or self._backward_pre_hooks
+            hooked = (
+                own["_forward_hooks"]
+                or own["_forward_pre_hooks"]
+                or own["_backward_hooks"]
+                or own["_backward_pre_hooks"]
                 or _global_forward_hooks
                 or _global_forward_pre_hooks
                 or _global_backward_hooks
                 or _global_backward_pre_hooks
-            ):
+            )
+        except KeyError:  # whoever asks for the attribute will explain
+            hooked = True
+        try:
+            if hooked:
                 return self._call_impl(*args, **kwargs)
             return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         except Exception as error:
@@ -81,10 +86,9 @@ class ModuleCalling:
         result = self._after_forward(args, kwargs, result, called)
         if watch is not None:
             if not isinstance(result, (Tensor, tuple)):
-                warnings.warn(
+                warn(
                     f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
-                    f"received {type(result)}",
-                    stacklevel=4,
+                    f"received {type(result)}"
                 )
             result = watch.setup_output_hook(result)
         if other:
@@ -130,10 +134,9 @@ class ModuleCalling:
                     hook(self, args, kwargs, None) if number in with_kwargs else hook(self, args, None)
                 except Exception as error:
                     what = "global module" if hooks is _global_forward_hooks else "module"
-                    warnings.warn(
+                    warn(
                         f"{what} forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                        f"error was raised in forward: {error}",
-                        stacklevel=4,
+                        f"error was raised in forward: {error}"
                     )
 
     def _hook_last_node(self, result: Any, hooks: list[Any]) -> None:

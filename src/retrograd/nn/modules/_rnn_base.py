@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from typing import Any
 
+from ..._warnings import warn
 from ...tensor._creation import empty, zeros
 from .. import init
 from ..parameter import make_parameter
@@ -86,10 +86,9 @@ class RNNBase(Module):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if self.dropout > 0 and self.num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
-                stacklevel=4,
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}"
             )
         for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
             value = getattr(self, name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ..._warnings import warn
 from .. import functional as F  # noqa: N812 - torch's name
 from .batchnorm import _LazyNormBase, _NormBase
 
@@ -52,10 +52,9 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
                     f"{input.size(dim)}."
                 )
-            warnings.warn(
+            warn(
                 f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
-                "num_features, which is not used because affine=False",
-                stacklevel=2,
+                "num_features, which is not used because affine=False"
             )
         if single:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..._warnings import warn
 from .. import functional as F  # noqa: N812 - torch's name
 from ._loss_base import _Loss, _WeightedLoss
 from ._loss_linear import LinearCrossEntropyLoss, LinearCrossEntropyOptions
@@ -141,11 +141,10 @@ class NLLLoss2d(NLLLoss):
     """An old name of NLLLoss."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__(*args, **kwargs)
 

@@ -176,6 +176,18 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
         """Move parameters and buffers to a CUDA device."""
         return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
 
+    def xpu(self, device: Any = None) -> Self:
+        """Move parameters and buffers to an XPU, which is not here."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device: Any = None) -> Self:
+        """Move parameters and buffers to an MTIA device, which is not here."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def ipu(self, device: Any = None) -> Self:
+        """Move parameters and buffers to an IPU, which is not here."""
+        return self._apply(lambda t: t.ipu(device))
+
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move parameters and buffers to a device without copying their values."""
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ..._warnings import warn
 from ..functional import _recurrent as recurrent
 from ..utils.rnn import PackedSequence
 from ._rnn_base import RNNBase, RNNOfOneState
@@ -13,11 +13,7 @@ from ._rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 
 def apply_permutation(tensor: Any, permutation: Any, dim: int = 1) -> Any:
     """Reorder a dimension; torch says to use index_select."""
-    warnings.warn(
-        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
-        FutureWarning,
-        stacklevel=2,
-    )
+    warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead", FutureWarning)
     return tensor.index_select(dim, permutation)
 
 

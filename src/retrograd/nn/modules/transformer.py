@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ..._modes import current_mode
+from ..._warnings import warn
 from ...overrides import has_torch_function
 from ...tensor._creation import full
 from ...tensor._diagonals import triu
@@ -242,10 +242,7 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
         reason = _why_not_nested(encoder_layer)
         if enable_nested_tensor and reason:
-            warnings.warn(
-                f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}",
-                stacklevel=2,
-            )
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}")
             self.use_nested_tensor = False
 
     def forward(

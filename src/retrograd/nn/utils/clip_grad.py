@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..._modes import using
+from ..._warnings import warn
 from ...tensor import _base
 from ...tensor._creation import tensor as make_tensor
 from ...tensor._joining import stack
@@ -85,7 +85,7 @@ def clip_grad_norm_(
         generator = isinstance(parameters, types.GeneratorType)
         parameters = list(parameters)
         if generator and not parameters:
-            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+            warn("`parameters` is an empty generator, no gradient clipping will occur.")
     grads = _gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
@@ -100,10 +100,8 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Any:
     """Do as `clip_grad_norm_`, under its old name."""
-    warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
-        stacklevel=2,
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from typing import Any
 
+from ..._warnings import warn
 from ...tensor._tensor import Tensor
 from ..optimizer import Optimizer
 
@@ -107,11 +107,7 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
 
     def _current(self) -> list[Any]:
         """Return the rates as they are."""
@@ -123,24 +119,20 @@ class LRScheduler:
             self._warn_of_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING)
         self._update_lr(epoch)
 
     def _warn_of_order(self) -> None:
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn(
+            warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
-                f"Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. {_MORE}",
-                UserWarning,
-                stacklevel=3,
+                f"Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. {_MORE}"
             )
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
                 "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to "
-                f"do this will result in PyTorch skipping the first value of the learning rate schedule. {_MORE}",
-                UserWarning,
-                stacklevel=3,
+                f"do this will result in PyTorch skipping the first value of the learning rate schedule. {_MORE}"
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:

@@ -72,8 +72,9 @@ class SequentialLR(_Composed):
             set_option(group, "lr", copied(group["initial_lr"]))
         for one in schedulers:
             self._undo_first_step(one)
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
+        first = schedulers[bisect_right(milestones, 0)]  # milestones at or before the start are past
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
 
     def _undo_first_step(self, scheduler: Any) -> None:
         if isinstance(scheduler, _Composed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
@@ -62,6 +63,7 @@ class CyclicLR(LRScheduler):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = uses_beta1(optimizer)
@@ -76,13 +78,26 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    def _init_scale_fn(self) -> None:
+        if self._scale_fn_custom is None:  # the names are torch's: whole schedules are saved with this function
+            function = getattr(self, f"_{self.mode}_scale_fn")
+            self._scale_fn_ref = partial(function, self.gamma) if self.mode == "exp_range" else function
+
     def scale_fn(self, x: float) -> float:
         """Return the height of a cycle, or at an iteration."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return float(1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x)
+        return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return float(1 / (2.0 ** (x - 1)))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return float(gamma**x)
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch; the momenta are set."""
@@ -101,6 +116,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and a plain function."""
         state = super().state_dict()
+        state.pop("_scale_fn_ref", None)
         function = state.pop("_scale_fn_custom")
         plain = function is None or hasattr(function, "__code__")
         state["_scale_fn_custom"] = None if plain else function.__dict__.copy()
@@ -112,6 +128,7 @@ class CyclicLR(LRScheduler):
         if kept is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(kept)
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_scale_fn_custom"})
+        self._init_scale_fn()
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -242,14 +259,13 @@ class OneCycleLR(LRScheduler):
                 break
             begin = phase["end_step"]
         part = (step - begin) / (phase["end_step"] - begin)
-        if self.cycle_momentum:
-            for group in self.optimizer.param_groups:
+        rates = []
+        for group in self.optimizer.param_groups:
+            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], part))
+            if self.cycle_momentum:
                 value = self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
                 set_momentum(group, value, self.use_beta1)
-        return [
-            self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], part)
-            for group in self.optimizer.param_groups
-        ]
+        return rates
 
 
 def _steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:

@@ -24,7 +24,11 @@ class _ByFunctions(LRScheduler):
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * groups
+        self._check_functions()
         super().__init__(optimizer, last_epoch)
+
+    def _check_functions(self) -> None:
+        """Refuse what is no function, where calling it would not."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and plain functions."""
@@ -51,6 +55,11 @@ class LambdaLR(_ByFunctions):
 
 class MultiplicativeLR(_ByFunctions):
     """The last rate times a function of the epoch."""
+
+    def _check_functions(self) -> None:
+        for function in self.lr_lambdas:  # none of them is called at the start
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from ..._warnings import warn
 from ...cuda import is_available as has_cuda
 from ._utils.pin_memory import pin_memory
 from ._utils.worker import _DatasetKind
@@ -32,6 +32,7 @@ class _BaseDataLoaderIter:
         self._base_seed = drawn_seed(loader.generator)
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
+        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
     def __iter__(self) -> Self:
         return self
@@ -64,7 +65,7 @@ class _BaseDataLoaderIter:
                 "replica at each worker. Please see "
                 "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
             )
-        warnings.warn(text, stacklevel=3)
+        warn(text)
 
     def __len__(self) -> int:
         return len(self._index_sampler)
@@ -76,17 +77,13 @@ class _BaseDataLoaderIter:
 def _can_pin(loader: DataLoader[Any]) -> bool:
     """Tell whether there is a device to pin memory for; say so if there is none."""
     if loader.pin_memory_device:
-        warnings.warn(
+        warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
-            f"pin_memory_device='{loader.pin_memory_device}'.",
-            stacklevel=6,
+            f"pin_memory_device='{loader.pin_memory_device}'."
         )
     if has_cuda():
         return True
-    warnings.warn(
-        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
-        stacklevel=6,
-    )
+    warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.")
     return False
 
 

@@ -14,6 +14,7 @@ from multiprocessing.connection import wait
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..._warnings import warn
 from ._iterators import _BaseDataLoaderIter
 from ._utils.channel import GONE, HAS_FILES_IN_MEMORY, Channel, Packed
 from ._utils.exceptions import ExceptionWrapper
@@ -51,6 +52,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         self._prefetch_factor: int = loader.prefetch_factor or 0
+        self._worker_init_fn = loader.worker_init_fn
         self._in_order = loader.in_order
         if self._prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
@@ -79,7 +81,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._collate_fn,
                 self._drop_last,
                 self._base_seed,
-                loader.worker_init_fn,
+                self._worker_init_fn,
                 number,
                 self._num_workers,
             )
@@ -90,12 +92,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
                     process.start()
             except (TypeError, AttributeError, PicklingError):
-                warnings.warn(
+                warn(
                     "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
                     "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
                     "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
-                    "try multiprocessing.set_start_method('fork').",
-                    stacklevel=6,
+                    "try multiprocessing.set_start_method('fork')."
                 )
                 raise
             finally:
@@ -106,18 +107,31 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """End the workers; what they have on the way is lost."""
         self._finish()
 
+    # ---- what programs that stop or resume an epoch read of torch's iterator ----
+    @property
+    def _shutdown(self) -> bool:
+        return not self._finish.alive
+
+    @property
+    def _tasks_outstanding(self) -> int:
+        return len(self._tasks) - len(self._arrived)
+
+    @property
+    def _task_info(self) -> dict[int, tuple[Any, ...]]:
+        return {n: (of, self._arrived[n]) if n in self._arrived else (of,) for n, of in self._tasks.items()}
+
     # ---- tasks ----
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
-        self._sent = 0  # the number of the next task
-        self._next = 0  # the number of the batch to hand on next
+        self._send_idx = 0  # the number of the next task
+        self._rcvd_idx = 0  # the number of the batch to hand on next
         self._tasks: dict[int, int] = {}
         self._arrived: dict[int, Any] = {}
-        self._active = [not lost for lost in self._lost]  # still has samples in this epoch
+        self._workers_status = [not lost for lost in self._lost]  # still has samples in this epoch
         self._counts = [0] * self._num_workers  # tasks whose batches have not been handed on
         self._unanswered = [0] * self._num_workers  # tasks that a worker has received
         self._waiting: list[deque[Packed]] = [deque() for _ in range(self._num_workers)]
-        self._turns = itertools.cycle(range(self._num_workers))
+        self._worker_queue_idx_cycle = itertools.cycle(range(self._num_workers))
         if not first_iter:
             self._resume_workers()
         for _ in range(self._prefetch_factor * self._num_workers):
@@ -144,16 +158,18 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         index = next(self._sampler_iter, self)
         if index is self:
             return  # no more indices
-        for worker in itertools.islice(self._turns, self._num_workers):
+        for worker in itertools.islice(self._worker_queue_idx_cycle, self._num_workers):
             # Out of order, a slow worker gets no more than its share.
-            if self._active[worker] and (self._in_order or self._counts[worker] < most // sum(self._active)):
+            if self._workers_status[worker] and (
+                self._in_order or self._counts[worker] < most // sum(self._workers_status)
+            ):
                 break
         else:
             return
-        self._waiting[worker].append(Packed(self._sent, index))
-        self._tasks[self._sent] = worker
+        self._waiting[worker].append(Packed(self._send_idx, index))
+        self._tasks[self._send_idx] = worker
         self._counts[worker] += 1
-        self._sent += 1
+        self._send_idx += 1
         self._send_waiting(worker)
 
     def _send_waiting(self, worker: int) -> None:
@@ -172,38 +188,38 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _next_data(self) -> Any:
         while True:
             self._skip_lost_tasks()
-            if self._next == self._sent:
+            if self._rcvd_idx == self._send_idx:
                 if not self._persistent_workers:
                     self._shutdown_workers()
                 raise StopIteration
-            if self._next in self._arrived:
-                return self._handed_on(self._next, self._arrived.pop(self._next))
+            if self._rcvd_idx in self._arrived:
+                return self._handed_on(self._rcvd_idx, self._arrived.pop(self._rcvd_idx))
             worker, number, data = self._receive()
             if isinstance(data, _IterableDatasetStopIteration):
-                self._active[worker] = False
+                self._workers_status[worker] = False
                 if not self._persistent_workers:
                     self._lost[worker] = True
                     self._channels[worker].close()
                 self._give_task()
-            elif number == self._next or not self._in_order:
+            elif number == self._rcvd_idx or not self._in_order:
                 return self._handed_on(number, data)
             else:
                 self._arrived[number] = data
 
     def _skip_lost_tasks(self) -> None:
         """Go on to the next task that is answered or will be."""
-        while self._next < self._sent:
-            worker = self._tasks.get(self._next)
+        while self._rcvd_idx < self._send_idx:
+            worker = self._tasks.get(self._rcvd_idx)
             if worker is not None:
-                if self._active[worker] or self._next in self._arrived:
+                if self._workers_status[worker] or self._rcvd_idx in self._arrived:
                     return
-                del self._tasks[self._next]
-            self._next += 1
+                del self._tasks[self._rcvd_idx]
+            self._rcvd_idx += 1
 
     def _handed_on(self, number: int, data: Any) -> Any:
         self._counts[self._tasks.pop(number)] -= 1
-        if number == self._next:
-            self._next += 1
+        if number == self._rcvd_idx:
+            self._rcvd_idx += 1
         self._give_task()
         if isinstance(data, ExceptionWrapper):
             data.reraise()
@@ -234,7 +250,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _fail(self, worker: int) -> NoReturn:
         """Raise torch's errors for a worker that has died; the others go on if the caller does."""
         self._lost[worker] = True
-        self._active[worker] = False
+        self._workers_status[worker] = False
         process = self._workers[worker]
         process.join(CHECK_INTERVAL)
         code = process.exitcode

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from ..._warnings import warn
 from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import _DatasetKind, get_worker_info
@@ -221,11 +221,10 @@ class DataLoader(Generic[T_co]):
                 f"{'' if is_exact else ' (`cpuset` is not taken into account)'}, which is smaller than what this DataLoader "
                 "is going to create."
             )
-        warnings.warn(
+        warn(
             f"This DataLoader will create {self.num_workers} worker processes in total. {advice} Please be aware that "
             "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
-            "potential slowness/freeze if necessary.",
-            stacklevel=3,
+            "potential slowness/freeze if necessary."
         )
 
 

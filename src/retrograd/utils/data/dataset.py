@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..._warnings import warn
 from ...tensor import Tensor
 from ...tensor._generators import default_generator
 from ...tensor._sampling import randperm
@@ -132,9 +132,7 @@ class ConcatDataset(Dataset[T_co]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """Return `cumulative_sizes` by its old, misspelt name."""
-        warnings.warn(
-            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", category=FutureWarning, stacklevel=2
-        )
+        warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning)
         return self.cumulative_sizes
 
 
@@ -199,10 +197,7 @@ def _lengths_of_fractions(fractions: Sequence[float], size: int) -> list[int]:
         lengths[k % len(lengths)] += 1
     for k, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(
-                f"Length of split at index {k} is 0. This might result in an empty dataset.",
-                stacklevel=3,
-            )
+            warn(f"Length of split at index {k} is 0. This might result in an empty dataset.")
     return lengths
 
 

@@ -130,6 +130,9 @@ def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collates | None = None
     if collate_fn_map is not None and collate_fn_map.get(Tensor) is collate_tensor_fn:
         joined = _joined(batch)
         if joined is not None:
+            for one in batch:
+                if not one.flags.c_contiguous:
+                    _dtypes.refuse_negative_strides(one)
             return as_tensor(joined)
     return collate([as_tensor(one) for one in batch], collate_fn_map=collate_fn_map)
 

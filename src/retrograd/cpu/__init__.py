@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 
@@ -76,6 +77,12 @@ def current_stream(device: Any = None) -> Stream:
 def stream(stream: Any) -> Any:
     """Return a block in which nothing changes."""
     return nullcontext()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # when asked for
+        return import_module(".amp", __package__)
+    raise AttributeError(f"module 'torch.cpu' has no attribute {name!r} (retrograd does not have it)")
 
 
 __all__ = [
