@@ -18,6 +18,9 @@ from .._settings import get_num_threads
 
 WIDE = 1 << 19  # elements from which waking a thread pays: it takes 10 us, a pass over these 150
 BLOCK = 1 << 16  # elements; a few blocks of float32 fit into the second cache, and Python's part is small beside them
+RULE_BLOCK = (
+    1 << 18
+)  # of a rule, most of which are one or two calls: they share the third cache, and take turns less often
 NDARRAY = np.ndarray
 
 
@@ -162,16 +165,17 @@ def split(function: Any) -> Any:
     return call
 
 
-def rules_in_blocks(xp: Any, g: Any, *tasks: Any) -> list[Any]:
+def rules_in_blocks(xp: Any, g: Any, *tasks: Any, reuse: bool = False) -> list[Any]:
     """Evaluate the rules of an elementwise operation on large arrays, block by block on several threads.
 
     A task is a rule, what it comes to on plain arrays (or None), and the values it reads, or the gradient if a rule hands that on;
-    all of them run over a block while the gradient is in the cache.
+    all of them run over a block while the gradient is in the cache. `reuse`: nobody needs the gradient any more, and the last rule may
+    write into its memory, which is at hand where new memory is not.
     """
     whole = _flat(g, g.shape)
     outs: list[Any] = []
     jobs: list[tuple[Any, Any, list[Any], Any]] = []
-    for task in tasks:
+    for at, task in enumerate(tasks):
         if task is None or task is g:
             outs.append(task)
             continue
@@ -184,7 +188,11 @@ def rules_in_blocks(xp: Any, g: Any, *tasks: Any) -> list[Any]:
             type(a) is not NDARRAY or not a.ndim or a.dtype is not g.dtype for a in (g, *flat)
         ):
             plain = None
-        out = np.empty(g.shape, g.dtype)
+        if reuse and not any(later is not None for later in tasks[at + 1 :]):
+            out = g
+            plain = plain if isinstance(plain, np.ufunc) else None  # others write before they have read
+        else:
+            out = np.empty(g.shape, g.dtype)
         outs.append(out)
         jobs.append((rule, plain, flat, out.reshape(-1)))
 
@@ -198,5 +206,5 @@ def rules_in_blocks(xp: Any, g: Any, *tasks: Any) -> list[Any]:
                 out[start:end] = rule(xp, part, *values)
 
     if jobs:
-        over_blocks(work, whole.size, BLOCK // len(jobs), True)
+        over_blocks(work, whole.size, RULE_BLOCK // len(jobs), True)
     return outs

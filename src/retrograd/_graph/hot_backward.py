@@ -6,6 +6,7 @@ is in doubt (a value overwritten or freed, one that hooks hold, complex numbers,
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def release(self, freed):
 _STRAIGHT = """
 def straight(self, g, freed):
     if (
-        self.extra is not None or type(g) not in raw_types or g.size >= WIDE or self.meta is not None
+        self.extra is not None or type(g) not in raw_types or self.meta is not None
         or ((guard := self.guard) is not None and not intact(guard)){stale}{unlike}
     ):
         return in_general(self, g, freed)
@@ -86,6 +87,12 @@ def straight(self, g, freed):
     {clear}
     return pairs
 """
+_LARGE_PAIRS = """if type(g) is ndarray and g.size >= WIDE:
+        mine = getrefcount(g) <= ALONE and g.flags.owndata and g.flags.writeable
+        edges = self._edges
+        pairs = [*zip(edges, rules_in_blocks(numpy_xp, g, {tasks}, reuse=mine))]
+    else:
+        """
 _UNARY_PAIRS = "pairs = ((self._edges[0], {x}),)"
 _UNARY_PLAIN_PAIRS = "pairs = ((self._edges[0], {plain_x} if type(g) is ndarray else {x}),)"
 _BINARY_PAIRS = """ex, ey = self._edges
@@ -108,6 +115,20 @@ _GENERAL_PAIRS = """edges = self._edges
     if len(edges) != {count}:  # inputs that may be left out
         return in_general(self, g, freed)
     pairs = ({terms})"""
+
+
+class _Probe:
+    def straight(self, g: Any, freed: Any) -> int:
+        return getrefcount(g)
+
+
+def _references() -> int:
+    """Return what `getrefcount` says in `straight` of a gradient that only the engine's loop holds."""
+    g = np.empty(1)
+    return _Probe().straight(g, None)
+
+
+ALONE = _references()
 _HANDS_ON = (lambda xp, g: g).__code__.co_code
 _UNLIKE = """
         or (self._edges[0] is not None and self._edges[1] is not None and self.x.shape != self.y.shape)"""
@@ -144,6 +165,7 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
     choose = _CHOOSE.format(stale=stale)
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
     scope |= {"WIDE": WIDE, "rules_in_blocks": rules_in_blocks, "slow": node.pull_back_some, "intact": intact}
+    scope |= {"getrefcount": getrefcount, "ALONE": ALONE}
     scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.straight}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
     scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}
@@ -211,8 +233,15 @@ def _pairs(primitive: Any, rules: tuple[Any, ...], elementwise: bool) -> str:
             if name in primitive.plain_rules:
                 words[f"plain_{name}"] = f"plain{i}(g{_arguments(rules[i], 'self')})"
         if primitive.plain_rules:
-            return (_UNARY_PLAIN_PAIRS if len(rules) == 1 else _BINARY_PLAIN_PAIRS).format(**words)
-        return (_UNARY_PAIRS if len(rules) == 1 else _BINARY_PAIRS).format(**words)
+            text = (_UNARY_PLAIN_PAIRS if len(rules) == 1 else _BINARY_PLAIN_PAIRS).format(**words)
+        else:
+            text = (_UNARY_PAIRS if len(rules) == 1 else _BINARY_PAIRS).format(**words)
+        if all(map(_hands_on, rules)):
+            return text
+        tasks = [_task(rules, i) for i in range(len(rules))]
+        if len(rules) == 2:
+            tasks = [f"None if edges[{i}] is None else {task}" for i, task in enumerate(tasks)]
+        return _LARGE_PAIRS.format(tasks=", ".join(tasks)) + text.replace("\n", "\n    ")
     terms = "".join(f"(edges[{i}], {_term(rules, i, 'numpy_xp', 'self')}), " for i in range(len(rules)))
     return _GENERAL_PAIRS.format(count=len(rules), terms=terms)
 

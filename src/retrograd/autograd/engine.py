@@ -180,7 +180,7 @@ def _run(
     straight = not (graph or watched or selecting or LeafDtypes.wanted or current_mode().inference)
     released = None if keep else freed
     leaf_types, gathered = _base.leaf_types, task.gathered
-    node = g = grad = None
+    node = g = None
     try:
         while True:
             if node is None:
@@ -195,6 +195,7 @@ def _run(
                     continue
             if type(g) is list:
                 g = tuple(g)
+            pairs = grad = held = None  # so that `straight` sees who else holds a gradient
             pairs = node.straight(g, released) if straight and g is not None else None
             if pairs is None:
                 if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
