@@ -137,6 +137,7 @@ SKIPPED_FILES = {
 }
 SKIPPED_FILES |= {"_saving", "_storages", "_typed_storages", "_setting", "_loading", "_windows", "_elements"}
 SKIPPED_FILES |= {"_foreach"}  # an operation of the table on each tensor of a list
+SKIPPED_FILES |= {"_old_names"}  # which torch has removed, and names of devices
 # sizes and indices, which no rule sees, are compared in tests/tensor/test_shapes.py and test_scattering.py
 SHAPES = {
     "argwhere",

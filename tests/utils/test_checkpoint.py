@@ -551,4 +551,5 @@ def test_random_nests_have_the_gradients_of_the_plain_run(program, early_stop):
             if any(g.requires_grad for g in first):
                 second = retrograd.autograd.grad(sum((g * g).sum() for g in first), (x, w), allow_unused=True)
         results.append([out, *first, *(retrograd.zeros(3, 3) if g is None else g for g in second)])
-    assert all(same(a, b) for a, b in zip(*results, strict=True))
+    for plain, nested in zip(*results, strict=True):  # many uses of the weights are summed up in another order
+        np.testing.assert_allclose(plain.detach().numpy(), nested.detach().numpy(), rtol=1e-9, atol=1e-12)
