@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._settings import get_num_threads, set_num_threads
+from .... import _settings
 
 UNITS = {"ns": (1e-9, "nanosecond"), "us": (1e-6, "microsecond"), "ms": (1e-3, "millisecond"), "s": (1, "second")}
 FEW, MANY = 0.1, 0.25  # of the median: an interquartile range to warn of, and one that says little is sure
@@ -190,9 +190,9 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
     """Compute with a number of threads in a block."""
-    before = get_num_threads()
-    set_num_threads(n)
+    before = _settings.get_num_threads()
+    _settings.set_num_threads(n)
     try:
         yield
     finally:
-        set_num_threads(before)
+        _settings.set_num_threads(before)
