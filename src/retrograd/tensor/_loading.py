@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import uint8
+from .._warnings import warn
 from . import _file_options as options
 from ._archives import BEGINNING, ArchiveReader
 from ._locations import restorer
@@ -89,7 +89,7 @@ def load(
     if is_safe and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if is_safe and pickle_load_args:
-        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+        warn("pickle_load_args only works if `weights_only=False`.")
     arguments = {"encoding": "utf-8"} | pickle_load_args
     kind = SafeUnpickler if is_safe else _trusting_class(pickle if pickle_module is None else pickle_module)
 
@@ -121,11 +121,9 @@ def _is_safe(weights_only: bool | None, pickle_module: Any) -> bool:
     if weights_only is not None:
         return bool(weights_only)
     if unsafe:
-        warnings.warn(
+        warn(
             "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly "
             "passed to `torch.load`, forcing weights_only=False.",
-            UserWarning,
-            stacklevel=3,
         )
         return False
     return pickle_module is None

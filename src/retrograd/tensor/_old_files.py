@@ -11,9 +11,9 @@ import io
 import pickle
 import struct
 import sys
-import warnings
 from typing import Any
 
+from .._warnings import warn
 from ._archives import fill
 from ._devices import on_host, place_array
 
@@ -61,10 +61,9 @@ def source_of(cls: type) -> tuple[str | None, str | None]:
     try:
         return inspect.getsourcefile(cls), inspect.getsource(cls)
     except (OSError, TypeError):
-        warnings.warn(
+        warn(
             f"Couldn't retrieve source code for container of type {cls.__name__}. It won't be checked for correctness upon "
             "loading.",
-            stacklevel=2,
         )
         return None, None
 
@@ -141,10 +140,9 @@ def _read_storage(file: Any, made: Any, placed: Any, is_little: bool) -> None:
 def _compare_source(cls: Any, path: str | None, source: str | None) -> None:
     if not path or not source or source_of(cls)[1] in (None, source):
         return
-    warnings.warn(
+    warn(
         f"source code of class '{cls.__module__}.{cls.__qualname__}' has changed. you can retrieve the original source code by "
         "accessing the object's source attribute or set `torch.nn.Module.dump_patches = True` and use the patch tool to revert "
         "the changes.",
         SourceChangeWarning,
-        stacklevel=4,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ... import _dtypes
+from ..._warnings import warn
 from ...overrides import overridable
 from ._classification import NO_INDEX, cross_entropy
 
@@ -44,12 +44,11 @@ def _warn_of_options(linear_weight: Any, target: Any, linear_bias: Any, reductio
         or target.dtype != _dtypes.int64
     ):
         shape = None if linear_bias is None else tuple(linear_bias.shape)
-        warnings.warn(
+        warn(
             "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, "
             "label_smoothing == 0, target.dtype == int64, out_features == (). Got "
             f"reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
             f"out_features={out_features}, tracing=False, linear_bias.shape={shape}.",
-            stacklevel=4,
         )
 
 
