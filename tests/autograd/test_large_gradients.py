@@ -78,3 +78,21 @@ def test_numbers_and_other_dtypes():
     a = rg.tensor(_values(0).astype(np.float64), requires_grad=True)
     (rg.tanh(a * 2.0) * 3.0).sum().backward()
     np.testing.assert_allclose(a.grad.numpy(), 6 * (1 - np.tanh(2 * _values(0).astype(np.float64)) ** 2), rtol=1e-9)
+
+
+def test_a_gradient_that_is_handed_on_is_not_written():
+    """A difference hands its gradient to the first operand as it is, and negates it for the second."""
+    for _ in range(2):
+        a, b = _leaf(0), _leaf(1)
+        (rg.tanh(a * 2) - b * 3).sum().backward()
+        np.testing.assert_allclose(a.grad.numpy(), 2 * (1 - np.tanh(2 * _values(0)) ** 2), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(b.grad.numpy(), np.full(WIDE, -3.0, np.float32))
+        x = _leaf(2)
+        y = -(rg.tanh(a) - x)  # the gradient of the difference is the engine's own
+        y.sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), np.ones(WIDE, np.float32))
+        z, first = _leaf(3), _leaf(4)
+        (rg.exp(-(first - z)) * 1.0).backward(rg.ones(WIDE))
+        slope = np.exp(-(_values(4) - _values(3)))
+        np.testing.assert_allclose(first.grad.numpy(), -slope, rtol=1e-5)
+        np.testing.assert_allclose(z.grad.numpy(), slope, rtol=1e-5)

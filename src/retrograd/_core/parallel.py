@@ -18,9 +18,8 @@ from .._settings import get_num_threads
 
 WIDE = 1 << 19  # elements from which waking a thread pays: it takes 10 us, a pass over these 150
 BLOCK = 1 << 16  # elements; a few blocks of float32 fit into the second cache, and Python's part is small beside them
-RULE_BLOCK = (
-    1 << 18
-)  # of a rule, most of which are one or two calls: they share the third cache, and take turns less often
+# of a rule: most are one or two calls, share the third cache, and take turns less often
+RULE_BLOCK = 1 << 18
 NDARRAY = np.ndarray
 
 
@@ -173,6 +172,7 @@ def rules_in_blocks(xp: Any, g: Any, *tasks: Any, reuse: bool = False) -> list[A
     write into its memory, which is at hand where new memory is not.
     """
     whole = _flat(g, g.shape)
+    reuse = reuse and whole is not None and not any(task is g for task in tasks)
     outs: list[Any] = []
     jobs: list[tuple[Any, Any, list[Any], Any]] = []
     for at, task in enumerate(tasks):
@@ -183,6 +183,7 @@ def rules_in_blocks(xp: Any, g: Any, *tasks: Any, reuse: bool = False) -> list[A
         flat = [_flat(a, g.shape) for a in values]
         if whole is None or any(a is None for a in flat):
             outs.append(rule(xp, g, *values))
+            reuse = False  # this may be the gradient itself, or a view of it
             continue
         if plain is not None and any(
             type(a) is not NDARRAY or not a.ndim or a.dtype is not g.dtype for a in (g, *flat)
