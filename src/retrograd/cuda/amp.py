@@ -9,47 +9,33 @@ from typing import Any
 from .. import amp as _amp
 from .._dtypes import dtype as _dtype_type
 from .._dtypes import float16
-from .._warnings import warn
+from ..amp._older import OlderGradScaler, deprecated
 from . import is_available
-
-
-def _deprecated(old: str, new: str) -> None:
-    message = f"`torch.cuda.amp.{old}(args...)` is deprecated. Please use `torch.amp.{new}` instead."
-    warn(message, FutureWarning)
 
 
 class autocast(_amp.autocast):  # noqa: N801 - torch's name
     """`torch.amp.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype_type = float16, cache_enabled: bool = True) -> None:
-        _deprecated("autocast", "autocast('cuda', args...)")
+        deprecated("cuda", "autocast", "autocast('cuda', args...)")
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
-class GradScaler(_amp.GradScaler):
+class GradScaler(OlderGradScaler):
     """`torch.amp.GradScaler("cuda", ...)`."""
 
-    def __init__(
-        self,
-        init_scale: float = 65536.0,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        _deprecated("GradScaler", "GradScaler('cuda', args...)")
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    _home = "cuda"
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: _dtype_type | None = None) -> Callable[..., Any]:
     """`torch.amp.custom_fwd(device_type="cuda", ...)`."""
-    _deprecated("custom_fwd", "custom_fwd(args..., device_type='cuda')")
+    deprecated("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
     return functools.partial(_amp.custom_fwd, device_type="cuda")(fwd, cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable[..., Any]) -> Callable[..., Any]:
     """`torch.amp.custom_bwd(device_type="cuda", ...)`."""
-    _deprecated("custom_bwd", "custom_bwd(args..., device_type='cuda')")
+    deprecated("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return _amp.custom_bwd(bwd, device_type="cuda")
 
 
