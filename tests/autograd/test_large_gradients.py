@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import retrograd as rg
 from retrograd._core.parallel import WIDE
@@ -96,3 +97,25 @@ def test_a_gradient_that_is_handed_on_is_not_written():
         slope = np.exp(-(_values(4) - _values(3)))
         np.testing.assert_allclose(first.grad.numpy(), -slope, rtol=1e-5)
         np.testing.assert_allclose(z.grad.numpy(), slope, rtol=1e-5)
+
+
+UNARY = "exp tanh sigmoid neg abs sqrt log sin cos relu square reciprocal rsqrt erf expm1 log1p".split()  # noqa: SIM905
+BINARY = "add sub mul div atan2 maximum pow hypot logaddexp rsub".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", UNARY + BINARY)
+def test_large_arrays_have_the_gradients_of_their_halves(name):
+    """Halves go the other way, array by array."""
+    values = [np.abs(_values(k)) + 0.5 for k in range(3)]
+
+    def gradients(weight, *inputs):
+        leaves = [rg.tensor(v, requires_grad=True) for v in inputs]
+        (getattr(rg, name)(*leaves) * rg.tensor(weight)).sum().backward()  # the product's gradient is the engine's own
+        return [leaf.grad.numpy() for leaf in leaves]
+
+    count = 1 if name in UNARY else 2
+    for _ in range(2):
+        large = gradients(*values[: 1 + count])
+    halves = [gradients(*[v[part] for v in values[: 1 + count]]) for part in (slice(WIDE // 2), slice(WIDE // 2, None))]
+    for found, *parts in zip(large, *halves, strict=True):
+        np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-6)
