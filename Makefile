@@ -2,6 +2,7 @@
 #
 #   make run      train the digits example
 #   make test     run the tests
+#   make test-elsewhere   run the tests as other machines would: other kernels, threads, orders, last bits
 #   make lint     ruff check, ruff format --check
 #   make types    mypy
 #   make oracle   install torch and run the tests that compare with it
@@ -25,7 +26,7 @@ EXAMPLES := $(VENV)/.stamp-examples
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
 
-.PHONY: run test lint types oracle opdb moduledb stubs clean
+.PHONY: run test test-elsewhere lint types oracle opdb moduledb stubs clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
 
 run: $(EXAMPLES)
@@ -33,6 +34,9 @@ run: $(EXAMPLES)
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n auto -q
+
+test-elsewhere: $(DEV)
+	$(BIN)/python -m tests.elsewhere
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -79,6 +79,9 @@ def _basis(a: Any, q: int, niter: int, m: Any) -> Any:
     own = _base.dtype_of(a)
     plain = is_complex(own) or a._array.dtype.name in ("float16", "float32", "float64")
     directions = randn(a._array.shape[-1], q, dtype=own if plain else None, device=a.device)
+    # As many are drawn as in torch. More of them than `a` has columns give a matrix without full rank: the rest of its Q is
+    # left to rounding, and has no derivative.
+    directions = directions[:, : a._array.shape[-1]]
 
     def applied(matrix: Any, shift: Any, vectors: Any) -> Any:
         product = matmul(matrix, vectors)

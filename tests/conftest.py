@@ -1,0 +1,35 @@
+"""Two things that no test may depend on, each drawn from a seed that repeats it.
+
+`pytest --order-seed 7` runs the tests in a random order. `pytest --noise-seed 7` changes the last bits of every factorisation.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order-seed", type=int, metavar="NUMBER", help="run the tests in the random order of this seed")
+    parser.addoption("--noise-seed", type=int, metavar="NUMBER", help="change the last bits of every factorisation")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.getoption("--noise-seed")
+    if seed is not None:
+        from tests.last_bits import shake
+
+        shake(seed)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    asked = ((name, config.getoption(name)) for name in ("--order-seed", "--noise-seed"))
+    return [f"{name} {seed}" for name, seed in asked if seed is not None]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("--order-seed")
+    if seed is not None:
+        random.Random(seed).shuffle(items)  # the same in every worker of xdist, which compares them
