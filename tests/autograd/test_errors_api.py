@@ -529,7 +529,7 @@ def _forget():
     kept.clear()
     yield
     kept.clear()
-    if retrograd.autograd.forward_ad._current_level() is not None:
+    if retrograd.autograd.forward_ad._current_level >= 0:
         retrograd.autograd.forward_ad.exit_dual_level()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 from .._ops.matrices import LinAlgError as _LinAlgError
@@ -19,20 +18,20 @@ from ..autograd._running import set_multithreading as _set_multithreading_enable
 from ..autograd._running import set_view_replay as _set_view_replay_enabled
 from ..autograd._running import will_engine_execute_node as _will_engine_execute_node
 from ..autograd.forward_ad import _is_fwd_grad_enabled
+from ..autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
 from ..tensor import Tensor as TensorBase
-from ..tensor._base import storage_of
 from ..tensor._generators import Generator
 
 PACKAGE = __name__.partition(".")[0]
 
 
-def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, ...]) -> None:
-    """Set the versions of tensors, which hides writes from the check of saved values."""
-    for tensor, version in zip(tensors, versions, strict=True):
-        storage_of(tensor).version = version
-
-
-_autograd = SimpleNamespace(_unsafe_set_version_counter=_unsafe_set_version_counter)
+def __getattr__(name: str) -> Any:
+    """Load what few programs use when it is asked for."""
+    if name in ("_autograd", "_functions"):
+        return import_module(f"{__name__}.{name}")
+    if name in ("_get_graph_exec_group", "_set_graph_exec_group"):
+        return getattr(import_module(f"{PACKAGE}.utils.checkpoint"), name)
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -69,7 +68,6 @@ __all__ = [
     "_LinAlgError",
     "_VariableFunctions",
     "_VariableFunctionsClass",
-    "_autograd",
     "_current_autograd_node",
     "_current_graph_task_execution_order",
     "_current_graph_task_id",
@@ -78,6 +76,7 @@ __all__ = [
     "_is_multithreading_enabled",
     "_is_view_replay_enabled",
     "_log_api_usage_once",
+    "_set_fwd_grad_enabled",
     "_set_grad_layout_enforcement_enabled",
     "_set_multithreading_enabled",
     "_set_view_replay_enabled",

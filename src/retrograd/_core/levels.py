@@ -37,6 +37,12 @@ class Level:
         return f"<{self.kind} level {self.number}{'' if self.alive else ', ended'}>"
 
 
+class UserLevel(Level):
+    """A level that `forward_ad` began: to torch its duals are tensors like others, with memory of their own."""
+
+    __slots__ = ()
+
+
 class Transform:
     """An entry of the stack of live transforms: what operations need to know that cannot be seen on their arguments."""
 

@@ -571,7 +571,7 @@ def _saved_property(name: Any) -> property:
 
 
 def _raw_saved_property(name: str) -> property:
-    return property(lambda self: SavedTensor(self, name))
+    return property(lambda self: SavedTensor.of(self, name))
 
 
 # ---- installed by the tensor layer ----

@@ -46,15 +46,42 @@ def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
 class SavedTensor:
     """torch's `_raw_saved_*`: a saved value on which hooks can be registered."""
 
-    def __init__(self, node: Any, name: str) -> None:
-        self._node = node
-        self._name = name
+    _node: Any
+    _name: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, node: Any, name: Any) -> Any:
+        """Return what shows one of the values that a node has saved."""
+        self = object.__new__(cls)
+        self._node, self._name = node, name
+        return self
+
+    def _packed(self) -> Any:
+        guard = self._node.guard
+        return guard.packed.get(self._name) if type(guard) is Guard else None
+
+    def unpack(self) -> Any:
+        """Return the saved value as a tensor."""
+        return self._node.saved_tensor(self._name)
 
     @property
     def data(self) -> Any:
-        return self._node.saved_tensor(self._name)
+        """What the pack hook returned, or the saved value; of a node's own result without its history."""
+        packed = self._packed()
+        if packed is not None:
+            return packed.value
+        found = self.unpack()
+        return found.detach() if self._name == "out" and hasattr(found, "detach") else found
 
-    def register_hooks(self, pack: Any, unpack: Any) -> None:
+    @property
+    def unpack_hook(self) -> Any:
+        packed = self._packed()
+        return None if packed is None else packed.unpack
+
+    def register_hooks(self, pack: Any = None, unpack: Any = None) -> None:
         """Hand the saved value to `pack` now and to `unpack` when it is read."""
         check_hooks("register_hooks", pack, unpack, "self: torch._C._autograd.SavedTensor, ", f"{self!r}, ")
         refused = "Calling register_hooks on a saved tensor"

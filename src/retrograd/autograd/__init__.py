@@ -336,6 +336,7 @@ def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, .
 _ELSEWHERE = {
     "NestedIOFunction": "_nested_io",
     "_unsafe_preserve_version_counter": "grad_mode",
+    "is_view_replay_enabled": "_running",
     "kineto_available": "profiler",
 }
 
@@ -344,6 +345,10 @@ def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     import importlib
 
+    if name == "SavedTensor":
+        from .._graph.unpacked import SavedTensor
+
+        return SavedTensor
     if name in ("functional", "profiler", "variable"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in _ELSEWHERE:

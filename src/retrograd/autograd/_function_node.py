@@ -65,7 +65,11 @@ class Saved:
 class SavedTensor(SavedByName):
     """One of `_raw_saved_tensors`: hooks can be registered on it."""
 
-    def register_hooks(self, pack: Any, unpack: Any) -> None:
+    def _packed(self) -> Any:
+        kept = None if type(self._node.guard) is Freed else self._node._kept[self._name]
+        return None if kept is None else kept.packed
+
+    def register_hooks(self, pack: Any = None, unpack: Any = None) -> None:
         node, at = self._node, self._name
         if type(node.guard) is not Freed and node._kept[at] is not None and node._kept[at].packed is not None:
             node.guard = node.guard or Guard()
@@ -188,7 +192,7 @@ class BackwardCFunction(Node, FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if type(self.guard) is Freed:
             raise _errors.freed(self.guard.place)
-        return tuple([SavedTensor(self, at) for at in range(len(self._kept or ()))])  # type: ignore[arg-type]
+        return tuple([SavedTensor.of(self, at) for at in range(len(self._kept or ()))])
 
     def saved_tensor(self, name: Any) -> Any:
         """Return one of the saved tensors by its position."""
@@ -211,7 +215,16 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward as it is."""
+        call = self.users_backward()
+        return call(self, list(grads)) if self._forward_cls.boxed_grads_call else call(self, *grads)
+
+    def apply_boxed(self, *grads: Any) -> Any:
+        """Call the user's backward on a list of gradients."""
         return self.users_backward()(self, *grads)
+
+    def apply_jvp(self, *tangents: Any) -> Any:
+        """Call the user's jvp as it is."""
+        return self._forward_cls.jvp(self, *tangents)
 
     def users_backward(self) -> Any:
         """Return the method that computes gradients, under either of its names."""
@@ -245,7 +258,7 @@ class BackwardCFunction(Node, FunctionCtx):
         if mask is not None and self.in_reverse_transform:
             self.needs_input_grad = tuple([n and e is not None for n, e in zip(needs, mask, strict=False)])
         try:
-            results = call(self, *grads)
+            results = call(self, grads) if self._forward_cls.boxed_grads_call else call(self, *grads)
         finally:
             self.needs_input_grad = needs
         results = results if isinstance(results, tuple) else (results,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._core.arrays import raw_leaf
 from .._core.primitive import vocabulary
@@ -13,55 +13,58 @@ from .._modes import change_mode, current_mode
 from ..tensor._base import wrap
 
 
-class _Saved:
-    """A value saved for backward: the memory itself, until somebody is about to write into it."""
+class _Handle:
+    """Stands for a value saved for backward; graphs alone hold it."""
 
-    __slots__ = ("__weakref__", "array", "context")
-
-    def __init__(self, array: Any, context: _AllowMutationOnSavedContext) -> None:
-        self.array: Any = array
-        self.context = ref(context)
+    __slots__ = ("__weakref__",)
 
 
 class _AllowMutationOnSavedContext:
-    """The values that graphs recorded in one block have saved, by the memory they lie in."""
+    """The values that graphs recorded in one block have saved: as they lie in memory, or copied before a write."""
 
     def __init__(self) -> None:
-        self.active = True
-        self.saved: WeakSet[_Saved] = WeakSet()
-        self.by_memory: dict[int, list[ref[_Saved]]] = {}  # those that are not copied yet
+        self.cloned: WeakKeyDictionary[_Handle, Any] = WeakKeyDictionary()
+        self.original: WeakKeyDictionary[_Handle, Any] = WeakKeyDictionary()
+        self.tid_to_weakhandle: WeakValueDictionary[tuple[int, int, int], _Handle] = WeakValueDictionary()
+        self.sid_to_tid: dict[int, set[tuple[int, int, int]]] = {}  # by the memory they lie in; those not copied yet
 
-    def pack(self, tensor: Any) -> _Saved:
+    def pack(self, tensor: Any) -> _Handle:
         """Keep a value as it is, and remember where it lies."""
-        saved = _Saved(tensor._array, self)
-        self.saved.add(saved)
-        self.by_memory.setdefault(_memory(tensor._array), []).append(ref(saved))
-        return saved
+        array = tensor._array
+        memory = _memory(array)
+        known = id(array), memory, tensor._version
+        handle = self.tid_to_weakhandle.get(known)
+        if handle is None:
+            handle = self.tid_to_weakhandle[known] = _Handle()
+            self.original[handle] = wrap(array)
+            self.sid_to_tid.setdefault(memory, set()).add(known)
+        return handle
 
-    @staticmethod
-    def unpack(saved: _Saved) -> Any:
+    def unpack(self, handle: _Handle) -> Any:
         """Return a saved value."""
-        context = saved.context()
-        if context is None or not context.active or saved.array is None:
+        found = self.cloned.get(handle)
+        if found is None:
+            found = self.original.get(handle)
+        if found is None:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
                 "originally recorded."
             )
-        return wrap(saved.array)
+        return wrap(found._array)
 
     def before_write(self, tensor: Any) -> None:
         """Copy the values that lie where a tensor is about to be written."""
-        for held in self.by_memory.pop(_memory(tensor._array), ()):
-            saved = held()
-            if saved is not None and saved.array is not None:
-                saved.array = vocabulary.copy(saved.array)
+        for known in self.sid_to_tid.pop(_memory(tensor._array), ()):
+            handle = self.tid_to_weakhandle.pop(known, None)  # another array may have its address from now on
+            if handle is not None:
+                self.cloned[handle] = wrap(vocabulary.copy(self.original.pop(handle)._array))
 
     def clear(self) -> None:
         """Forget all saved values: no graph recorded so far in the block can be differentiated any more."""
-        for saved in self.saved:
-            saved.array = None
-        self.saved.clear()
-        self.by_memory.clear()
+        self.cloned.clear()
+        self.original.clear()
+        self.tid_to_weakhandle.clear()
+        self.sid_to_tid.clear()
 
 
 def _memory(array: Any) -> int:
@@ -88,6 +91,5 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     try:
         yield context
     finally:
-        context.active = False
         context.clear()
         change_mode(saved_hooks=current_mode().saved_hooks[:-1])

@@ -79,6 +79,14 @@ def current_autograd_node() -> Any:
     return None
 
 
+def keeps_graph() -> bool:
+    """Tell whether the running backward keeps what its nodes have saved; True outside of one."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not _ENGINE:
+        frame = frame.f_back
+    return True if frame is None else bool(frame.f_locals["keep"])
+
+
 def current_graph_task_execution_order() -> list[Any]:
     """Return the nodes of the running backward in the order in which they run."""
     task = core.engine_state.task

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import levels_of, raw_leaf
-from .._core.levels import DUAL, Level, Transform
+from .._core.arrays import Dual, LevelArray, levels_of, raw_leaf
+from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
 from .._modes import change_mode, current_mode
 
 _own = threading.local()
 _open: list[Level] = []  # of all threads; one that has none of its own takes part in the newest
+_current_level = -1  # torch's number of the level: 0 while there is one
 MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
 
@@ -30,8 +31,9 @@ def enter_dual_level() -> int:
     """Begin a level of forward mode."""
     if _own_level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _own.level = level = Level(DUAL)
+    _own.level = level = UserLevel(DUAL)
     _open.append(level)
+    _count_levels()
     change_mode(transforms=(*_without_dual_level(), Transform("dual_level", level)))
     return 0
 
@@ -42,8 +44,14 @@ def _own_level() -> Level | None:
     return level if level in _open else None
 
 
-def _current_level() -> Level | None:
+def open_level() -> Level | None:
+    """Return the level that operations of this thread take part in."""
     return _own_level() or (_open[-1] if _open else None)
+
+
+def _count_levels() -> None:
+    global _current_level
+    _current_level = 0 if _open else -1
 
 
 def _without_dual_level() -> tuple[Transform, ...]:
@@ -53,7 +61,7 @@ def _without_dual_level() -> tuple[Transform, ...]:
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
-    current = _current_level()
+    current = open_level()
     if current is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != 0:
@@ -62,6 +70,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     current.alive = False
     _open.remove(current)
+    _count_levels()
     change_mode(transforms=_without_dual_level())
 
 
@@ -80,29 +89,30 @@ class _set_fwd_grad_enabled:  # noqa: N801 - torch's name
 
     def __init__(self, mode: bool) -> None:
         self.prev = _is_fwd_grad_enabled()
-        _enable(mode)
+        set_enabled(mode)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _enable(self.prev)
+        set_enabled(self.prev)
 
 
 def _is_fwd_grad_enabled() -> bool:
     return not getattr(_own, "disabled", False)
 
 
-def _enable(enabled: bool) -> None:
+def set_enabled(enabled: bool) -> None:
+    """Switch forward mode off or on."""
     _own.disabled = not enabled
-    level = _current_level()
+    level = open_level()
     if level is not None:
         level.alive = enabled  # operations take the primals of what belongs to an ended level
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Join a tensor and its tangent; derivatives flow through both."""
-    now = _current_level()
+    now = open_level()
     if now is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -112,6 +122,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported."
+        )
+    if now in levels_of(tangent._array):
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
     return dual_of(tensor, tangent, now)
 
@@ -130,35 +144,106 @@ def check_dual(tensor: Any, tangent: Any) -> None:
         )
 
 
+class Tangent(NamedTuple):
+    """The tensor that shows a dual's tangent, for as long as the dual stands where it stood and has that memory."""
+
+    tensor: Any
+    array: Any
+    edge: Any
+
+
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
     from ..tensor import _base
     from ..tensor._entering import enter
-    from ..tensor._layout import laid_out_like, repeats, strides
 
-    primal = _base.materialise(tensor)
+    _base.materialise(tensor)
     _base.materialise(tangent)
-    lies_so = strides(tangent._array) == strides(primal) or repeats(raw_leaf(primal))
-    memories = raw_leaf(primal), raw_leaf(tangent._array)
-    if not lies_so or (all(type(one) is np.ndarray for one in memories) and np.may_share_memory(*memories)):
-        tangent = vocabulary.copy(tangent)  # a write must not reach it twice; torch lays it out as what it belongs to
-        tangent._array = tangent._array if lies_so else laid_out_like(tangent._array, primal)
+    given = tangent
+    if not _lies_like(tangent, tensor):
+        tangent = _laid_like(tangent, tensor)
     result = vocabulary.enter_dual(tensor, tangent, level=level)
     enter(result, tensor, (vocabulary.dual_plain, {"level": level}))
     if isinstance(result._edge, Node):
         result._edge.shown = MADE_BY_USER
+    if tangent is given and result._array.tangent is tangent._array:
+        result._extra.tangent = Tangent(tangent, tangent._array, result._edge)
     return result
+
+
+def _lies_like(tangent: Any, tensor: Any) -> bool:
+    """Tell whether a tangent can be taken as it is: it lies in memory as its primal does, and not in the same memory."""
+    from ..tensor._layout import geometry, repeats, strides
+
+    one, other = tangent._array, tensor._array
+    if isinstance(one, LevelArray) or isinstance(other, LevelArray):
+        return strides(one) == strides(other) or repeats(raw_leaf(other))
+    if not (type(one) is type(other) is np.ndarray):
+        return True
+    if not one.size:
+        return True
+    if np.may_share_memory(one, other):
+        return False  # a write must not reach it twice
+    (steps, start), (wanted, at) = geometry(tangent), geometry(tensor)
+    if repeats(other):
+        return True
+    same = all(n == m for n, m, size in zip(steps, wanted, other.shape, strict=True) if size != 1)
+    return same and start == at and _memory_size(one) == _memory_size(other)
+
+
+def _memory_size(array: Any) -> int:
+    """Count the elements of the memory that an array is a part of."""
+    whole = array
+    while isinstance(getattr(whole, "base", None), np.ndarray):
+        whole = whole.base
+    return int(whole.nbytes // array.itemsize)
+
+
+def _laid_like(tangent: Any, tensor: Any) -> Any:
+    """Copy a tangent into memory like that of its primal; what the primal does not show has no tangent."""
+    from ..tensor._layout import geometry, laid_out_like, repeats, strides
+
+    copy, primal = vocabulary.copy(tangent), tensor._array
+    array = copy._array
+    if isinstance(array, LevelArray) or isinstance(primal, LevelArray) or not array.size or repeats(primal):
+        if strides(array) != strides(primal) and not repeats(raw_leaf(primal)):
+            copy._array = laid_out_like(array, primal)
+        return copy
+    if type(array) is type(primal) is np.ndarray:
+        steps, start = geometry(tensor)
+        memory = np.zeros(_memory_size(primal), array.dtype)
+        inside = np.lib.stride_tricks.as_strided(memory[start:], array.shape, [n * array.itemsize for n in steps])
+        inside[...] = array
+        copy._array = inside
+    return copy
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Split a dual tensor into primal and tangent."""
-    now = _current_level()
+    from ..tensor._base import storage_of
+
+    now = open_level()
     if now is None or not _is_fwd_grad_enabled() or now not in levels_of(tensor._array):
         return UnpackedDualTensor(tensor, None)
-    primal, tangent = vocabulary.dual_plain(tensor, level=now), vocabulary.dual_eps(tensor, level=now)
-    node = tensor._edge
-    if getattr(node, "shown", None) is MADE_BY_USER and node.level is now and node._edges[1] is None:
+    node, array = tensor._edge, tensor._array
+    as_given = (
+        getattr(node, "shown", None) is MADE_BY_USER and node.level is now
+    )  # to make_dual: nothing was written since
+    if as_given:
+        primal = vocabulary.permute_dims(
+            tensor._extra.entered.outer, axes=tuple(range(array.ndim))
+        )  # of the primal alone
+    else:
+        primal = vocabulary.dual_plain(tensor, level=now)
+    primal._storage = storage_of(tensor)
+    known = None if tensor._extra is None else tensor._extra.tangent
+    if known is not None and known.edge is tensor._edge and type(array) is Dual and known.array is array.tangent:
+        return UnpackedDualTensor(primal, known.tensor)
+    tangent = vocabulary.dual_eps(tensor, level=now)
+    if as_given and node._edges[1] is None:
         tangent._edge = None  # as it was given to make_dual
+    if type(array) is Dual and tangent._array is array.tangent and (node is None or tangent._edge is not None):
+        tensor._need_extra().tangent = Tangent(tangent, array.tangent, node)
     return UnpackedDualTensor(primal, tangent)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 import threading
 import weakref
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple
 
 from .._core.arrays import raw_leaf
 from .._core.numpy_namespace import cupy_namespace, numpy_namespace, raw_namespace
-from .._graph.node import Node, Slot, face_of
+from .._graph.node import Node as GraphNode
+from .._graph.node import Slot, face_of
 from .._graph.unpacked import check_hooks
 from .._modes import change_mode, current_mode, set_mode
 from ..tensor import _base
@@ -35,6 +37,19 @@ __all__ = [
     "set_override_stale_capture_stream",
     "set_warn_on_accumulate_grad_stream_mismatch",
 ]
+
+
+class Node(abc.ABC):
+    """What every node of a graph is, to `isinstance` and `issubclass`; nodes have other bases."""
+
+    name: Callable[[], str]
+    next_functions: tuple[tuple[Any, int], ...]
+    metadata: dict[Any, Any]
+    register_hook: Callable[[Any], Any]
+    register_prehook: Callable[[Any], Any]
+
+
+Node.register(GraphNode)
 
 
 class RemovableHandle:
@@ -80,7 +95,7 @@ class RemovableHandle:
 
 
 class _Edge(NamedTuple):
-    node: Node
+    node: GraphNode
     output_nr: int
     ownership_token: Any = None
 

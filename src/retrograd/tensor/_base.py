@@ -156,6 +156,7 @@ class NothingExtra:
     born = 0  # creation number of a tensor made inside a transform: one from outside is captured
     transform: Any = None  # the one whose variable this leaf is: when it has ended, nobody asks for a gradient any more
     entered: Any = None  # which outer tensor it shows inside a transform, see `_entering.Entered`
+    tangent: Any = None  # what `unpack_dual` shows of a dual again and again, see `forward_ad.Tangent`
     view: Any = None  # itself, if it is a `_views.View`
 
 

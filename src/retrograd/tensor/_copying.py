@@ -14,6 +14,7 @@ from .._modes import current_mode
 from .._ops.strided import last_place
 from . import _base
 from ._base import LEAF, Storage, mark_born
+from ._entering import memory_under
 from ._layout import strides
 
 NOT_A_LEAF = (
@@ -33,7 +34,7 @@ def memory_of(tensor: Any) -> tuple[Any, int]:
 
     A tensor on memory that is not dense is its own owner, as a dense copy if need be.
     """
-    array = tensor._array
+    array = memory_under(tensor)
     raw = raw_leaf(array)
     if raw is not array or isinstance(raw, np.generic):
         return np.asarray(raw), 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._core.arrays import Batched, Dual, LevelArray
-from .._core.levels import Level
+from .._core.levels import Level, UserLevel
 from .._core.primitive import Primitive
 from .._modes import current_mode
 from . import _base
@@ -73,6 +73,14 @@ def data_of(tensor: Any) -> Any:
         if _is_of_innermost(array):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         array = without_tangents(array)
+    return array
+
+
+def memory_under(tensor: Any) -> Any:
+    """Return the array whose memory a tensor has: of a dual of `forward_ad` the primal."""
+    array = _base.materialise(tensor)
+    while isinstance(array, Dual) and isinstance(array.level, UserLevel):
+        array = array.primal
     return array
 
 

@@ -9,6 +9,7 @@ from weakref import ref
 import numpy as np
 
 from .. import _errors
+from .._core.arrays import LevelArray
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._graph.cuts import note_cut
@@ -18,7 +19,7 @@ from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
 from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
-from ._entering import refuse_captured, refuse_new_data
+from ._entering import refuse_captured, refuse_new_data, without_tangents
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
 from ._numbers import element_of
@@ -304,6 +305,8 @@ def detach_(self: Any) -> Any:
         gone.version, gone.detached, gone.real = -1, self._edge, storage_of(self)
         self._edge._storage = gone
     self._edge = None
+    if isinstance(self._array, LevelArray):
+        self._array = without_tangents(self._array)
     if self._storage is not None and self._storage.views is not None:
         sync_views(self._storage)
     return self

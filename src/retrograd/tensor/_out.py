@@ -22,14 +22,13 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
         if not isinstance(target, _base.Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     mode = current_mode()
-    if mode.tracks and any(t._edge is not None for t in (*_tensors((*args, *kwargs.values())), *targets)):
+    tensors = (*_tensors((*args, *kwargs.values())), *targets)
+    if mode.tracks and any(t._edge is not None for t in tensors):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    if mode.transforms and any(
-        one.kind == DUAL for t in _tensors((*args, *kwargs.values())) for one in levels_of(t._array)
-    ):
+    if mode.transforms and any(one.kind == DUAL for t in tensors for one in levels_of(t._array)):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
         )

@@ -16,6 +16,7 @@ from .._device import device as device_type
 from . import _base
 from ._copying import address, memory_of, row_of
 from ._devices import device_of_array, on_host, place_array
+from ._entering import memory_under
 
 FORMS = """
  * (*, int allocator = None, torch.device device = None)
@@ -309,7 +310,7 @@ def storage_on(memory: Any) -> UntypedStorage:
 
 def untyped_storage(self: Any) -> UntypedStorage:
     """Return the memory under a tensor."""
-    if isinstance(array := _base.materialise(self), LevelArray):
+    if isinstance(array := memory_under(self), LevelArray):
         kind = "BatchedTensorImpl" if isinstance(array, Batched) else "TensorWrapper"
         raise NotImplementedError(f"Cannot access storage of {kind}")
     found = storage_on(memory_of(self)[0])

@@ -19,7 +19,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._warnings import warn
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
-from ._entering import NO_POINTER, data_of, share_birth
+from ._entering import NO_POINTER, data_of, memory_under, share_birth
 from ._formats import is_laid_out_in
 from ._layout import geometry, is_contiguous, strides
 from ._leaves import (
@@ -241,7 +241,7 @@ class Tensor(TensorBase):
         return geometry(self)[1]
 
     def data_ptr(self) -> int:
-        if isinstance(array := _base.materialise(self), LevelArray):
+        if isinstance(array := memory_under(self), LevelArray):
             raise RuntimeError(NO_POINTER)
         return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 

@@ -7,9 +7,9 @@ Rule 1. While the function runs, a pack hook gives the graph an empty `_Holder` 
 Rule 2. The first unpack of a backward runs the function again with another pack hook, which sees the same
         tensors in the same order and hands the n-th to the n-th holder. When the last one is in, an exception
         ends the run (early stop).
-Rule 3. What was recomputed belongs to one run of the engine (a `Task`) and to its holder, both held weakly: it
-        is gone when it was unpacked, when the graph let go of the holder, or when the backward is over.
-        No cycles arise.
+Rule 3. What was recomputed belongs to one run of the engine (a `Task`), or to a `GraphExecGroup` of them, and to its
+        holder, both held weakly: it is gone when it was unpacked, when the graph let go of the holder, or when the
+        backward is over. No cycles arise.
 Rule 4. The arguments are saved as the graph saves tensors, through the hooks around the call. So an outer
         checkpoint recomputes the arguments of an inner one, and an argument changed in place is an error.
 Rule 5. The function runs again under the transforms, the autocast and the default device it ran under before, on the
@@ -21,7 +21,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Self
 
 from .._core.primitive import engine_state
 from .._device import chosen_device
@@ -47,6 +48,7 @@ __all__ = [
     "CheckpointFunction",
     "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -338,6 +340,29 @@ def _metadata(tensor: Any) -> dict[str, Any]:
 _determinism_checks: dict[str, Callable[[Any], Any]] = {"default": _metadata, "none": lambda tensor: None}
 
 
+_group: ContextVar[GraphExecGroup | None] = ContextVar("graph_exec_group", default=None)
+
+
+class GraphExecGroup:
+    """A block whose backwards share what checkpoints recompute: each is run once, for parts of the graph that do not overlap."""
+
+    def __enter__(self) -> Self:
+        if _group.get() is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {_group.get()}")
+        _group.set(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _group.set(None)
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return _group.get()
+
+
+_get_graph_exec_group, _set_graph_exec_group = _group.get, _group.set  # torch's names, of its C++ module
+
+
 class _Frame:
     """One checkpointed call."""
 
@@ -373,7 +398,8 @@ class _Frame:
 
     def unpack(self, holder: _Holder) -> Any:
         """Return a tensor, recomputing all of them at the first call of a backward."""
-        task = engine_state.task
+        group = _group.get()
+        task = engine_state.task if group is None else group
         run = None if task is None else self.runs.get(task)
         if run is None:
             run = _Run()
@@ -382,9 +408,13 @@ class _Frame:
             if task is not None:
                 self.runs[task] = run
         if holder not in run.values:
+            overlap = (
+                "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
+                "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+            )
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
+                f"once. {'' if group is None else overlap}If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
                 "Otherwise please open an issue with details on your use case."
             )
         tensor = run.values.pop(holder)[0]
