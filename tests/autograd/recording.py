@@ -50,6 +50,7 @@ MODULES = (
     "surface_names",
     "gradient_edges",
     "tests.func.test_surface_vmap",
+    "tests.func.test_surface_views",
     "tests.func.test_surface_transforms",
     "tests.func.test_surface_mixed",
     "tests.func.test_surface_modes",

@@ -155,7 +155,7 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "augmented": lambda x, y, m: _augmented(x.clone(), y),
     "custom": lambda x, y, m: Twice.apply(x),
     # transforms
-    "vmap": lambda x, y, m: torch.func.vmap(lambda v: v)(x),
+    "vmap": lambda x, y, m: torch.func.vmap(lambda v: v * 2)(x),
 }
 INDIRECT = {"set item", "augmented"}  # their lines are in the functions below
 

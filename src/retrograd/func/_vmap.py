@@ -6,13 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core.arrays import levels_of
+from .._core.arrays import Batched
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
-from .._graph.node import Node
-from .._modes import current_mode
-from .._places import user_place
 from ..tensor._entering import enter
+from ..tensor._sample_views import Leaving, as_view
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -126,45 +124,35 @@ def _mapped(
                 f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
                 f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
             )
-        left = [_leave(func, out, dim, level, out_dims, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
-    place = user_place(2)
-    for out in left:
-        if out is not None and isinstance(out._edge, Node) and place is not None:
-            out._edge.code, out._edge.lasti = place.code, place.offset
+        leaving = Leaving(level)
+        left = [_leave(func, out, dim, leaving, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
     return tree_unflatten(left, out_spec)
 
 
 def _enter(arg: Any, level: Level, axis: int) -> Any:
     """Show a tensor as a batch; a write into it is one into the tensor."""
-    inside = _as_view(arg, vocabulary.enter_batch(arg, level=level, axis=axis))
+    inside = as_view(arg, vocabulary.enter_batch(arg, level=level, axis=axis))
     return enter(inside, arg, (vocabulary.leave_batch, {"level": level, "axis": axis}))
 
 
-def _leave(func: Any, out: Any, dim: Any, level: Level, out_dims: Any, allow_none: bool) -> Any:
+def _leave(func: Any, out: Any, dim: Any, leaving: Leaving, allow_none: bool) -> Any:
     if out is None and allow_none:
         return None
+    if dim is None:
+        if isinstance(out, Tensor) and isinstance(out._array, Batched):
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return out
     if not isinstance(out, Tensor):
         raise ValueError(
             f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to "
             "set out_dims= to None for output?"
         )
-    if dim is None:
-        if level in levels_of(out._array):
-            raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-            )
-        return out
     ndim = out._array.ndim + 1
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
-    return _as_view(out, vocabulary.leave_batch(out, level=level, axis=dim % ndim))
-
-
-def _as_view(tensor: Any, result: Any) -> Any:
-    """Let what enters or leaves a batch be an inference tensor only if it was one before: these are views to torch."""
-    if current_mode().inference and not tensor.is_inference():
-        result._storage.inference = 0
-    return result
+    return leaving.leave(out, dim % ndim)
 
 
 def _chunked(

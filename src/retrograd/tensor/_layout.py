@@ -130,8 +130,18 @@ def _step_restride(
     return size, stride, at + offset - start
 
 
+def _step_each_sample(shape: Any, found: Any, offset: int, *, axis: int, out_axis: int, steps: Any) -> Any:
+    (size, *rest), (step, *others) = ((one[axis], *one[:axis], *one[axis + 1 :]) for one in (shape, found))
+    inner = tuple(rest), tuple(others), offset
+    for primitive, params in steps:
+        inner = _STEPS[primitive.name](*inner, **params)
+    shape, found, offset = inner
+    return (*shape[:out_axis], size, *shape[out_axis:]), (*found[:out_axis], step, *found[out_axis:]), offset
+
+
 _STEPS: dict[str, Any] = {
     "alias": lambda shape, steps, offset: (shape, steps, offset),
+    "each_sample": _step_each_sample,
     "reshape": _step_reshape,
     "permute_dims": _step_permute,
     "broadcast_to": _step_expand,

@@ -99,8 +99,8 @@ def run_under(
 # Operations whose results, inside a transform, lie in memory as their inputs do: views, and what follows an order on purpose.
 # Elementwise operations do so, too. Anything else makes dense memory there, whatever its rules for duals and batches have done.
 FOLLOWING = _base.VIEW_PRIMITIVES | {
-    "as_strided", "astype", "copy_in_order", "dual_eps", "dual_plain", "enter_batch", "enter_dual", "imag", "leave_batch", "real",
-    "restride", "sum_level", "times_eps", "unfold", "view_as_complex", "view_as_real",
+    "as_strided", "astype", "copy_in_order", "dual_eps", "dual_plain", "each_sample", "enter_batch", "enter_dual", "imag",
+    "leave_batch", "real", "restride", "sum_level", "times_eps", "unfold", "view_as_complex", "view_as_real",
 }  # fmt: skip
 
 

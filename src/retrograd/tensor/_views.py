@@ -210,7 +210,7 @@ class CopySlices(Node):
             if np.may_share_memory(part, out):  # else a reshape had to copy
                 part[...] = value
                 return out
-        if any(primitive.name in ("view_as_real", "view_as_complex") for primitive, _ in self.steps):
+        if _shows_halves(self.steps):
             # half of a complex number may be written: no mask can say so
             rest = g - scatter_back(replay(g, self.steps), self.steps, shape, dtype)
             return rest + scatter_back(value, self.steps, shape, dtype)
@@ -226,6 +226,14 @@ class CopySlices(Node):
         if self.fn.saves:
             self.fn.release(freed)
         self.guard = freed
+
+
+def _shows_halves(steps: tuple[Step, ...]) -> bool:
+    """Tell whether a view may show a half of a complex number."""
+    return any(
+        primitive.name in ("view_as_real", "view_as_complex") or _shows_halves(params.get("steps", ()))
+        for primitive, params in steps
+    )
 
 
 def _raw_ones(value: Any, dtype: Any) -> Any:
