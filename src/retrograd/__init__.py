@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from math import e, inf, nan, pi
 from typing import Any
 
@@ -21,6 +22,7 @@ from ._device import (
     strided,
 )
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from ._missing import MissingNameError
 from ._size import Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
@@ -36,6 +38,7 @@ from .tensor import Parameter, Tensor, find, functions, later_functions
 from .tensor._printing import set_printoptions
 
 __version__ = "0.1.0"
+__path__.append(f"{__path__[0]}/_compat")  # torch's private modules and absent devices: `_compat/_C` is `retrograd._C`
 
 globals().update(functions())
 globals().update({name: getattr(_settings, name) for name in _settings.PUBLIC})
@@ -44,11 +47,6 @@ globals().update(_dtypes.ALIASES)
 newaxis = None
 
 
-# Submodules that most programs do not use are loaded when they are asked for.
-_LAZY = """_C __config__ _dynamo _functorch _tensor _utils _vmap_internals accelerator amp backends cli compiler cpu cuda
-debug distributed distributions fft func functional hub jit linalg
-masked mps mtia multiprocessing nn ops optim overrides profiler random return_types serialization signal special
-storage testing torch_version types utils version xpu""".split()  # noqa: SIM905 - names read better as text
 _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     """autocast clear_autocast_cache get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype
     is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled""".split(),  # noqa: SIM905
@@ -68,17 +66,20 @@ def __getattr__(name: str) -> Any:
         return function
     if name in _HOMES:
         return getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
-    if name in _LAZY:
-        try:
-            return importlib.import_module(f"{__package__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__package__}.{name}":
-                raise
-    raise AttributeError(f"module 'torch' has no attribute '{name}' (retrograd does not have it)")
+    if name in _submodules():  # most programs do not use them: they are loaded when asked for
+        return importlib.import_module(f"{__package__}.{name}")
+    raise MissingNameError("torch", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *later_functions, *_LAZY, *_HOMES})
+    return sorted({*globals(), *later_functions, *_submodules(), *_HOMES})
+
+
+@cache
+def _submodules() -> frozenset[str]:
+    from pkgutil import iter_modules  # when a name is first looked for
+
+    return frozenset(module.name for module in iter_modules(__path__))
 
 
 __all__ = [

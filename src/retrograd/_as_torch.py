@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ._missing import MissingNameError, explanation
 from ._places import library_files
 from .torch_version import TORCH_VERSION, TorchVersion
 
@@ -26,15 +27,8 @@ if TYPE_CHECKING:
 
 SPAWN = "multiprocessing.spawn"
 FUNCTORCH = "retrograd._functorch.deprecated"  # what `import functorch` gives
-SHARED = {
-    "_C",
-    "__config__",
-    "_dynamo",
-    "_functorch",
-    "_tensor",
-    "_utils",
-    "_vmap_internals",
-}  # private names that are torch's, too
+COMPAT = Path(__file__).parent / "_compat"
+SHARED = {path.stem for path in COMPAT.iterdir()}  # private modules that are torch's, too
 
 
 def as_torch() -> TorchAlias:
@@ -112,9 +106,8 @@ class TorchFinder(MetaPathFinder):
                 return None
             # Raised here, not left to the finders after this one: they would say less, and load retrograd's
             # own _ops a second time under the name torch._ops.
-            raise ModuleNotFoundError(
-                f"No module named {fullname!r}: retrograd has no counterpart of {fullname}", name=fullname
-            )
+            home, _, last = fullname.rpartition(".")
+            raise ModuleNotFoundError(f"No module named {fullname!r}{explanation(home, last)}", name=fullname)
         return _TorchSpec(fullname, own, AliasLoader(counterpart))
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
@@ -243,7 +236,7 @@ def _rename_in(module: ModuleType, before: str, after: str) -> None:
     handed_on = set() if "._" in home or home == "torch.tensor" else _handed_on(module)
     written_here = before + home.removeprefix("torch")
     if after == "torch":
-        vars(module).setdefault("__getattr__", _NothingElse(module, home))
+        vars(module).setdefault("__getattr__", _NothingElse(home))
     elif isinstance(vars(module).get("__getattr__"), _NothingElse):
         del vars(module)["__getattr__"]
     for name, value in list(vars(module).items()):
@@ -274,14 +267,11 @@ def _rename(value: Any, name: str, home: str | None, before: str, after: str) ->
 class _NothingElse:
     """The `__getattr__` of a module that has none: it says what is missing by the name under which it was asked for."""
 
-    def __init__(self, module: ModuleType, home: str) -> None:
-        self._module, self._home = module, home
+    def __init__(self, home: str) -> None:
+        self._home = home
 
     def __call__(self, name: str) -> Any:
-        text = f"module '{self._home}' has no attribute '{name}'"
-        if not name.startswith("__"):
-            text += " (retrograd does not have it)"
-        raise AttributeError(text, name=name, obj=self._module)
+        raise MissingNameError(self._home, name)
 
 
 def _handed_on(module: ModuleType) -> set[str]:

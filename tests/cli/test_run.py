@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -278,7 +279,7 @@ def test_submodule_without_counterpart_is_named(call, folder, name):
     write(folder / "program.py", f"import {name}")
     ours = call(*RETROGRAD_RUN, "program.py")
     last_line = ours.stderr.splitlines()[-1]
-    assert last_line == (f"ModuleNotFoundError: No module named {name!r}: retrograd has no counterpart of {name}")
+    assert re.match(rf"ModuleNotFoundError: No module named {name!r} \(\w+ does not have it", last_line)
     assert ours.returncode == 1
 
 

@@ -11,6 +11,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the `retrograd` command with `argv`, by default the process's own arguments."""
     own, program_arguments = _split_at_program(sys.argv[1:] if argv is None else list(argv))
     options = _parser().parse_args(own)
+    if options.command == "coverage":
+        from retrograd.cli import _coverage
+
+        return _coverage.report(which=options.which, every=options.all)
 
     from retrograd.cli import _run  # after parsing: help and usage errors need none of it
 
@@ -26,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
     """Cut after the program's name: what follows is the program's, even if it looks like our option."""
+    if argv[:1] != ["run"]:
+        return argv, []
     length = 3 if argv[:2] in (["run", "-m"], ["run", "-c"]) else 2
     return argv[:length], argv[length:]
 
@@ -33,7 +39,20 @@ def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="retrograd", description="Automatic differentiation with torch's API.")
     parser.add_argument("--version", action="version", version=f"retrograd {_version()}")
-    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="command", dest="command", required=True)
+    coverage = commands.add_parser(
+        "coverage",
+        help="say which of torch's names retrograd has",
+        description="Count torch's names that retrograd has, and list those that are missing.",
+    )
+    coverage.add_argument(
+        "which",
+        nargs="?",
+        choices=["public", "used"],
+        default="used",
+        help="torch's public names, or the names that widely used libraries need (the default)",
+    )
+    coverage.add_argument("--all", action="store_true", help="list the missing names one by one")
     run = commands.add_parser(
         "run",
         help="run a program written for torch on retrograd",

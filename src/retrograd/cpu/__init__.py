@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
+from .._missing import MissingNameError
+
 
 def is_available() -> bool:
     """Tell whether there is a CPU."""
@@ -82,7 +84,7 @@ def stream(stream: Any) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "amp":  # when asked for
         return import_module(".amp", __package__)
-    raise AttributeError(f"module 'torch.cpu' has no attribute {name!r} (retrograd does not have it)")
+    raise MissingNameError("torch.cpu", name)
 
 
 __all__ = [

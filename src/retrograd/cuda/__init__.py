@@ -8,6 +8,7 @@ from typing import Any
 
 from .._device import device as _device_type
 from .._errors import OutOfMemoryError as OutOfMemoryError
+from .._missing import MissingNameError
 
 
 def _cupy() -> Any:
@@ -136,7 +137,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name in _HOMES:
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    raise AttributeError(f"module 'torch.cuda' has no attribute '{name}' (retrograd does not have it)")
+    raise MissingNameError("torch.cuda", name)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,5 @@
 """torch._functorch.apis."""
 
-from ..func import grad, grad_and_value, vmap
+from retrograd.func import grad, grad_and_value, vmap
 
 __all__ = ["grad", "grad_and_value", "vmap"]

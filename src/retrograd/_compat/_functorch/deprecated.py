@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import func
-from .._warnings import warn
-from ..torch_version import TORCH_VERSION
+from retrograd import func
+from retrograd._warnings import warn
+from retrograd.torch_version import TORCH_VERSION
+
 from . import make_functional as _old
 from .make_functional import FunctionalModule, FunctionalModuleWithBuffers
 

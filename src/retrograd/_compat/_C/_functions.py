@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd.function import Function
-from ..autograd.graph import Node
-from ..tensor import AccumulateGrad
+from retrograd.autograd.function import Function
+from retrograd.autograd.graph import Node
+from retrograd.tensor import AccumulateGrad
 
 __all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
 

@@ -1,5 +1,5 @@
 """torch._dynamo.eval_frame: where torch has the class of compiled modules."""
 
-from ..compiler._module import OptimizedModule
+from retrograd.compiler._module import OptimizedModule
 
 __all__ = ["OptimizedModule"]

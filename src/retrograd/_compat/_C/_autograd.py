@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._graph.unpacked import SavedTensor, check_hooks
-from .._modes import change_mode, current_mode
-from ..autograd._function_node import Saved
-from ..autograd._function_node import SavedTensor as _SavedByPosition
-from ..autograd._running import keeps_graph as _get_current_graph_task_keep_graph
-from ..tensor import Tensor
-from ..tensor._base import LEAF, storage_of
+from retrograd._graph.unpacked import SavedTensor, check_hooks
+from retrograd._modes import change_mode, current_mode
+from retrograd.autograd._function_node import Saved
+from retrograd.autograd._function_node import SavedTensor as _SavedByPosition
+from retrograd.autograd._running import keeps_graph as _get_current_graph_task_keep_graph
+from retrograd.tensor import Tensor
+from retrograd.tensor._base import LEAF, storage_of
 
 __all__ = [
     "SavedTensor",

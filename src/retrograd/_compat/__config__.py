@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._settings import get_num_interop_threads, get_num_threads
-from .version import __version__
+from retrograd._settings import get_num_interop_threads, get_num_threads
+from retrograd.version import __version__
 
 
 def show() -> str:

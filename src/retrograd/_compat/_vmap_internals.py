@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._warnings import warn
-from .func._vmap import vmap as _new
+from retrograd._warnings import warn
+from retrograd.func._vmap import vmap as _new
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:

@@ -1,5 +1,5 @@
 """torch._functorch.eager_transforms."""
 
-from ..func import debug_unwrap, functionalize, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from retrograd.func import debug_unwrap, functionalize, hessian, jacfwd, jacrev, jvp, linearize, vjp
 
 __all__ = ["debug_unwrap", "functionalize", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]

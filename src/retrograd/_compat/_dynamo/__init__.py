@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ..compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
 
 config = SimpleNamespace(suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8)
 

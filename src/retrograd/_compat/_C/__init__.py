@@ -6,21 +6,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from .._ops.matrices import LinAlgError as _LinAlgError
-from ..autograd._running import current_autograd_node as _current_autograd_node
-from ..autograd._running import current_graph_task_execution_order as _current_graph_task_execution_order
-from ..autograd._running import current_graph_task_id as _current_graph_task_id
-from ..autograd._running import is_layout_enforced as _is_grad_layout_enforcement_enabled
-from ..autograd._running import is_multithreading_enabled as _is_multithreading_enabled
-from ..autograd._running import is_view_replay_enabled as _is_view_replay_enabled
-from ..autograd._running import set_layout_enforced as _set_grad_layout_enforcement_enabled
-from ..autograd._running import set_multithreading as _set_multithreading_enabled
-from ..autograd._running import set_view_replay as _set_view_replay_enabled
-from ..autograd._running import will_engine_execute_node as _will_engine_execute_node
-from ..autograd.forward_ad import _is_fwd_grad_enabled
-from ..autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
-from ..tensor import Tensor as TensorBase
-from ..tensor._generators import Generator
+from retrograd._ops.matrices import LinAlgError as _LinAlgError
+from retrograd.autograd._running import current_autograd_node as _current_autograd_node
+from retrograd.autograd._running import current_graph_task_execution_order as _current_graph_task_execution_order
+from retrograd.autograd._running import current_graph_task_id as _current_graph_task_id
+from retrograd.autograd._running import is_layout_enforced as _is_grad_layout_enforcement_enabled
+from retrograd.autograd._running import is_multithreading_enabled as _is_multithreading_enabled
+from retrograd.autograd._running import is_view_replay_enabled as _is_view_replay_enabled
+from retrograd.autograd._running import set_layout_enforced as _set_grad_layout_enforcement_enabled
+from retrograd.autograd._running import set_multithreading as _set_multithreading_enabled
+from retrograd.autograd._running import set_view_replay as _set_view_replay_enabled
+from retrograd.autograd._running import will_engine_execute_node as _will_engine_execute_node
+from retrograd.autograd.forward_ad import _is_fwd_grad_enabled
+from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
+from retrograd.tensor import Tensor as TensorBase
+from retrograd.tensor._generators import Generator
 
 PACKAGE = __name__.partition(".")[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..func import vmap
+from retrograd.func import vmap
 
 
 def vmap_impl(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tensor import Tensor
-from .tensor._pickling import _rebuild_from_type_v2
+from retrograd.tensor import Tensor
+from retrograd.tensor._pickling import _rebuild_from_type_v2
 
 __all__ = ["Tensor", "_rebuild_from_type_v2"]

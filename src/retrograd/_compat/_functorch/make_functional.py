@@ -6,9 +6,9 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from .. import nn
-from ..func import functional_call
-from ..tensor._joining import stack
+from retrograd import nn
+from retrograd.func import functional_call
+from retrograd.tensor._joining import stack
 
 
 class FunctionalModuleWithBuffers(nn.Module):

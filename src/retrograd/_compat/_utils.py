@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any
 
-from ._device import device as device_type
-from .cuda import device_count, is_available
-from .tensor._joining import cat
-from .tensor._pickling import (
+from retrograd._device import device as device_type
+from retrograd.cuda import device_count, is_available
+from retrograd.tensor._joining import cat
+from retrograd.tensor._pickling import (
     _get_obj_state,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
@@ -20,8 +20,8 @@ from .tensor._pickling import (
     _rebuild_tensor_v3,
     _set_obj_state,
 )
-from .utils.data._utils.exceptions import ExceptionWrapper
-from .utils.data._utils.exceptions import _Verbatim as KeyErrorMessage
+from retrograd.utils.data._utils.exceptions import ExceptionWrapper
+from retrograd.utils.data._utils.exceptions import _Verbatim as KeyErrorMessage
 
 torch: Any = importlib.import_module(__package__)  # where torch's pickles find `torch.channels_last`: in this module
 
