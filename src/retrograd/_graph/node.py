@@ -382,6 +382,8 @@ class Node:
             self.release(freed)
         if self.meta is not None:
             grads = fit_all(self, grads, NO_LEVELS)
+        if self.extra is not None:  # hooks that came while the node computed
+            grads = run_late_hooks(self, grads)
         return [*zip(self._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 
     def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
@@ -580,6 +582,7 @@ wrap_leaf_alias: Any = None
 new_storage: Any = None
 accumulator_of: Any = None
 fit_all: Any = None
+run_late_hooks: Any = None
 
 
 def install(**functions: Any) -> None:

@@ -25,8 +25,6 @@ def call_tensor_hooks(hooks: dict[int, Any], tensor: Any) -> Any:
     for hook in list(hooks.values()):
         result = hook(tensor)
         if result is not None:
-            if not isinstance(result, _base.Tensor):
-                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             _check_hook_result(hook, tensor, result)
             tensor = result
     return tensor
@@ -39,14 +37,16 @@ def _name(hook: Any) -> str:
 def _check_hook_result(hook: Any, before: Any, after: Any) -> None:
     if before is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
-    if tuple(before._array.shape) != tuple(after._array.shape):
-        was, got = (_errors.sizes(t._array.shape) for t in (before, after))
-        text = f"hook {_name(hook)} has changed the size of value"
-        raise _errors.of_hook(text, hook, f"it was given {was} and returned {got}, which must be the same")
+    if not isinstance(after, _base.Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
     if before._array.dtype != after._array.dtype:
         was, got = (_errors._TYPE_NAMES[t._array.dtype.name] for t in (before, after))
         text = f"hook {_name(hook)} has changed the type of value (was {was} got {got})"
         raise _errors.of_hook(text, hook, "what it returns must have the dtype of what it was given")
+    if tuple(before._array.shape) != tuple(after._array.shape):
+        was, got = (_errors.sizes(t._array.shape) for t in (before, after))
+        text = f"hook {_name(hook)} has changed the size of value"
+        raise _errors.of_hook(text, hook, f"it was given {was} and returned {got}, which must be the same")
 
 
 def without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
@@ -131,6 +131,11 @@ def run_after(node: Any, extra: Any, grads: Any, g: Any, graph: bool) -> Any:
     return full
 
 
+def run_late_hooks(node: Any, grads: Any) -> Any:
+    """Run the hooks of a node that came while it computed: they see no outputs, as in torch."""
+    return run_after(node, node.extra, grads, (), False) if node.extra.hooks else grads
+
+
 def finish_leaf(leaf: Any, g: Any, graph: bool, capture: Any, root: bool = False) -> None:
     """Hand a leaf its summed gradient: capture it, or add it to `.grad`."""
     extra = leaf._extra
@@ -155,14 +160,8 @@ def finish_leaf(leaf: Any, g: Any, graph: bool, capture: Any, root: bool = False
     if g is not None and leaf._edge is LEAF:
         accumulate_grad(leaf, g, graph)
     extra = leaf._need_extra()
-    if extra.post_hooks:
-        for hook in list(extra.post_hooks.values()):
-            result = hook(leaf)
-            if result is None:
-                continue
-            if not isinstance(result, _base.Tensor):
-                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    if extra.post_hooks and call_tensor_hooks(extra.post_hooks, leaf) is not leaf:
+        raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if extra.accumulator_hooks:
         for hook in list(extra.accumulator_hooks.values()):
             _replaced(hook, hook((), (as_tensor(g, graph),)), ())

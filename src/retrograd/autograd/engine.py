@@ -33,10 +33,10 @@ from .._ops.levels import add_levels, enter_dual
 from .._places import Place
 from ..tensor import _base
 from ..tensor._leaves import LeafDtypes
-from ..tensor._views import fit
+from ..tensor._view_nodes import fit
 from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
-from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, without_gradient
+from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
 from ._recorder import OPERATION, Recorder
 from .forward_ad import MADE_BY_USER
 
@@ -270,22 +270,25 @@ def _run(
                     pending[node] = g
                 node = heappushpop(ready, (seq, id(node), node))[2]
                 g = pending.pop(node, None)
+        for callback in task.callbacks:  # which may queue others
+            callback()
     finally:
         _state.task = outer
-    for callback in task.callbacks:
-        callback()
 
 
 def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, selecting: bool, watched: bool) -> Any:
     """Run a node and its hooks, and let go of its saved values unless `freed` is None: edges with their gradients."""
     extra, capture, needed, keep_levels = node.extra, task.capture, task.needed, task.keep_levels
     mask = grads = None
+    seen: Any = ()  # the gradients that hooks see which come while the node computes
     if g is None:
         if extra is not None or node.runs_without_gradient:
             g, grads = without_gradient(node, extra, graph)
+            seen = g if extra is not None and extra.hooks else ()
     else:
         if extra is not None:
             g = run_before(node, extra, g, graph)
+            seen = g if extra.hooks else ()
         if selecting and capture.ends_at(node, needed):
             node.touch(graph)
         else:
@@ -299,10 +302,10 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
         grads = (None,) * len(node._edges)
     if freed is not None and node.saves:
         node.release(freed)
-    if extra is not None and extra.hooks:
+    if (extra := node.extra) is not None and extra.hooks:
         if capture is not None:
             grads = capture.masked(node, grads, needed)
-        grads = run_after(node, extra, _fit_all(node, grads, keep_levels), g, graph)
+        grads = run_after(node, extra, _fit_all(node, grads, keep_levels), seen, graph)
     elif node.meta is not None or LeafDtypes.wanted:
         grads = _fit_all(node, grads, keep_levels)
     return [*zip(node._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
@@ -386,7 +389,7 @@ def _fit_all(node: Any, grads: Any, keep_levels: frozenset[Any]) -> list[Any]:
     return fitted
 
 
-install_in_nodes(fit_all=_fit_all)
+install_in_nodes(fit_all=_fit_all, run_late_hooks=run_late_hooks)
 
 
 # ---- anomaly mode, single nodes, callbacks ----

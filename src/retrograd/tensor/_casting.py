@@ -24,7 +24,7 @@ from ._base import LEAF, edge_of, wrap
 from ._layout import laid_out_like
 from ._record import record
 from ._record_flat import EXACT
-from ._views import detached
+from ._view_nodes import detached
 
 CPU = device_type("cpu")
 NUMBERS = frozenset(np.dtype(code).type for code in "?bBhilefdFD")  # NumPy's own, which have `item`

@@ -14,7 +14,7 @@ from ._base import edge_of, materialise
 from ._entering import entered, without_tangents
 from ._layout import laid_out_like
 from ._memory import covers, own_memory, zero_memory
-from ._views import replay
+from ._view_nodes import replay
 
 
 def promote(tensor: Any, value: Any) -> None:

@@ -23,7 +23,8 @@ from . import _base
 from ._base import storage_of
 from ._entering import base_of, entered
 from ._inplace import may_overlap
-from ._views import GRAD, register_view, replay, scatter_back
+from ._view_nodes import replay, scatter_back
+from ._views import GRAD, register_view
 
 
 def _in_samples(array: Any, size: int, axis: int, out_axis: int, change: Any) -> Any:

@@ -32,7 +32,8 @@ from ._leaves import (
     refuse_inference_leaf,
     set_requires_grad,
 )
-from ._views import NOWHERE, AsStridedBackward0, detached
+from ._view_nodes import detached
+from ._views import NOWHERE
 
 CPU = device_type("cpu")
 
@@ -286,8 +287,6 @@ class Tensor(TensorBase):
         edge = self._edge
         if edge is None or edge is LEAF or edge is NOWHERE:
             return None
-        if type(edge) is AsStridedBackward0:
-            edge.seen = True
         if type(edge) is Slot:
             return edge.node
         return None if edge.stands_for_leaf else edge

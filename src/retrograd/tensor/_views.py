@@ -27,15 +27,14 @@ from .._core.primitive import Primitive, vocabulary
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from .._modes import NO_GRAD as NO_GRAD_MODE
 from .._modes import PLAIN, Mode, current_mode, read_mode, using
-from .._ops.levels import remove_level
 from .._ops.shape import overwrite
 from . import _base, _record
 from ._base import LEAF, NothingExtra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
-from ._entering import check_outside, entered, refuse_captured, share_birth, without_tangents
+from ._entering import check_outside, entered, refuse_captured
 from ._memory import covers, own_memory, store
 from ._record_flat import flat_recorder
+from ._view_nodes import CopySlices, Step, replaying_node
 
-Step = tuple[Primitive, dict[str, Any]]
 GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
 
 
@@ -133,129 +132,6 @@ def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode,
     add_view(base, result)
     if result._edge is None and base._edge is not None:
         result._edge = NOWHERE
-
-
-def replay(array: Any, steps: tuple[Step, ...]) -> Any:
-    """Apply a view's steps to an array or a Tensor."""
-    for primitive, params in steps:
-        array = primitive(array, **params)
-    return array
-
-
-def scatter_back(value: Any, steps: tuple[Step, ...], base_shape: tuple[int, ...], dtype: Any) -> Any:
-    """Apply the transpose of a view's steps: put `value` where the view looks, zeros elsewhere."""
-    shapes = [base_shape]
-    probe = np.broadcast_to(np.zeros((), dtype), base_shape)
-    for primitive, params in steps:
-        probe = primitive(probe, **params)
-        shapes.append(tuple(probe.shape))
-    for (primitive, params), shape in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
-        rule = primitive.rules["x"]
-        known = params | {"x_shape": shape, "x_dtype": np.dtype(dtype)}
-        value = rule.function(core.namespace_of(value), value, *[known[n] for n in rule.names])
-    return value
-
-
-class AsStridedBackward0(Node):
-    """The node of a view whose base was written: replays the view's steps."""
-
-    __slots__ = ("_saved_size", "_saved_storage_offset", "_saved_stride", "facts", "seen", "steps")
-
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        shape, dtype = self.facts
-        if graph and not current_mode().grad:
-            g = detached(g)  # torch writes into new memory
-        return (scatter_back(g, self.steps, shape, dtype),)
-
-
-class CopySlices(Node):
-    """The node of a base of which a view was written: `fn` acts on the view's part of the gradient."""
-
-    __slots__ = ("facts", "fn", "steps")
-    saves = True
-
-    @property
-    def visible(self) -> Any:  # type: ignore[override]
-        return self.fn.visible
-
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        self.check_freed()
-        shape, dtype = self.facts
-        if graph and not current_mode().grad:
-            g = detached(g)  # torch writes into new memory
-        part = replay(g, self.steps)
-        if not graph and isinstance(part, np.ndarray):
-            part = part.copy()
-        elif graph and not current_mode().grad:
-            part = part.clone()
-        grads = list(self.fn.pull_back(part, graph))
-        if self._edges[0] is not None:
-            grads[0] = self._replace(g, self._fitted(grads[0], part), graph, shape, dtype)
-        return grads
-
-    def _fitted(self, grad: Any, part: Any) -> Any:
-        if grad is None:
-            return vocabulary.zeros_like(part)
-        facts = None if self.fn.meta is None else self.fn.meta.inputs[0]
-        if facts is None:
-            return grad
-        # levels that the write gave the base leave where the base had none, not here
-        grad = fit(grad, facts, self.fn.meta.rule_levels, frozenset() if self.meta is None else self.meta.out_levels)
-        return vocabulary.zeros_like(part) if grad is None else grad
-
-    def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
-        if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
-            out = np.array(g, order="C")
-            part = replay(out, self.steps)
-            if np.may_share_memory(part, out):  # else a reshape had to copy
-                part[...] = value
-                return out
-        if _shows_halves(self.steps):
-            # half of a complex number may be written: no mask can say so
-            rest = g - scatter_back(replay(g, self.steps), self.steps, shape, dtype)
-            return rest + scatter_back(value, self.steps, shape, dtype)
-        mask = scatter_back(_raw_ones(value, dtype), self.steps, shape, dtype) != 0
-        return vocabulary.where(mask, scatter_back(value, self.steps, shape, dtype), g)
-
-    def touch(self, graph: bool) -> None:
-        self.check_freed()
-        self.fn.touch(graph)
-
-    def release(self, freed: Any) -> None:
-        """Torch lets go of the inner node, so a second backward raises whatever that node saved."""
-        if self.fn.saves:
-            self.fn.release(freed)
-        self.guard = freed
-
-
-def _shows_halves(steps: tuple[Step, ...]) -> bool:
-    """Tell whether a view may show a half of a complex number."""
-    return any(
-        primitive.name in ("view_as_real", "view_as_complex") or _shows_halves(params.get("steps", ()))
-        for primitive, params in steps
-    )
-
-
-def _raw_ones(value: Any, dtype: Any) -> Any:
-    array = value._array if hasattr(value, "_array") else value
-    return core.ones_beside(array).astype(dtype, copy=False)
-
-
-def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[Any]) -> Any:
-    """Bring a gradient to its input's levels, shape and dtype. This happens once, at the edge."""
-    if out_levels:
-        for level in sorted(out_levels - facts.levels - keep, key=lambda one: -one.number):
-            g = remove_level(g, level)
-            if g is None:  # the output's tangents do not depend on the input
-                return None
-    if g.shape != facts.shape:
-        g = vocabulary.sum_to(g, shape=facts.shape) if len(g.shape) >= len(facts.shape) else g
-        if tuple(g.shape) != tuple(facts.shape):
-            g = vocabulary.broadcast_to(g, shape=facts.shape)
-    dtype = g._array.dtype if hasattr(g, "_array") else g.dtype
-    if dtype != facts.dtype:
-        g = vocabulary.astype(g, dtype=facts.dtype)
-    return g
 
 
 # ---- writing ----
@@ -556,20 +432,7 @@ def allow(tensor: Any) -> None:
 
 
 def _refresh(view_tensor: Any) -> None:
-    view = view_tensor._extra.view
-    base = view.base
-    node = AsStridedBackward0()
-    node._edges = (edge_of(base),)
-    node.steps, node.seen = view.steps, False
-    node.facts = (tuple(base._array.shape), base._array.dtype)
-    node._saved_size, node._saved_stride = tuple(view_tensor.shape), view_tensor.stride()
-    node._saved_storage_offset = view_tensor.storage_offset()
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.guard = node.extra = node.meta = node._storage = None
-    if isinstance(base._array, LevelArray):
-        levels = levels_of(base._array)
-        node.meta = Meta((InputFacts(node.facts[0], node.facts[1], levels),), levels, False)
+    node = replaying_node(view_tensor)
     if view_tensor._extra.retains_grad:
         _move_retained(view_tensor, node)
     view_tensor._edge = node
@@ -584,14 +447,3 @@ def _move_retained(tensor: Any, node: Node) -> None:
         old.node.extra.retained.pop(old.index, None)
     extra = node.need_extra()
     extra.retained = {0: ref(tensor)}
-
-
-def detached(tensor: Any) -> Any:
-    """Return a tensor on the same memory and version, outside the graph and without tangents."""
-    if type(array := tensor._array) is np.ndarray:
-        result = wrap(array[...], None, tensor._storage or storage_of(tensor))
-    else:
-        array = without_tangents(materialise(tensor))
-        # an array of its own: by their arrays errors know tensors on the same memory apart
-        result = wrap(array.view() if type(array) is np.ndarray else array, None, storage_of(tensor))
-    return result if result._extra is None else share_birth(result, tensor)

@@ -54,9 +54,14 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Watch the gradients of a call's arguments."""
         watched, places, node = _passed_through(args)
+        self.input_count = len(args)
         if node is not None:
-            self.input_places, self.input_count = places, len(args)
-            node.register_hook(self._on_inputs)
+            self.input_places = places
+
+            def hook(grads: Any, _: Any) -> Any:  # errors about what it returns call it by this name, as torch's
+                return self._on_inputs(grads, places)
+
+            node.register_hook(hook)
         return watched
 
     def setup_output_hook(self, result: Any) -> Any:
@@ -65,13 +70,17 @@ class BackwardHook:
         watched, places, node = _passed_through((result,) if single else result)
         if node is not None:
             count = len(watched)
-            node.register_prehook(lambda grads: self._on_outputs(grads, places, count))
+
+            def hook(_: Any, grads: Any) -> Any:
+                return self._on_outputs(grads, places, count)
+
+            node.register_hook(hook)
         return watched[0] if single else watched
 
     def _on_outputs(self, grads: Any, places: list[int], count: int) -> Any:
         given: Any = _spread(grads, places, count)
-        for hook in self.user_pre_hooks:
-            changed = hook(self.module, given)
+        for one in self.user_pre_hooks:
+            changed = one(self.module, given)
             if changed is not None:
                 given = _of_length(changed, count, "pre hook", "grad_output")
         self.grad_outputs = given
@@ -81,10 +90,10 @@ class BackwardHook:
                 "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
                 "register_full_backward_hook for more details."
             )
-            nothing = (None,) * max(self.input_count, 1)
-            for hook in self.user_hooks:
-                changed = hook(self.module, nothing, self.grad_outputs)
-                if changed is not None and any(one is not None for one in changed):
+            nothing = (None,) * self.input_count
+            for one in self.user_hooks:
+                changed = one(self.module, nothing, self.grad_outputs)
+                if changed is not None and not (isinstance(changed, tuple) and all(g is None for g in changed)):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None or None "
                         "for all gradients."
@@ -92,17 +101,12 @@ class BackwardHook:
             self.grad_outputs = None
         return tuple(given[k] for k in places)
 
-    def _on_inputs(self, grads: Any, _: Any) -> Any:
-        if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This happens because the "
-                "gradient in your nn.Module flows to the Module's input without passing through the Module's output. Make "
-                "sure that the output depends on the input and that the loss is computed based on the output."
-            )
-        places = self.input_places or []
+    def _on_inputs(self, grads: Any, places: list[int]) -> Any:
+        if self.grad_outputs is None:  # no gradient came through the outputs: that of a gradient, or of a side way
+            return None
         given: Any = _spread(grads, places, self.input_count)
-        for hook in self.user_hooks:
-            changed = hook(self.module, given, self.grad_outputs)
+        for one in self.user_hooks:
+            changed = one(self.module, given, self.grad_outputs)
             if changed is not None:
                 given = _of_length(changed, self.input_count, "hook", "grad_input")
         self.grad_outputs = None
@@ -133,13 +137,12 @@ def _spread(grads: Any, places: list[int], count: int) -> tuple[Any, ...]:
     return tuple(spread)
 
 
-def _of_length(changed: Any, count: int, what: str, name: str) -> tuple[Any, ...]:
-    made: Any = (changed,) if isinstance(changed, Tensor) else changed
-    if len(made) != count:
+def _of_length(changed: Any, count: int, what: str, name: str) -> Any:
+    if len(changed) != count:
         raise RuntimeError(
-            f"Backward {what} returned an invalid number of {name}, got {len(made)}, but expected {count}"
+            f"Backward {what} returned an invalid number of {name}, got {len(changed)}, but expected {count}"
         )
-    return tuple(made)
+    return changed
 
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

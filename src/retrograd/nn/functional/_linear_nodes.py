@@ -87,7 +87,7 @@ def _straight(self: Any, g: Any, freed: Any) -> Any:
             gb, gy = ones(shape[0], g.dtype).dot(g), None if ey is None else g.T.dot(self.x)
         pairs = [(eb, gb), (ex, None if ex is None else g.dot(self.y)), (ey, gy)]
     else:
-        pairs = [*zip(edges, _pull_back(self, g, False))]  # noqa: B905 - the keyword costs 100 ns
+        return generic_straight(self, g, freed)
     if freed is not None:
         self.x = self.y = None
         self.guard = freed

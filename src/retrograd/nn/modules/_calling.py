@@ -22,6 +22,23 @@ _global_backward_pre_hooks: Hooks = OrderedDict()
 _global_is_full_backward_hook: bool | None = None
 
 
+class Call:
+    """One call of a module: its arguments and its result as hooks have changed them, and which hooks were called."""
+
+    def __init__(self, args: Any, kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
+
+    def take(self, hook: Any, module: Any, with_kwargs: bool) -> None:
+        """Call a forward hook, and take what it returns for the result."""
+        given = (self.args, self.kwargs) if with_kwargs else (self.args,)
+        changed = hook(module, *given, self.result)
+        if changed is not None:
+            self.result = changed
+
+
 class ModuleCalling:
     """`module(...)`, and the registration of hooks."""
 
@@ -68,22 +85,23 @@ class ModuleCalling:
             raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        called: set[int] = set()
+        call = Call(args, kwargs)
         try:
-            return self._call_with_hooks(args, kwargs, called)
+            return self._call_with_hooks(call)
         except Exception:
-            self._call_the_rest(args, kwargs, called)
+            self._call_the_rest(call)
             raise
 
-    def _call_with_hooks(self, args: Any, kwargs: Any, called: set[int]) -> Any:
-        args, kwargs = self._before_forward(args, kwargs)
+    def _call_with_hooks(self, call: Call) -> Any:
         full, other = self._get_backward_hooks()
         pre = self._get_backward_pre_hooks()
+        self._before_forward(call)
         watch = BackwardHook(self, full, pre) if full or pre else None
         if watch is not None:
-            args = watch.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
-        result = self._after_forward(args, kwargs, result, called)
+            call.args = watch.setup_input_hook(call.args)
+        call.result = self.forward(*call.args, **call.kwargs)
+        self._after_forward(call)
+        result = call.result
         if watch is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warn(
@@ -92,46 +110,42 @@ class ModuleCalling:
                 )
             result = watch.setup_output_hook(result)
         if other:
-            self._hook_last_node(result, other)
+            self._hook_last_node(call.args, result, other)
         return result
 
-    def _before_forward(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _before_forward(self, call: Call) -> None:
         for number, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
             if number in self._forward_pre_hooks_with_kwargs:
-                changed = hook(self, args, kwargs)
+                changed = hook(self, call.args, call.kwargs)
                 if changed is None:
                     continue
                 if not (isinstance(changed, tuple) and len(changed) == 2):
                     raise RuntimeError(
                         f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
-                args, kwargs = changed
+                call.args, call.kwargs = changed
             else:
-                changed = hook(self, args)
+                changed = hook(self, call.args)
                 if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-        return args, kwargs
+                    call.args = changed if isinstance(changed, tuple) else (changed,)
 
-    def _after_forward(self, args: Any, kwargs: Any, result: Any, called: set[int]) -> Any:
+    def _after_forward(self, call: Call) -> None:
         for number, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
-            called.add(number)
+            call.called.add(number)
             takes_kwargs = number in self._forward_hooks_with_kwargs or number in _global_forward_hooks_with_kwargs
-            changed = hook(self, args, kwargs, result) if takes_kwargs else hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result
+            call.take(hook, self, takes_kwargs)
 
-    def _call_the_rest(self, args: Any, kwargs: Any, called: set[int]) -> None:
+    def _call_the_rest(self, call: Call) -> None:
         """Call the hooks that are called even when forward raised."""
         for always, hooks, with_kwargs in (
             (_global_forward_hooks_always_called, _global_forward_hooks, _global_forward_hooks_with_kwargs),
             (self._forward_hooks_always_called, self._forward_hooks, self._forward_hooks_with_kwargs),
         ):
             for number, hook in hooks.items():
-                if number not in always or number in called:
+                if number not in always or number in call.called:
                     continue
                 try:
-                    hook(self, args, kwargs, None) if number in with_kwargs else hook(self, args, None)
+                    call.take(hook, self, number in with_kwargs)
                 except Exception as error:
                     what = "global module" if hooks is _global_forward_hooks else "module"
                     warn(
@@ -139,7 +153,7 @@ class ModuleCalling:
                         f"error was raised in forward: {error}"
                     )
 
-    def _hook_last_node(self, result: Any, hooks: list[Any]) -> None:
+    def _hook_last_node(self, args: Any, result: Any, hooks: list[Any]) -> None:
         """Register torch's old backward hooks, which see the last operation only."""
         first = result
         while not isinstance(first, Tensor):
@@ -148,6 +162,7 @@ class ModuleCalling:
         if node is not None:
             for hook in hooks:
                 node.register_hook(lambda grad_in, grad_out, hook=hook: hook(self, grad_in, grad_out))
+            warn_of_old_hooks(args, result, node)
 
     # ---- registration ----
     def register_forward_pre_hook(
@@ -223,6 +238,33 @@ class ModuleCalling:
 def _call_its_own(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a module whose class has a `_call_impl` of its own."""
     return self._call_impl(*args, **kwargs)
+
+
+def warn_of_old_hooks(args: Any, result: Any, node: Any) -> None:
+    """Warn where an old backward hook on `node`, the last one, cannot see all gradients of a call."""
+    results = (result,) if isinstance(result, Tensor) else result
+    for values, what, seen in ((results, "return", "grad_output"), (args, "take as input", "grad_input")):
+        if not (isinstance(values, tuple) and all(isinstance(one, Tensor) for one in values)):
+            warn(
+                f"Using non-full backward hooks on a Module that does not {what} a single Tensor or a tuple of Tensors is "
+                f"deprecated and will be removed in future versions. This hook will be missing some of the {seen}. Please "
+                "use register_full_backward_hook to get the documented behavior.",
+                FutureWarning,
+            )
+            return
+    last = {one.grad_fn for one in results if one.grad_fn is not None}
+    first = {one.grad_fn for one in args if one.grad_fn is not None}
+    if len(last) > 1:
+        what, seen = "outputs are generated by different autograd Nodes", "grad_output"
+    elif first != {following for following, _ in node.next_functions}:
+        what, seen = "the forward contains multiple autograd Nodes", "grad_input"
+    else:
+        return
+    warn(
+        f"Using a non-full backward hook when {what} is deprecated and will be removed in future versions. This hook will be "
+        f"missing some {seen}. Please use register_full_backward_hook to get the documented behavior.",
+        FutureWarning,
+    )
 
 
 # ---- hooks of all modules ----
