@@ -347,8 +347,8 @@ class Node:
     def _stored(self, name: str) -> Any:
         if self.guard is not None and name in self.guard.versions:
             entry = self.guard.versions[name]
-            if not isinstance(entry, tuple):
-                return None
+            if isinstance(entry, list):  # of a dual: its own, and that of its tangent
+                entry = entry[0]
             return new_storage() if entry[0] is None else entry[0]  # none: a copy that an in-place operation kept
         return self.storage_now(name)
 

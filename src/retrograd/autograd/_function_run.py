@@ -25,6 +25,7 @@ from .._modes import current_mode, using
 from .._places import user_frame, user_place
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, storage_of, wrap
+from ..tensor._entering import A_VIEW_OF_A_LEAF
 from ..tensor._tensor import Tensor
 from ..tensor._views import FUNCTION, MULTIPLE, check_view_rebase, rebase, register_view
 from ._function_node import BackwardCFunction, Saved
@@ -199,6 +200,8 @@ def _placed(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode:
 def _check_written_view(out: Any, view: Any, variables: int) -> None:
     """Refuse to make a node with several outputs the history of a view's base, and views that autograd does not follow."""
     check_view_rebase(view, out)
+    if view.base._edge is LEAF:
+        raise RuntimeError(A_VIEW_OF_A_LEAF)
     if variables > 1:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "

@@ -220,29 +220,25 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Split a dual tensor into primal and tangent."""
-    from ..tensor._base import storage_of
+    from ..tensor._leaving import primal_of, tangent_of
+    from ..tensor._views import register_view
 
     now = open_level()
     if now is None or not _is_fwd_grad_enabled() or now not in levels_of(tensor._array):
         return UnpackedDualTensor(tensor, None)
     node, array = tensor._edge, tensor._array
-    as_given = (
-        getattr(node, "shown", None) is MADE_BY_USER and node.level is now
-    )  # to make_dual: nothing was written since
+    as_given = getattr(node, "shown", None) is MADE_BY_USER and node.level is now  # nothing was written since
     if as_given:
-        primal = vocabulary.permute_dims(
-            tensor._extra.entered.outer, axes=tuple(range(array.ndim))
-        )  # of the primal alone
+        outer = tensor._extra.entered.outer
+        step = (vocabulary.permute_dims, {"axes": tuple(range(array.ndim))})
+        primal = step[0](outer, **step[1])  # of the primal alone
+        register_view(outer, primal, (step,), current_mode())
     else:
-        primal = vocabulary.dual_plain(tensor, level=now)
-    primal._storage = storage_of(tensor)
-    known = None if tensor._extra is None else tensor._extra.tangent
-    if known is not None and known.edge is tensor._edge and type(array) is Dual and known.array is array.tangent:
-        return UnpackedDualTensor(primal, known.tensor)
-    tangent = vocabulary.dual_eps(tensor, level=now)
-    if as_given and node._edges[1] is None:
+        primal = primal_of(tensor, now)
+    tangent = tangent_of(tensor, now)
+    if as_given and node._edges[1] is None and not tangent.is_leaf:
         tangent._edge = None  # as it was given to make_dual
-    if type(array) is Dual and tangent._array is array.tangent and (node is None or tangent._edge is not None):
+    if type(array) is Dual and (node is None or tangent._edge is not None):
         tensor._need_extra().tangent = Tangent(tangent, array.tangent, node)
     return UnpackedDualTensor(primal, tangent)
 

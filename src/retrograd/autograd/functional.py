@@ -382,7 +382,7 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
     """Compute the Jacobian in forward mode, all columns at once."""
     from ..func import vmap
-    from ..func._transforms import tangent_of
+    from ..tensor._leaving import tangent_of
 
     if strict:
         raise RuntimeError(

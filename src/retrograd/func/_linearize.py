@@ -36,7 +36,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     outputs, pull_back = vjp(of_tensors, *given)
     _, push_forward = vjp(pull_back, tuple(zeros_like(output) for output in outputs))
     left = iter(outputs)
-    leaves = [next(left) if _has_derivative(leaf) else leaf for leaf in leaves]
+    # copies: a write into what is returned must not reach what the pull-back has saved
+    leaves = [next(left).clone() if _has_derivative(leaf) else leaf for leaf in leaves]
 
     def jvp_fn(*tangents: Any) -> Any:
         flat, tangent_spec = tree_flatten(tangents)

@@ -26,6 +26,7 @@ from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._creation import zeros_like
 from ..tensor._entering import base_of, enter, entered
+from ..tensor._leaving import out_of_variables, primal_of, tangent_of
 from ..tensor._shaping import alias
 from ..tensor._tensor import Tensor
 from ..tensor._views import sync_views
@@ -80,9 +81,12 @@ class _Outside:
         return extra.transform is not None and bool(extra.transform.alive)
 
     def release(self, value: Any) -> Any:
-        """Cut a result loose from the transform's own variables unless it needs an outer gradient."""
-        if not isinstance(value, Tensor) or value._edge is None or self.needs(value):
+        """Return a result outside: cut loose from the transform's own variables unless it needs an outer gradient."""
+        if not isinstance(value, Tensor):
             return value
+        shown = out_of_variables(value)
+        if shown is not value or value._edge is None or base_of(value) is not value or self.needs(value):
+            return shown
         return wrap(value._array, None, value._storage)
 
     def release_aux(self, aux: Any) -> Any:
@@ -344,20 +348,13 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         outside = _Outside(transform, [], True)
 
         def released(value: Any, part: Any) -> Any:
-            return outside.release(part(value, level=level)) if isinstance(value, Tensor) else value
+            return outside.release(part(value, level)) if isinstance(value, Tensor) else value
 
-        plain = tree_unflatten([released(o, vocabulary.dual_plain) for o in outs], out_spec)
+        plain = tree_unflatten([released(o, primal_of) for o in outs], out_spec)
         tangent = tree_unflatten([released(o, tangent_of) for o in outs], out_spec)
         if has_aux:
-            aux = tree_map(lambda t: released(t, vocabulary.dual_plain), aux)
+            aux = tree_map(lambda t: released(t, primal_of), aux)
     return (plain, tangent, aux) if has_aux else (plain, tangent)
-
-
-def tangent_of(output: Any, level: Level) -> Any:
-    """Return an output's tangent; zeros that depend on nothing if it has none."""
-    if level in levels_of(output._array):
-        return vocabulary.dual_eps(output, level=level)
-    return zeros_like(output)
 
 
 def _check_strict(outs: list[Any], level: Level) -> None:

@@ -10,7 +10,7 @@ from .._core.arrays import Batched
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
 from ..tensor._entering import enter
-from ..tensor._sample_views import Leaving, as_view
+from ..tensor._sample_views import Leaving
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -131,7 +131,7 @@ def _mapped(
 
 def _enter(arg: Any, level: Level, axis: int) -> Any:
     """Show a tensor as a batch; a write into it is one into the tensor."""
-    inside = as_view(arg, vocabulary.enter_batch(arg, level=level, axis=axis))
+    inside = vocabulary.enter_batch(arg, level=level, axis=axis)
     return enter(inside, arg, (vocabulary.leave_batch, {"level": level, "axis": axis}))
 
 

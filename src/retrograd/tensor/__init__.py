@@ -5,7 +5,8 @@ from typing import Any
 from .._core import primitive as _core
 from .._modes import current_mode
 from ._accumulate import AccumulateGrad
-from ._base import VIEW_PRIMITIVES
+from ._base import ALIASES, VIEW_PRIMITIVES, storage_of
+from ._memory import may_share
 from ._record import record as record_call
 from ._table import find, functions, install_methods, later_functions
 from ._tensor import Parameter, Tensor
@@ -15,6 +16,8 @@ from ._views import NOWHERE
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
     """Run a primitive that a rule calls on Tensors."""
     result = record_call(primitive, args, params)
+    if primitive.name in ALIASES and isinstance(args[0], Tensor) and may_share(result._array, args[0]._array):
+        result._storage = storage_of(args[0])  # the same memory: a write into either is one into what saves the other
     if primitive.name in VIEW_PRIMITIVES and not current_mode().grad and args[0].requires_grad:
         result._edge = NOWHERE  # torch makes a view, which requires grad as its base does
     return result

@@ -11,6 +11,7 @@ from weakref import ref
 import numpy as np
 
 from .. import _dtypes
+from .._core.arrays import Batched, Dual, LevelArray
 from .._core.levels import creation_numbers
 from .._modes import NO_GRAD, PLAIN, read_mode
 from .._places import user_frame
@@ -33,6 +34,13 @@ LEAF = _Leaf()
 VIEW_PRIMITIVES = frozenset(
     ["alias", "reshape", "permute_dims", "broadcast_to", "expand_dims", "squeeze", "getitem", "diagonal"]
 )
+
+
+# Whose results may show the memory of the first argument: views, entering and leaving levels, and what may do nothing.
+ALIASES = VIEW_PRIMITIVES | {
+    "as_strided", "astype", "dual_plain", "each_sample", "enter_batch", "enter_dual", "imag", "leave_batch", "real", "sum_to",
+    "unfold", "view_as_complex", "view_as_real",
+}  # fmt: skip
 
 
 VIEW_NODES = frozenset(
@@ -300,6 +308,8 @@ def materialise(tensor: Any) -> Any:
     array = tensor._array
     if isinstance(array, np.generic):
         array = tensor._array = np.array(array)
+    elif isinstance(array, LevelArray) and not array.shape:
+        array = tensor._array = memory_of(array)
     return array
 
 
@@ -307,6 +317,12 @@ def memory_of(array: Any) -> Any:
     """Make every raw part of an array writable memory (no NumPy scalars)."""
     if isinstance(array, np.generic):
         return np.array(array)
+    if isinstance(array, Dual):
+        primal, tangent = memory_of(array.primal), memory_of(array.tangent)
+        return array if primal is array.primal and tangent is array.tangent else Dual(array.level, primal, tangent)
+    if isinstance(array, Batched):
+        inner = memory_of(array.array)
+        return array if inner is array.array else Batched(array.level, inner)
     return array
 
 

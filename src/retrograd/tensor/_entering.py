@@ -58,6 +58,12 @@ def entered(base: Any) -> Entered | None:
     return None if base._extra is None else base._extra.entered
 
 
+def given_tangent(tensor: Any) -> Any:
+    """Return the tensor outside whose memory is the tangent of this one, if there is one."""
+    known = None if tensor._extra is None or (extra := base_of(tensor)._extra) is None else extra.tangent
+    return None if known is None or known.tensor._array is not known.array else known.tensor
+
+
 def share_birth(alias: Any, tensor: Any) -> Any:
     """Let a tensor on another's memory be captured where that one is."""
     if alias._extra is not None or current_mode().transforms:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import primitive as core
-from .._core.arrays import Batched, Dual, LevelArray
+from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
 from .._core.primitive import vocabulary
 from ._devices import beside
 
@@ -27,6 +27,14 @@ def covers(target: Any, value: Any) -> bool:
             return False
         return covers(target.primal, value.primal) and covers(target.tangent, value.tangent)  # type: ignore[attr-defined]
     return covers(target.array if isinstance(target, Batched) else target.primal, value)  # type: ignore[attr-defined]
+
+
+def may_share(one: Any, other: Any) -> bool:
+    """Tell whether two arrays of any level may show the same memory."""
+    one, other = raw_leaf(one), raw_leaf(other)
+    if isinstance(one, np.generic) or isinstance(other, np.generic):
+        return one is other  # values without memory
+    return type(one) is not np.ndarray or type(other) is not np.ndarray or np.may_share_memory(one, other)
 
 
 def store(target: Any, value: Any) -> None:

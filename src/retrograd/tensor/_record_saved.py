@@ -9,6 +9,7 @@ from .._graph.node import Guard, InputFacts, Meta, PackedMeta, pack_value
 from .._modes import Mode
 from . import _base
 from ._base import storage_of, wrap
+from ._entering import given_tangent
 from ._record_flat import refuse_saving
 
 
@@ -31,7 +32,7 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
             continue
         at = cls.input_of[attribute]
         sources = args[at:] if isinstance(value, tuple) else args[at : at + 1]
-        entries = []
+        entries: list[Any] = []
         for source in sources:
             if not isinstance(source, _base.Tensor):
                 entries.append((None, 0))
@@ -43,9 +44,12 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
                 if storage.inference:
                     refuse_saving(storage)
                 entries.append((storage, storage.version))
+            if (tangent := given_tangent(source)) is not None:  # memory of the saved value, too
+                entries += [] if entries else [(storage_of(source), storage_of(source).version)]
+                entries.append((storage_of(tangent), storage_of(tangent).version))
         if entries:
             guard = guard or Guard()
-            guard.versions[attribute] = entries if isinstance(value, tuple) else entries[0]
+            guard.versions[attribute] = entries if isinstance(value, tuple) or len(entries) > 1 else entries[0]
         if mode.saved_hooks and sources:
             guard = guard or Guard()
             packed = tuple(pack(s, mode) if isinstance(s, _base.Tensor) else None for s in sources)

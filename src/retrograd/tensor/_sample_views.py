@@ -20,7 +20,6 @@ from .._graph.node import Node
 from .._modes import current_mode
 from .._places import user_place
 from . import _base
-from ._base import storage_of
 from ._entering import base_of, entered
 from ._inplace import may_overlap
 from ._view_nodes import replay, scatter_back
@@ -91,13 +90,11 @@ class Leaving:
         """Return what a tensor made inside is outside, with the batch in front."""
         known = self.wholes.get(id(base))
         if known is None:
-            whole = self._left(base, 0)
-            whole._storage = storage_of(base)
-            known = self.wholes[id(base)] = (base, whole)
+            known = self.wholes[id(base)] = (base, self._left(base, 0))
         return known[1]
 
     def _left(self, out: Any, axis: int) -> Any:
-        left = as_view(out, vocabulary.leave_batch(out, level=self.level, axis=axis))
+        left = vocabulary.leave_batch(out, level=self.level, axis=axis)
         if isinstance(left._edge, Node) and self.place is not None:
             left._edge.code, left._edge.lasti = self.place.code, self.place.offset
         return left
@@ -107,10 +104,3 @@ def _share_memory(one: Any, other: Any) -> bool:
     """Tell whether two tensors show the same memory; by their bounds, because one is made of the other."""
     first, second = raw_leaf(_base.materialise(one)), raw_leaf(other._array)
     return first.size == 0 or may_overlap(first, second)
-
-
-def as_view(tensor: Any, result: Any) -> Any:
-    """Let what enters or leaves a batch be an inference tensor only if it was one before: these are views to torch."""
-    if current_mode().inference and not tensor.is_inference():
-        result._storage.inference = 0
-    return result
