@@ -121,12 +121,10 @@ def slopes(scalar: Callable[[list[np.ndarray]], float], arrays: Arrays) -> list[
 def gradients(f: Function, arrays: Arrays, floats: Sequence[bool], cotangents: Arrays) -> list[np.ndarray]:
     """Return the gradients of the differentiated inputs in reverse mode."""
     inputs = leaves_of(arrays, floats)
-    return [array(g) for g in _pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)]
+    return [array(g) for g in pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)]
 
 
-def _pulled(
-    outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangents: list[Any], graph: bool
-) -> list[Any]:
+def pulled(outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangents: list[Any], graph: bool) -> list[Any]:
     wanted = chosen(inputs, floats)
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
     if not pairs:
@@ -211,7 +209,7 @@ def check_second_order(f: Function, arrays: Arrays, floats: Sequence[bool]) -> N
     directions = weights(moving, 6)
     inputs = leaves_of(arrays, floats)
     seeds = [tensor(c, True) for c in cotangents]
-    first = _pulled(outputs(f(*inputs)), inputs, floats, seeds, True)
+    first = pulled(outputs(f(*inputs)), inputs, floats, seeds, True)
     targets = [*chosen(inputs, floats), *seeds]
     pairs = [(g, tensor(d)) for g, d in zip(first, directions, strict=True) if g.requires_grad]
     if pairs:
@@ -261,7 +259,7 @@ def check_forward_over_reverse(f: Function, arrays: Arrays, floats: Sequence[boo
         return tuple(outputs(f(*replaced(inputs, floats, given))))
 
     _, along = func.jvp(of_floats, tuple(chosen(inputs, floats)), tuple(tensor(t) for t in tangents))
-    reverse = _pulled(list(along), inputs, floats, [tensor(c) for c in cotangents], False)
+    reverse = pulled(list(along), inputs, floats, [tensor(c) for c in cotangents], False)
     wanted = slopes(
         lambda values: pairing(cotangents, pushed(f, replaced(arrays, floats, values), floats, tangents)),
         moving,
@@ -340,7 +338,7 @@ def check_vmap_of_grad(f: Function, rows: Sequence[Arrays], batchable: Sequence[
         outside = leaves_of(stacked(rows, dims), floats)
         with saying(f"grad of vmap, in_dims={dims}"):
             outs = torch.vmap(lambda *given: tuple(outputs(f(*given))), in_dims=dims)(*outside)
-            totals = _pulled(list(outs), outside, floats, [tensor(s) for s in seeds], False)
+            totals = pulled(list(outs), outside, floats, [tensor(s) for s in seeds], False)
             totals = [array(total) for total in totals]
         for k, (total, dim) in enumerate(zip(totals, chosen(dims, floats), strict=True)):
             column = np.stack([row[k] for row in wanted])

@@ -168,6 +168,13 @@ def raw_leaf(array: Any) -> Any:
     return array
 
 
+def owner_of_memory(array: Any) -> Any:
+    """Return the raw array at the bottom of a view; `as_strided` puts an object between, which is no array."""
+    while hasattr(array.base, "base"):
+        array = array.base
+    return array
+
+
 def samples_apart(out: Any, arrays: Any) -> Any:
     """Let the samples of an expanded batch follow each other in memory, as torch does; NumPy may mix such samples."""
     if type(out) is not np.ndarray or out.ndim < 2 or out.strides[0] != out.itemsize or out.shape[0] == 1:

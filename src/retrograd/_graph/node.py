@@ -38,7 +38,7 @@ from .hot_backward import hot_methods
 from .saved_images import IMAGE_NAMES
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 from .saved_products import PRODUCT_NAMES
-from .unpacked import SavedTensor, computing_with_unpacked, settled, unpacked
+from .unpacked import SavedTensor, computing_with_unpacked, raw, settled, unpacked
 from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
@@ -314,8 +314,8 @@ class Node:
             value = self.saved_tensor(name)
             if name == "indices" and isinstance(value, tuple):
                 value = tuple(part for one in value for part in _positions(one))
-            if not graph and value is not None:
-                value = tuple(v if v is None else v._array for v in value) if isinstance(value, tuple) else value._array
+            if not graph:
+                value = tuple(map(raw, value)) if isinstance(value, tuple) else raw(value)
             setattr(values, name, value)
         return values
 
@@ -327,7 +327,9 @@ class Node:
         if guard is not None and name in guard.packed:
             packed = guard.packed[name]
             if isinstance(packed, tuple):
-                return tuple(p if p is None else self._unpack(p, None) for p in packed)
+                return tuple(
+                    self._unpack(p, None) if type(p) is Packed else p if p is None else wrap(p) for p in packed
+                )
             return self._unpack(packed, name)
         value = getattr(self, name)
         if value is None or type(value) in PYTHON_SCALARS:

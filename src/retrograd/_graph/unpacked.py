@@ -140,8 +140,8 @@ def _settled(node: Any, g: Any, grad: Any, at: int) -> Any:
     facts = None if node.meta is None else node.meta.inputs[at]
     if facts is None:  # without facts, inputs have the dtype of the output
         arrived = next(part for part in (g if type(g) is tuple else (g,)) if part is not None)
-        dtype = _raw(arrived).dtype
-        return grad if _raw(grad).dtype == dtype else vocabulary.astype(grad, dtype=dtype)
+        dtype = raw(arrived).dtype
+        return grad if raw(grad).dtype == dtype else vocabulary.astype(grad, dtype=dtype)
     shape = tuple(grad.shape)
     if shape != facts.shape and not _sums_to(shape, facts.shape):
         raise RuntimeError(
@@ -151,7 +151,7 @@ def _settled(node: Any, g: Any, grad: Any, at: int) -> Any:
     return grad  # the edge does the rest
 
 
-def _raw(value: Any) -> Any:
+def raw(value: Any) -> Any:
     return getattr(value, "_array", value)
 
 

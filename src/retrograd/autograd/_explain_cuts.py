@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import owner_of_memory, raw_leaf
 from .._graph.cuts import Cut, recent_cuts
 from .._graph.node import Node
 from .._graph.walk import graph_of, node_of, path_between
@@ -93,25 +94,21 @@ class _Links:
 
     def __init__(self, output: Any, nodes: set[Any], leaves: set[Any]) -> None:
         self.tensors = {id(output), *map(id, leaves)}
-        self.memory = {id(_memory(leaf._array)) for leaf in leaves}
+        self.memory = {id(owner_of_memory(raw_leaf(leaf._array))) for leaf in leaves}
         for node in nodes:
             for name in node.array_names:
                 value = getattr(node, name, None)
                 if isinstance(value, np.ndarray):
-                    self.memory.add(id(_memory(value)))
+                    self.memory.add(id(owner_of_memory(value)))
 
     def has(self, cut: Cut) -> bool:
         result = None if cut.result is None else cut.result()
         if result is None:
             return False
         array = result._array
-        return id(result) in self.tensors or (isinstance(array, np.ndarray) and id(_memory(array)) in self.memory)
-
-
-def _memory(array: Any) -> Any:
-    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+        return id(result) in self.tensors or (
+            isinstance(array, np.ndarray) and id(owner_of_memory(array)) in self.memory
+        )
 
 
 def _takes_values_in(node: Any) -> bool:

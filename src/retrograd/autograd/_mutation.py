@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from .._core.arrays import raw_leaf
+from .._core.arrays import owner_of_memory, raw_leaf
 from .._core.primitive import vocabulary
 from .._modes import change_mode, current_mode
 from ..tensor._base import wrap
@@ -69,10 +69,7 @@ class _AllowMutationOnSavedContext:
 
 def _memory(array: Any) -> int:
     """Return the identity of the array that owns the memory; whoever saved a view of it keeps it alive."""
-    owner = raw_leaf(array)
-    while getattr(owner, "base", None) is not None and hasattr(owner.base, "dtype"):
-        owner = owner.base
-    return id(owner)
+    return id(owner_of_memory(raw_leaf(array)))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Batched, Dual, LevelArray
+from .._core.arrays import Batched, Dual, LevelArray, owner_of_memory
 from .._graph.node import Freed, Node, Packed
 from .._graph.walk import graph_of
 from .._places import line_of
@@ -144,9 +144,7 @@ def _buffers(array: Any) -> Iterator[tuple[int, int]]:
     elif isinstance(array, Batched):
         yield from _buffers(array.array)
     elif isinstance(array, np.ndarray):
-        base: Any = array
-        while isinstance(base.base, np.ndarray):
-            base = base.base
+        base = owner_of_memory(array)
         yield id(base), base.nbytes
     elif not isinstance(array, LevelArray) and hasattr(array, "nbytes"):
         yield id(array), array.nbytes

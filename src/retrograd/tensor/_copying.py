@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import raw_leaf
+from .._core.arrays import owner_of_memory, raw_leaf
 from .._modes import current_mode
 from .._ops.strided import last_place
 from . import _base
@@ -38,9 +38,7 @@ def memory_of(tensor: Any) -> tuple[Any, int]:
     raw = raw_leaf(array)
     if raw is not array or isinstance(raw, np.generic):
         return np.asarray(raw), 0
-    root = array
-    while root.base is not None and hasattr(root.base, "base"):  # as_strided puts an object between
-        root = root.base
+    root = owner_of_memory(array)
     if hasattr(root, "flags") and root.flags.forc and root.size and array.size:
         offset, rest = divmod(address(array) - address(root), array.itemsize)
         if not rest:

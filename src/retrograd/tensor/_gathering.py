@@ -138,10 +138,9 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     _check_select_bounds(raw_leaf(at), own, axis)
     if not own.ndim:
         return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
-    array = at if at.ndim else vocabulary.reshape(at, shape=(1,))
-    layout = layout_at(axis)
+    index = _vector(index)
     shown = {"dim": dim, "indices": (index,)}
-    result = record(ops.index, (input, array), {"layout": layout}, "IndexSelectBackward0", shown)
+    result = record(ops.index, (input, index._array), {"layout": layout_at(axis)}, "IndexSelectBackward0", shown)
     if own.ndim > 1:
         result._array = laid_out(result._array)
     return result
@@ -217,8 +216,14 @@ def _check_slices(name: str, input: Any, axis: int, index: Any, source: Any) -> 
 
 
 def _vector(index: Any) -> Any:
-    array = index._array
-    return array if array.ndim else vocabulary.reshape(array, shape=(1,))
+    return index if index._array.ndim else _shaped(index, (1,))
+
+
+def _shaped(index: Any, shape: tuple[int, ...]) -> Any:
+    """Return an index tensor in another shape: the same memory, so that a write into it is noticed."""
+    if tuple(index._array.shape) == shape:
+        return index
+    return _base.wrap(vocabulary.reshape(index._array, shape=shape), None, _base.storage_of(index))
 
 
 @takes_out
@@ -234,8 +239,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     else:
         refuse_outside(at, own.size)
     if own.ndim <= 1 and alpha == 1:  # the same as a scatter, and quicker
-        if index._array.shape != source._array.shape:
-            index = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
+        index = _shaped(index, tuple(source._array.shape))
         return record(along.scatter_add, (input, index, source), {"axis": 0}, "IndexAddBackward0")
     if not own.ndim:
         return index_add(input, 0, index, source * alpha)
@@ -270,14 +274,14 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     refuse_outside(at, size)
     shape = tuple(source._array.shape)
     at = vocabulary.reshape(at, shape=tuple(-1 if k == axis else 1 for k in range(len(shape))))
-    at = vocabulary.broadcast_to(at, shape=shape)
+    wide = _base.wrap(vocabulary.broadcast_to(at, shape=shape), None, _base.storage_of(index))
     kernel = _INDEX_KERNELS.get(reduce)
     if input._array.dtype.kind in "bc":
         if not include_self:
             refuse_kernel("index_reduce_func_exclude_input_init", input)
         if input._array.ndim <= 1:
             refuse_kernel("index_func_", input)
-    return reduced_along(input, axis, _base.wrap(at), source, reduce, include_self, "IndexReduceBackward0", kernel)
+    return reduced_along(input, axis, wide, source, reduce, include_self, "IndexReduceBackward0", kernel)
 
 
 @takes_out
@@ -291,7 +295,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     else:
         _check_copy(input, axis, index, source)
     if not own.ndim:
-        at = _base.wrap(vocabulary.reshape(index._array, shape=tuple(source._array.shape)))
+        at = _shaped(index, tuple(source._array.shape))
         return record(along.scatter_assign, (input, at, source), {"axis": 0}, "IndexCopyBackward0")
     params = {"layout": layout_at(axis), "accumulate": False}
     return record(ops.index_put, (input, source, _vector(index)), params, "IndexCopyBackward0")
@@ -354,7 +358,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         if isinstance(value, complex) and dtype.kind != "c":
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         filled = element_of(value, dtype)
-    at, size = _vector(index), input._array.shape[axis] if input._array.ndim else 1
+    at, size = _vector(index)._array, input._array.shape[axis] if input._array.ndim else 1
     if type(at) is type(input._array) is np.ndarray and at.size < 16 and few_inside(at, -size, size):
         if input._array.ndim and input._array.size < LARGE and input._array.flags.c_contiguous:
             chosen = np.zeros(input._array.shape, bool)

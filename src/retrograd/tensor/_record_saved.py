@@ -52,11 +52,9 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
             guard.versions[attribute] = entries if isinstance(value, tuple) or len(entries) > 1 else entries[0]
         if mode.saved_hooks and sources:
             guard = guard or Guard()
-            packed = tuple(pack(s, mode) if isinstance(s, _base.Tensor) else None for s in sources)
-            if isinstance(value, tuple):
+            packed = _pack_sources(sources, value, mode)
+            if packed is not None:
                 guard.packed[attribute] = packed
-            elif packed[0] is not None:
-                guard.packed[attribute] = packed[0]
     node.guard = guard
     if mode.saved_hooks and guard is not None:
         for attribute in guard.packed:
@@ -94,6 +92,18 @@ def pack(tensor: Any, mode: Mode) -> Any:
         raise RuntimeError(mode.saved_hooks_disabled)
     pack_hook, unpack_hook = mode.saved_hooks[-1]
     return pack_value(tensor, pack_hook, unpack_hook)
+
+
+def _pack_sources(sources: Any, value: Any, mode: Mode) -> Any:
+    """Hand the tensors of an input, or of a sequence of inputs, to the hooks; None if there are none.
+
+    What is no tensor stays as it is: a number, or an array that an operation has made of its arguments.
+    """
+    if not any(isinstance(source, _base.Tensor) for source in sources):
+        return None
+    if not isinstance(value, tuple):
+        return pack(sources[0], mode)
+    return tuple(pack(source, mode) if isinstance(source, _base.Tensor) else source for source in sources)
 
 
 def _pack_output(value: Any, mode: Mode) -> Any:

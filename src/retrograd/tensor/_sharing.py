@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
+from .._core.arrays import owner_of_memory
 from . import _base
 from ._copying import address, on_memory
 from ._layout import strides
@@ -90,7 +91,7 @@ def memory_at(place: SharedMap, start: int, size: int) -> Any:
 
 def place_of(memory: Any) -> tuple[SharedMap, int] | None:
     """Return where a memory lies in shared memory, if it does."""
-    root = _root(memory)
+    root = owner_of_memory(memory)
     if not isinstance(root, np.ndarray) or not isinstance(root.base, SharedMap):
         return None
     start = address(root) - address(np.ndarray((1,), np.uint8, buffer=root.base))
@@ -157,7 +158,7 @@ def _move(roots: list[Any], tensors: list[Any], is_asked_for: bool) -> None:
         array = tensor._array
         if not isinstance(array, np.ndarray):
             continue
-        if (pair := moved.get(id(array))) is None and (pair := moved.get(id(_root(array)))) is None:
+        if (pair := moved.get(id(array))) is None and (pair := moved.get(id(owner_of_memory(array)))) is None:
             continue
         tensor._array = _on(*pair, array)
     for root, new in moved.values():
@@ -184,16 +185,9 @@ def _on(root: Any, new: Any, array: Any) -> Any:
     return made
 
 
-def _root(array: Any) -> Any:
-    """Return the array at the bottom of a view."""
-    while hasattr(array.base, "base"):  # as_strided puts an object between
-        array = array.base
-    return array
-
-
 def _dense_root(array: Any) -> Any:
     """Return the array whose memory a tensor shares with others, or the array itself where that has gaps."""
-    root = _root(array)
+    root = owner_of_memory(array)
     return root if isinstance(root, np.ndarray) and root.flags.forc and root.size and array.size else array
 
 

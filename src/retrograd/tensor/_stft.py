@@ -18,6 +18,7 @@ from ._operands import not_a_tensor
 from ._rearranging import constant_pad_nd
 from ._record import record
 from ._shaping import basic_view, expand, reshape, squeeze, transpose, unsqueeze
+from ._views import view_op
 
 _PADS = {"reflect": "ReflectionPad1DBackward0", "replicate": "ReplicationPad1DBackward0", "circular": "CatBackward0"}
 
@@ -131,7 +132,7 @@ def stft(
     if align_to_window:
         by = (n_fft - length) // 2
         tensor = constant_pad_nd(tensor, (by, by))
-    pieces = record(strided.unfold, (tensor,), {"axis": 1, "size": n_fft, "step": hop}, "AsStridedBackward0")
+    pieces = view_op(tensor, strided.unfold, {"axis": 1, "size": n_fft, "step": hop}, "AsStridedBackward0")
     full = _full_window(window, length, n_fft, tensor)
     if full is not None:
         pieces = pieces * full
