@@ -45,6 +45,7 @@ MODULES = (
     "surface_views",
     "surface_saved",
     "surface_function",
+    "surface_function_outputs",
     "surface_graph",
     "surface_accumulating",
     "surface_copying",

@@ -89,7 +89,7 @@ class FunctionCtx:
         """Keep tensors for jvp."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
+                raise AssertionError(
                     "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
                     "attributes on ctx."
                 )
@@ -161,6 +161,11 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @materialize_grads.setter
     def materialize_grads(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise TypeError(
+                f"set_materialize_grads received an invalid combination of arguments - got {type(value).__name__}, but "
+                "expected (bool)"
+            )
         self._materialize = value
 
     @property

@@ -23,11 +23,11 @@ from .._core.primitive import vocabulary
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
 from .._places import user_frame, user_place
+from .._warnings import warn
 from ..tensor import _base
-from ..tensor._base import LEAF, edge_of, storage_of, wrap
-from ..tensor._entering import A_VIEW_OF_A_LEAF
+from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._tensor import Tensor
-from ..tensor._views import FUNCTION, MULTIPLE, check_view_rebase, rebase, register_view
+from ..tensor._views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
 from ._function_node import BackwardCFunction, Saved
 
 NEW, DIRTY, GIVEN, VIEW, CONSTANT = "new", "dirty", "given", "view", "constant"
@@ -154,6 +154,10 @@ def _placed(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode:
             raise RuntimeError(
                 f"mark_dirty can only accept variables, but argument {i} is of type {type(one).__name__}"
             )
+        wrote(one)  # besides what forward itself did, as in torch
+    for one in node.non_differentiable or ():
+        if not isinstance(one, Tensor):
+            raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type(one).__name__}")
     dirty = {id(t) for t in marked}
     if dirty - {id(o) for o in outputs}:
         raise RuntimeError(
@@ -177,53 +181,50 @@ def _placed(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode:
         view = None if out._extra is None else out._extra.view
         if id(out) in dirty:
             made.append(Made(DIRTY, given.get(id(out))))
-            if view is not None and edge is not None:
-                _check_written_view(out, view, variables)
-            wrapped.append(_dirty_output(out, edge, mode))
+            wrapped.append(_dirty_output(out, edge, view, id(out) in given, len(outputs)))
         elif id(out) in given:
             made.append(Made(GIVEN if variable else CONSTANT, given[id(out)]))
-            wrapped.append(out.detach() if id(out) in constant else _returned_input(out, edge, mode, variables))
+            free = edge is None and (id(out) in constant or out._edge is not None)
+            wrapped.append(out.detach() if free else _returned_input(out, edge, mode, variables))
         else:
             made.append(_NEW if variable else _CONSTANT)
             if view is not None:
                 view.made_in = FUNCTION if variables == 1 else MULTIPLE
                 if variable and id(view.base) in given:
                     made[-1] = Made(VIEW, given[id(view.base)])
-            if out._edge is not None and edge is None:
+            if edge is not None:
+                out._edge = edge
+            elif out._edge is not None and view is None:
                 out = out.detach()
-            out._edge = edge
             wrapped.append(out)
     node.outputs_made = tuple(made)
     return tuple(wrapped)
 
 
-def _check_written_view(out: Any, view: Any, variables: int) -> None:
-    """Refuse to make a node with several outputs the history of a view's base, and views that autograd does not follow."""
-    check_view_rebase(view, out)
-    if view.base._edge is LEAF:
-        raise RuntimeError(A_VIEW_OF_A_LEAF)
-    if variables > 1:
-        raise RuntimeError(
-            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
-            "more than one Tensor. This is not supported by the current autograd engine. You should either make sure "
-            "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
-            "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a "
-            "second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you "
-            "need help to do this change."
-        )
-
-
-def _dirty_output(out: Any, edge: Any, mode: Any) -> Any:
-    if out._edge is LEAF and mode.grad and edge is not None:
-        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-    storage_of(out).version += 1  # besides what forward itself did, as in torch
+def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) -> Any:
+    """Make the node the history of an output that forward says it has written."""
     if edge is None:
         return out if out._edge is None else out.detach()
-    view = None if out._extra is None else out._extra.view
-    if view is not None and isinstance(edge, Node):
-        rebase(out, edge)
-    else:
-        out._edge = edge
+    held = _base._edge_slot.__get__(out)  # also of a view that forward has made and written
+    if held is LEAF or held is NOWHERE:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if not is_input:
+        warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
+            "be passed to ctx.mark_dirty()."
+        )
+    if view is not None:
+        if count > 1:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+                "more than one Tensor. This is not supported by the current autograd engine. You should either make sure "
+                "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
+                "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a "
+                "second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you "
+                "need help to do this change."
+            )
+        check_tracked(out)
+    rebase(out, edge)
     return out
 
 

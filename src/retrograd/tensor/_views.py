@@ -151,7 +151,7 @@ def check_inplace(
     if type(tensor._array) is Dual:
         forget_ended_level(tensor)
     if mode.tracks and (tensor.requires_grad or any(o.requires_grad for o in others)):
-        _check_tracked(tensor)
+        check_tracked(tensor)
         for other in others:
             _ = other._edge  # raises if autograd has lost the view
     for pack, _ in mode.saved_hooks:
@@ -181,7 +181,8 @@ def refuse_inference(storage: Any) -> None:
         )
 
 
-def _check_tracked(tensor: Any) -> None:
+def check_tracked(tensor: Any) -> None:
+    """Refuse to give a leaf, or a view that autograd does not follow, the history of a write."""
     view = None if tensor._extra is None else tensor._extra.view
     if view is not None:
         check_view_rebase(view, tensor)
@@ -336,8 +337,8 @@ def _scalar_type(tensor: Any) -> str:
     return _base.dtype_of(tensor)._scalar_name
 
 
-def rebase(tensor: Any, node: Node) -> None:
-    """Make `node` the history of a written tensor. See Note [Views and in-place]."""
+def rebase(tensor: Any, node: Any) -> None:
+    """Make `node`, which may be a Slot if the tensor is no view, the history of a written tensor. See Note [Views and in-place]."""
     view = None if tensor._extra is None else tensor._extra.view
     if view is None:
         if tensor._extra is not None and tensor._extra.retains_grad:
@@ -438,12 +439,13 @@ def _refresh(view_tensor: Any) -> None:
     view_tensor._edge = node
 
 
-def _move_retained(tensor: Any, node: Node) -> None:
+def _move_retained(tensor: Any, edge: Any) -> None:
     """Let `retain_grad` follow a tensor to its new node."""
     old = tensor._edge
-    if isinstance(old, Node) and old.extra is not None and old.extra.retained is not None:
-        old.extra.retained.pop(0, None)
-    elif type(old) is Slot and old.node.extra is not None and old.node.extra.retained is not None:
-        old.node.extra.retained.pop(old.index, None)
+    if isinstance(old, (Node, Slot)):
+        node, at = (old.node, old.index) if type(old) is Slot else (old, 0)
+        if node.extra is not None and node.extra.retained is not None:
+            node.extra.retained.pop(at, None)
+    node, at = (edge.node, edge.index) if type(edge) is Slot else (edge, 0)
     extra = node.need_extra()
-    extra.retained = {0: ref(tensor)}
+    extra.retained = {**(extra.retained or {}), at: ref(tensor)}
