@@ -177,7 +177,7 @@ def owner_of_memory(array: Any) -> Any:
 
 def samples_apart(out: Any, arrays: Any) -> Any:
     """Let the samples of an expanded batch follow each other in memory, as torch does; NumPy may mix such samples."""
-    if type(out) is not np.ndarray or out.ndim < 2 or out.strides[0] != out.itemsize or out.shape[0] == 1:
+    if type(out) is not np.ndarray or out.ndim < 2 or out.strides[0] != out.itemsize or out.shape[0] < 2:
         return out
     expanded = any([type(one) is np.ndarray and one.ndim and one.strides[0] == 0 for one in arrays])
     return np.stack(list(out)) if expanded else out

@@ -273,6 +273,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             raise RuntimeError(
                 f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
             )
+        if not (one.is_floating_point() or one.is_complex()):
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {one.dtype}"
+            )
     targets, in_spec = tree_flatten(inner)
     outside = _Outside(transform, targets, differentiable)
 
@@ -414,7 +418,7 @@ def jacrev(
             return func(*others.beside(numbers, chosen, args))
 
         chosen = tuple(args[n] for n in numbers)
-        _refuse_complex(tree_flatten(chosen)[0], "jacrev", "inputs")
+        _refuse_complex(tree_flatten(args)[0], "jacrev", "inputs")
         pulled = vjp(of_arguments, *chosen, has_aux=has_aux)
         others.leave()
         output, pull_back = pulled[0], pulled[1]
@@ -461,7 +465,7 @@ def jacfwd(
         numbers = _arguments(args, argnums)
         chosen = tuple(args[n] for n in numbers)
         flat, spec = tree_flatten(chosen)
-        _refuse_complex(flat, "jacfwd", "inputs")
+        _refuse_complex(tree_flatten(args)[0], "jacfwd", "inputs")
 
         def push(*tangents: Any) -> Any:
             def of_arguments(*values: Any) -> Any:
