@@ -45,6 +45,7 @@ def test_a_failed_save_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert retrograd.load(path) == [1]
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")  # as torch warns
 def test_errors_of_load(tmp_path: Path) -> None:
     whole = saved({"a": 1}).getvalue()
     cases: list[tuple[bytes, type[Exception], str]] = [

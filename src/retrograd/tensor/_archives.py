@@ -21,6 +21,7 @@ from ._file_options import SHARED
 ALIGNED = 64  # bytes: where records begin, so that a mapped file has arrays where they should be
 _PADDING_ID = b"FB"
 _ZIP64_EXTRA = 20  # bytes that a header has more for a record of more than 2 GB
+DEFLATED_AT_MOST = 1032  # how many bytes one byte of deflate can stand for
 BEGINNING = b"PK\x03\x04"
 DAMAGED = (
     ". This is an internal miniz error. If you are seeing this error, there is a high likelihood that your checkpoint file is "
@@ -32,6 +33,14 @@ DAMAGED = (
 def unreadable(why: str) -> RuntimeError:
     """Return torch's error for a file that cannot be read."""
     return RuntimeError(f"PytorchStreamReader failed {why}{DAMAGED}")
+
+
+def bytes_left(file: Any) -> int:
+    """Return how many bytes a file has from where it is."""
+    place: int = file.tell()
+    end: int = file.seek(0, 2)
+    file.seek(place)
+    return end - place
 
 
 class _Part:
@@ -165,7 +174,13 @@ class ArchiveReader:
         header = self.part.read(30)
         if header[:4] != BEGINNING:
             raise unreadable(f"reading file {name}: invalid header or archive is corrupted")
-        return info, info.header_offset + 30 + sum(struct.unpack_from("<HH", header, 26))
+        place = info.header_offset + 30 + sum(struct.unpack_from("<HH", header, 26))
+        self.part.seek(place)
+        held = bytes_left(self.part)
+        stored = info.compress_type == zipfile.ZIP_STORED
+        if max(info.compress_size, info.file_size if stored else info.file_size // DEFLATED_AT_MOST) > held:
+            raise unreadable(f"reading file {name}: {info.file_size} bytes are announced where {held} are left")
+        return info, place
 
     def read(self, name: str) -> bytes:
         """Return a record."""

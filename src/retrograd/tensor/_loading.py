@@ -15,16 +15,15 @@ import numpy as np
 from .._dtypes import uint8
 from .._warnings import warn
 from . import _file_options as options
-from ._archives import BEGINNING, ArchiveReader
+from ._archives import BEGINNING, ArchiveReader, bytes_left
 from ._locations import restorer
 from ._old_files import read_old
-from ._safe_pickles import SAFE, SafeUnpickler, allowed_by_user, full_name, is_one_of, refused
+from ._safe_pickles import SAFE, SafeUnpickler, allowed_by_user, full_name, is_one_of
 from ._storages import UntypedStorage, storage_on
 from ._typed_storages import OLD_STORAGES, typed_storage
 
 PACKAGE = __name__.partition(".")[0]
 YES = ("1", "y", "yes", "true")  # in the environment
-FRAME = 149  # an opcode that torch does not know in safe pickles
 NOT_SEEKABLE = (
     " You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to "
     "load from it instead."
@@ -105,7 +104,7 @@ def load(
         if mmap:
             raise RuntimeError(OLD_AND_MAPPED.format("" if path is None else f"{path}, "))
         if is_safe:
-            _refuse_new_pickles(file)
+            _refuse_nothing(file)
         return read_old(file, unpickler_class, restore, _empty_storage)
 
 
@@ -150,15 +149,10 @@ def _begins_as_archive(file: Any) -> bool:
     return bool(start == BEGINNING)
 
 
-def _refuse_new_pickles(file: Any) -> None:
-    """Refuse, as torch, a bare pickle of a protocol that torch.save has never written here."""
-    place = file.tell()
-    start = file.read(3)
-    file.seek(place)
-    if not start:
+def _refuse_nothing(file: Any) -> None:
+    """Refuse an empty file."""
+    if not bytes_left(file):
         raise EOFError("Ran out of input\nHint: the file is empty.")
-    if start[:1] == pickle.PROTO and start[1:2] >= b"\x04" and start[2:3] == bytes([FRAME]):
-        raise refused(f"Unsupported operand {FRAME}")
 
 
 # ---- storages ----
@@ -171,9 +165,12 @@ def _dtype_of(storage_type: Any) -> Any:
     return storage_type.dtype
 
 
-def _empty_storage(storage_type: Any, count: int) -> Any:
-    """Make a storage of a number of elements, whose values are whatever memory holds."""
+def _empty_storage(storage_type: Any, count: int, left: int) -> Any:
+    """Make a storage of a number of elements, whose values come later from the `left` bytes of a file."""
     dtype = _dtype_of(storage_type)
+    nbytes = count * (1 if dtype is None else dtype.itemsize)
+    if nbytes > left:
+        raise RuntimeError(f"unexpected EOF, expected {nbytes - left} more bytes. The file might be corrupted.")
     memory = storage_on(np.empty(count, np.uint8 if dtype is None else dtype.numpy))
     return memory if dtype is None else typed_storage(memory, dtype)
 

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from .._warnings import warn
-from ._archives import fill
+from ._archives import bytes_left, fill
 from ._devices import on_host, place_array
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -85,6 +85,7 @@ def read_old(file: Any, unpickler_class: Any, restore: Any, storage_of_size: Any
         raise RuntimeError(f"Invalid protocol version: {version}")
     machine = unpickler_class(file).load()
     storages: dict[str, Any] = {}
+    left = bytes_left(file)
     unpickler = unpickler_class(file)
 
     def persistent_load(identity: Any) -> Any:
@@ -96,7 +97,7 @@ def read_old(file: Any, unpickler_class: Any, restore: Any, storage_of_size: Any
             raise RuntimeError(f"Unknown saved id type: {kind}")
         storage_type, key, location, count, view = rest
         if key not in storages:
-            made = storage_of_size(storage_type, count)
+            made = storage_of_size(storage_type, count, left)
             placed = restore(made.untyped(), location)
             placed._not_read_yet = []
             storages[key] = made, placed

@@ -3,21 +3,29 @@
 Note [What a safe pickle may do]
 Python's own unpickler is restricted in three ways. A name that is not in the list is not looked up. What is called must be
 in the list itself, not only be made of what is. And attributes are set, elements added, only where an object of the pickle owns
-them: never on a class, a function or a module.
+them: never on a class, a function or a module. The opcodes are those that torch takes.
+
+A small file must not cost much: what calls copy and allocate is counted and may not exceed by far what the file holds, and
+a tuple that contains another one many times over, which takes forever to hash, is no key.
 """
 
 from __future__ import annotations
 
 import _codecs
 import collections
+import math
 import pickle
+import reprlib
+import struct
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 from .. import _device, _dtypes, _size
+from .._warnings import warn
 from . import _base, _pickling
+from ._archives import bytes_left
 from ._saving import PACKAGE, torch_name
 from ._storages import UntypedStorage
 from ._typed_storages import OLD_STORAGES, TypedStorage
@@ -141,11 +149,14 @@ def is_one_of(value: Any, values: Any) -> bool:
 
 
 # ---- the reader ----
-_OF_OLD_PROTOCOLS = (
-    pickle.DICT, pickle.DUP, pickle.FLOAT, pickle.GET, pickle.INT, pickle.LIST, pickle.LONG, pickle.PUT, pickle.STRING, pickle.UNICODE,
-)  # fmt: skip
-_OWN_OPCODES = (pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID, pickle.NEWOBJ_EX)
+TAKEN = """GLOBAL NEWOBJ REDUCE BUILD APPEND APPENDS SETITEM SETITEMS MARK TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWFALSE NEWTRUE EMPTY_TUPLE
+EMPTY_LIST EMPTY_DICT EMPTY_SET BININT BININT1 BININT2 BINFLOAT BINUNICODE SHORT_BINSTRING BINPERSID BINGET LONG_BINGET BINPUT LONG_BINPUT
+LONG1 PROTO STOP""".split()  # noqa: SIM905 - the opcodes that torch takes, those of protocol 2: names read better as text
 _MAPPINGS = (dict, collections.OrderedDict, collections.Counter)
+_MAKE_MEMORY = (bytearray, UntypedStorage, TypedStorage, _base.Tensor)  # of a number: so many bytes or elements
+_COPIED = (list, tuple, dict, set, str, bytes, bytearray, collections.OrderedDict, collections.Counter)
+ALLOWANCE = 1 << 16  # elements and bytes that a pickle may make beyond what it holds
+KEY_SIZE, KEY_DEPTH = 1 << 12, 64  # of a tuple that is hashed: how many parts, and one within the other
 
 
 def _refuse_opcode(code: int) -> Any:
@@ -155,23 +166,41 @@ def _refuse_opcode(code: int) -> Any:
     return refuse
 
 
+def _shown(value: Any) -> str:
+    """Name a value in a message; what contains itself many times over is shown in part."""
+    return reprlib.repr(value) if type(value) in _COPIED else str(value)
+
+
+def _need_small_key(key: Any) -> None:
+    """Refuse tuples that are small in a file and take forever to hash: a part counts wherever it occurs."""
+    count, row = 0, [(key, 0)]
+    while row:
+        value, depth = row.pop()
+        count += 1
+        if count > KEY_SIZE or depth > KEY_DEPTH:
+            raise refused("A key of nested tuples is too large")
+        if type(value) is tuple:
+            row.extend((part, depth + 1) for part in value)
+
+
 class SafeUnpickler(pickle._Unpickler):
     """Reads a pickle that may do little. See Note [What a safe pickle may do]."""
 
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
     stack: list[Any]  # of the class in Python, unknown to the type checker
     append: Any
+    read: Any
     pop_mark: Any
     storage_of: Any = None  # what makes a storage of a persistent id
 
-    for _code in (*_OWN_OPCODES, *_OF_OLD_PROTOCOLS, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER):
-        dispatch[_code[0]] = _refuse_opcode(_code[0])
-    for _number in set(range(256)).difference(dispatch):  # of no pickle at all
+    for _number in {*range(256)}.difference(getattr(pickle, _name)[0] for _name in TAKEN):
         dispatch[_number] = _refuse_opcode(_number)
 
     def __init__(self, file: Any, *, encoding: str = "bytes") -> None:
         super().__init__(file, encoding=encoding)
         self.by_user = allowed_by_user()
+        self.held = bytes_left(file)
+        self.made = 0  # how many elements and bytes calls have copied
 
     def load(self) -> Any:
         """Read the pickle; what is none is told from what is not allowed by the end of the message."""
@@ -194,14 +223,45 @@ class SafeUnpickler(pickle._Unpickler):
     def _is_users(self, value: Any) -> bool:
         return is_one_of(value, self.by_user.values())
 
-    def _need_named(self, function: Any, why: str) -> None:
-        if not is_one_of(function, SAFE.values()) and not self._is_users(function):
-            raise refused(f"{why} {function}")
+    def _is_named(self, function: Any) -> bool:
+        return is_one_of(function, SAFE.values()) or self._is_users(function)
+
+    def _need_callable(self, function: Any, args: Any) -> None:
+        """Refuse what is not in the list, and what would make more than the file holds. See Note [What a safe pickle may do]."""
+        if not self._is_named(function):
+            raise refused(f"Trying to call reduce for unrecognized function {_shown(function)}")
+        if function is _pickling._rebuild_from_type_v2 and len(args) > 2:
+            self._need_callable(args[0], args[2])
+        self._need_affordable(function, args)
+
+    def _need_affordable(self, function: Any, args: Any) -> None:
+        if is_one_of(function, OLD_STORAGES.values()):
+            raise TypeError(
+                "'StorageType' object is not callable\nHint: a file only names it, before the key of a storage."
+            )
+        if is_one_of(function, _MAKE_MEMORY):
+            numbers = [one for one in args if isinstance(one, int)]
+            self._spend(math.prod(numbers) if numbers else 0)
+        for one in args:
+            if type(one) in _COPIED:
+                self._spend(len(one))
+                if type(one) not in (str, bytes, bytearray):
+                    for part in one:
+                        self._need_small_parts(part)
+
+    def _need_small_parts(self, part: Any) -> None:
+        if type(part) is tuple:
+            _need_small_key(part)
+
+    def _spend(self, count: int) -> None:
+        self.made += count
+        if self.made > 8 * self.held + ALLOWANCE:
+            raise refused(f"A pickle of {self.held} bytes asks for {self.made} elements")
 
     def load_reduce(self) -> None:
         """Call a function of the list."""
         args, function = self.stack.pop(), self.stack[-1]
-        self._need_named(function, "Trying to call reduce for unrecognized function")
+        self._need_callable(function, args)
         self.stack[-1] = function(*args)
 
     dispatch[pickle.REDUCE[0]] = load_reduce
@@ -209,11 +269,17 @@ class SafeUnpickler(pickle._Unpickler):
     def load_newobj(self) -> None:
         """Make an object of a class of the list."""
         args, cls = self.stack.pop(), self.stack[-1]
-        self._need_named(cls, "Trying to instantiate unsupported class")
-        if not isinstance(cls, type):
-            raise refused(f"Trying to instantiate unsupported class {cls}")
-        is_tensor = cls in (_base.Tensor, _base.Parameter)
-        self.stack[-1] = cls(*args) if is_tensor else cls.__new__(cls, *args)
+        if not self._is_named(cls):
+            raise refused(
+                "Can only create new object for nn.Parameter or classes allowlisted via `add_safe_globals` but got "
+                f"{_shown(cls)}"
+            )
+        if not isinstance(cls, type) or is_one_of(cls, OLD_STORAGES.values()):
+            kind = type(cls).__name__ if not isinstance(cls, type) else "StorageType"
+            raise TypeError(f"object.__new__(X): X is not a type object ({kind})")
+        self._need_affordable(cls, args)
+        ours = cls in (_base.Tensor, _base.Parameter, UntypedStorage, TypedStorage)
+        self.stack[-1] = cls(*args) if ours else cls.__new__(cls, *args)
 
     dispatch[pickle.NEWOBJ[0]] = load_newobj
 
@@ -235,37 +301,43 @@ class SafeUnpickler(pickle._Unpickler):
 
     dispatch[pickle.BUILD[0]] = load_build
 
-    def _need_mapping(self, target: Any) -> None:
+    def _need_mapping(self, code: str) -> None:
+        target = self.stack[-1]
         if type(target) not in _MAPPINGS and not self._is_users(type(target)):
             raise refused(
-                f"Can only SETITEM for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
+                f"Can only {code} for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
             )
+
+    def _set_item(self, key: Any, value: Any) -> None:
+        self._need_small_parts(key)
+        self.stack[-1][key] = value
 
     def load_setitem(self) -> None:
         """Add an element to a mapping."""
-        self._need_mapping(self.stack[-3])
-        pickle._Unpickler.load_setitem(self)  # type: ignore[attr-defined]
+        value, key = self.stack.pop(), self.stack.pop()
+        self._need_mapping("SETITEM")
+        self._set_item(key, value)
 
     dispatch[pickle.SETITEM[0]] = load_setitem
 
     def load_setitems(self) -> None:
         """Add elements to a mapping."""
         items = self.pop_mark()
-        target = self.stack[-1]
-        self._need_mapping(target)
+        self._need_mapping("SETITEMS")
         for place in range(0, len(items), 2):
-            target[items[place]] = items[place + 1]
+            self._set_item(items[place], items[place + 1])
 
     dispatch[pickle.SETITEMS[0]] = load_setitems
 
-    def _need_list(self, target: Any) -> None:
+    def _need_list(self, verb: str) -> None:
+        target = self.stack[-1]
         if type(target) is not list and not self._is_users(type(target)):
-            raise refused(f"Can only append to lists, but got {type(target)}")
+            raise refused(f"Can only {verb} lists, but got {type(target)}")
 
     def load_append(self) -> None:
         """Add an element to a list."""
         value = self.stack.pop()
-        self._need_list(self.stack[-1])
+        self._need_list("append to")
         self.stack[-1].append(value)
 
     dispatch[pickle.APPEND[0]] = load_append
@@ -273,19 +345,31 @@ class SafeUnpickler(pickle._Unpickler):
     def load_appends(self) -> None:
         """Add elements to a list."""
         items = self.pop_mark()
-        self._need_list(self.stack[-1])
+        self._need_list("extend")
         self.stack[-1].extend(items)
 
     dispatch[pickle.APPENDS[0]] = load_appends
 
-    def load_additems(self) -> None:
-        """Add elements to a set."""
-        items = self.pop_mark()
-        if type(self.stack[-1]) is not set:
-            raise refused(f"Can only add to sets, but got {type(self.stack[-1])}")
-        self.stack[-1].update(items)
+    def load_proto(self) -> None:
+        """Take every protocol, though not all of its opcodes."""
+        protocol = self.read(1)[0]
+        if protocol != 2:
+            warn(
+                f"Detected pickle protocol {protocol} in the checkpoint, which was not the default pickle protocol used by "
+                "`torch.load` (2). The weights_only Unpickler might not support all instructions implemented by this protocol, "
+                "please file an issue for adding support if you encounter this.",
+            )
 
-    dispatch[pickle.ADDITEMS[0]] = load_additems
+    dispatch[pickle.PROTO[0]] = load_proto
+
+    def load_binunicode(self) -> None:
+        """Put a text on the stack, if the file has as much."""
+        (length,) = struct.unpack("<I", self.read(4))
+        if length > self.held:
+            raise EOFError(f"Ran out of input\nHint: a text of {length} bytes is announced in a file of {self.held}.")
+        self.append(str(self.read(length), "utf-8", "surrogatepass"))
+
+    dispatch[pickle.BINUNICODE[0]] = load_binunicode
 
     def load_binpersid(self) -> None:
         """Put the storage that an id speaks of in its place."""
@@ -296,6 +380,8 @@ class SafeUnpickler(pickle._Unpickler):
             raise refused(
                 f"Only persistent_load of storage is allowed, but got {type(identity[0] if identity else None)}"
             )
+        for part in identity:
+            self._need_small_parts(part)
         self.stack.append(self.storage_of(identity))
 
     dispatch[pickle.BINPERSID[0]] = load_binpersid

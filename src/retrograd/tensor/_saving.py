@@ -9,7 +9,7 @@ import io
 import os
 import pickle
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -25,6 +25,7 @@ from ._archives import ArchiveWriter
 from ._devices import on_host
 from ._locations import location_tag
 from ._old_files import module_class, source_of, write_old
+from ._replacing import Replacement
 from ._return_types import NamedResult
 from ._storages import UntypedStorage
 from ._typed_storages import NAMES, OLD_STORAGES, TypedStorage
@@ -240,14 +241,14 @@ def save(
             raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
         content = io.BytesIO()
         write_old(obj, content, made, pickle_protocol)
-        with open(f, "wb") if is_path else _left_open(f) as file:
+        with Replacement(f) if is_path else nullcontext(f) as file:
             file.write(content.getbuffer())
         return
     data = io.BytesIO()
     pickler = made(data, protocol=pickle_protocol)
     pickler.dump(obj)
     root = (Path(f).stem or "archive") if is_path else "archive"
-    with _created(f) if is_path else _left_open(f) as file, ArchiveWriter(file, root) as archive:
+    with _created(f) if is_path else nullcontext(f) as file, ArchiveWriter(file, root) as archive:
         archive.write("data.pkl", data.getbuffer())
         archive.write("byteorder", sys.byteorder.encode())
         for key, (storage, _) in getattr(pickler, "storages", {}).items():
@@ -256,14 +257,9 @@ def save(
         archive.write("version", b"3\n")
 
 
-@contextmanager
-def _left_open(file: Any) -> Any:
-    yield file
-
-
-def _created(path: Any) -> Any:
+def _created(path: Any) -> Replacement:
     try:
-        return open(path, "wb")
+        return Replacement(path)
     except OSError as error:
         parent = Path(path).parent
         if not parent.is_dir():
