@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import numpy as np
+import pytest
+
 import retrograd as torch
 
 
@@ -47,3 +53,26 @@ def test_two_leaves_do_not_share() -> None:
     (a.view(2, 2) + b).backward(torch.ones(2, 2))
     a.grad.zero_()
     assert b.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+class Times(torch.autograd.Function):
+    """Multiply by 2; the gradient arrives as a 0-d array or as a number, which the engine adds in different ways."""
+
+    @staticmethod
+    def forward(ctx, x, as_array):
+        ctx.as_array = as_array
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return torch.from_numpy(np.array(2.0)) if ctx.as_array else g * 2, None
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product((True, False), repeat=4)))
+def test_arrays_and_numbers_add_up(kinds: tuple[bool, ...]) -> None:
+    x = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+    for target in (x, x.sin()):
+        outs = [Times.apply(target, kind) for kind in kinds]
+        (gradient,) = torch.autograd.grad(outs, target, retain_graph=True)
+        assert gradient.item() == 8.0
+        assert torch.autograd.grad(outs, x)[0].item() == pytest.approx(8.0 * (1 if target is x else math.cos(3.0)))

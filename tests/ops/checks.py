@@ -124,7 +124,15 @@ def gradients(f: Function, arrays: Arrays, floats: Sequence[bool], cotangents: A
     return [array(g) for g in pulled(outputs(f(*inputs)), inputs, floats, [tensor(c) for c in cotangents], False)]
 
 
-def pulled(outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangents: list[Any], graph: bool) -> list[Any]:
+def pulled(
+    outs: list[Any],
+    inputs: list[Any],
+    floats: Sequence[bool],
+    cotangents: list[Any],
+    graph: bool,
+    keep: bool | None = None,
+) -> list[Any]:
+    """Return the gradients of the differentiated inputs as tensors."""
     wanted = chosen(inputs, floats)
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
     if not pairs:
@@ -135,6 +143,7 @@ def pulled(outs: list[Any], inputs: list[Any], floats: Sequence[bool], cotangent
             wanted,
             [c for _, c in pairs],
             create_graph=graph,
+            retain_graph=keep,
             allow_unused=True,
             materialize_grads=True,
         )

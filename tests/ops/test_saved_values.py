@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,19 +30,20 @@ def through_numpy() -> AbstractContextManager[Any]:
     return saved_tensors_hooks(lambda t: t.detach().numpy().copy(), torch.from_numpy)
 
 
-@contextmanager
-def through_files() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder:
-        count = iter(range(1_000_000))
+def through_files() -> AbstractContextManager[Any]:
+    folder = tempfile.TemporaryDirectory()
+    paths = (Path(folder.name, f"{k}.npy") for k in itertools.count())
 
-        def pack(tensor: Any) -> Path:
-            path = Path(folder, f"{next(count)}.npy")
-            np.save(path, tensor.detach().numpy())
-            return path
+    def pack(tensor: Any) -> Path:
+        path = next(paths)
+        np.save(path, tensor.detach().numpy())
+        return path
 
-        # unpacked within the block, while the files are there
-        with saved_tensors_hooks(pack, lambda path: torch.from_numpy(np.load(path))):
-            yield
+    def unpack(path: Path) -> Any:
+        assert folder  # alive for as long as the graph is
+        return torch.from_numpy(np.load(path))
+
+    return saved_tensors_hooks(pack, unpack)
 
 
 def pulled(outs: list[Any], inputs: list[Any], floats: list[bool], graph: bool) -> list[Any]:
@@ -56,9 +58,9 @@ def first_and_second(
     inputs = checks.leaves_of(arrays, floats)
     with around():
         outs = checks.outputs(f(*inputs))
-        with back():
-            first = pulled(outs, inputs, floats, True)
-        second = pulled([g for g in first if g.requires_grad], inputs, floats, False)
+    with back():
+        first = pulled(outs, inputs, floats, True)
+    second = pulled([g for g in first if g.requires_grad], inputs, floats, False)
     return [checks.array(g) for g in (*first, *second)]
 
 

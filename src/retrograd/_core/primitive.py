@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .._places import own_lambda
 from .._warnings import warn
 from . import heap as heap
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
@@ -110,7 +111,7 @@ class CompiledRule:
         """Return `lambda xp, g, n: rule(xp, g, n.x, ...)`, made on first use."""
         if self._call is None:
             arguments = "".join(f", n.{name}" for name in self.names)
-            self._call = eval(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": self.function})
+            self._call = own_lambda(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": self.function})
         return self._call  # type: ignore[no-any-return]
 
 
@@ -439,7 +440,7 @@ def _quick_rules(primitive: Primitive) -> tuple[Any, ...]:
             continue
         read = ", ".join("out" if one == "out" else f"v[{primitive.inputs.index(one)}]" for one in rule.names)
         scope = {"rule": rule.function, "xp": numpy_namespace}
-        found.append(eval(f"lambda t, v, out: rule(xp, t, {read})", scope))
+        found.append(own_lambda(f"lambda t, v, out: rule(xp, t, {read})", scope))
     return tuple(found)
 
 

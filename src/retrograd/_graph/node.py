@@ -359,7 +359,7 @@ class Node:
         tensor = unpacked(packed, edge is not None and edge is not self)
         if edge is not None and isinstance(edge, core.tensor_type):
             return wrap_leaf_alias(edge, tensor._array)
-        return wrap(tensor._array, edge, tensor._storage)
+        return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there
 
     def release(self, freed: Freed) -> None:
         """Let go of saved values; a later use says where that happened."""
@@ -582,6 +582,7 @@ def _raw_saved_property(name: str) -> property:
 wrap: Any = None
 wrap_leaf_alias: Any = None
 new_storage: Any = None
+storage_of: Any = None
 accumulator_of: Any = None
 fit_all: Any = None
 run_late_hooks: Any = None

@@ -218,9 +218,11 @@ def _gelu_back(xp, g, x, out, *, approximate):
         slope *= number(m, 3 * CUBIC * ROOT, x.dtype)
         slope += number(m, ROOT, x.dtype)
         slope *= x
-        slope *= one - t * t
+        flat = t * t  # of the shape of `out`, which is wider than x where there are several gradients
+        m.subtract(one, flat, flat)
+        flat *= slope
         out += one
-        out += slope
+        out += flat
         out *= number(m, 0.5, x.dtype)
     else:
         if is_large(x):

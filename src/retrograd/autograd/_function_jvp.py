@@ -10,7 +10,7 @@ from .._core.primitive import vocabulary
 from .._modes import current_mode, using
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
-from ._function_node import OF_THE_NODE
+from ._function_attributes import delete_by_user, read_by_user, set_by_user, users_attributes
 from ._function_run import CONSTANT, DIRTY, GIVEN, VIEW, join, new_node, run_forward
 from ._function_vmap import has_own_rule, run_batched
 from .forward_ad import check_dual
@@ -123,9 +123,8 @@ def _set_up(
         [r for r, made in zip(raw, inner.outputs_made, strict=True) if made.kind is CONSTANT]
     )
     node._materialize = inner._materialize
-    for name, value in vars(inner).items():
-        if name not in OF_THE_NODE:
-            setattr(node, name, value)
+    for name, value in users_attributes(inner).items():
+        set_by_user(node, name, value)
 
 
 class _JvpContext:
@@ -137,13 +136,13 @@ class _JvpContext:
         self.__dict__["saved_tensors"] = to_save if for_forward is None else for_forward
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._node, name)
+        return read_by_user(self._node, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._node, name, value)
+        set_by_user(self._node, name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(self._node, name)
+        delete_by_user(self._node, name)
 
 
 def _pushed(cls: Any, level: Any, node: Any, primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:

@@ -17,6 +17,9 @@ from .._warnings import warn
 from ..tensor._base import LEAF, storage_of, wrap, wrap_leaf_alias
 from ..tensor._record_flat import refuse_saving
 from ..tensor._tensor import Tensor
+from ._function_attributes import SETTABLE, UsersAttributes, taken
+
+set_quickly = object.__setattr__  # which does not ask who sets, see `UsersAttributes`
 
 
 class Saved:
@@ -124,8 +127,8 @@ def backward(ctx: Any, *grad_outputs: Any) -> Any:
     )
 
 
-class BackwardCFunction(Node, FunctionCtx):
-    """The node of a custom Function, which is its ctx."""
+class FunctionNode(Node, FunctionCtx):
+    """The node of a custom Function, while we make it."""
 
     _forward_cls: Any = None
     array_names = ("to_save",)
@@ -209,8 +212,8 @@ class BackwardCFunction(Node, FunctionCtx):
         return bool(self._kept)
 
     def release(self, freed: Any) -> None:
-        self._kept = ()
-        self.guard = freed
+        set_quickly(self, "_kept", ())
+        set_quickly(self, "guard", freed)
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
@@ -314,14 +317,11 @@ class BackwardCFunction(Node, FunctionCtx):
         return checked
 
 
-OF_THE_NODE = frozenset(vars(BackwardCFunction())) | {  # attributes that are not the user's
-    "_materialize",
-    "_read",
-    "in_reverse_transform",
-    "join",
-    "runs_without_gradient",
-    "visible",
-}
+class BackwardCFunction(UsersAttributes, FunctionNode):
+    """The node of a custom Function, which is its ctx."""
+
+
+taken |= {name for name in (*dir(FunctionNode), *vars(FunctionNode())) if not name.startswith("__")} - SETTABLE
 
 
 def _expandable(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:

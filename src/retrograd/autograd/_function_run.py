@@ -28,7 +28,7 @@ from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._tensor import Tensor
 from ..tensor._views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
-from ._function_node import BackwardCFunction, Saved
+from ._function_node import BackwardCFunction, FunctionNode, Saved
 
 NEW, DIRTY, GIVEN, VIEW, CONSTANT = "new", "dirty", "given", "view", "constant"
 
@@ -55,7 +55,7 @@ def _facts_of_all(tensors: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, ..
 
 def new_node(cls: Any, args: tuple[Any, ...], mode: Any) -> Any:
     """Make the node of a call, with the facts about its arguments."""
-    node = cls._backward_cls()
+    node: Any = FunctionNode()
     place = user_place()
     if place is not None:
         node.code, node.lasti = place.code, place.offset
@@ -69,6 +69,7 @@ def new_node(cls: Any, args: tuple[Any, ...], mode: Any) -> Any:
             node.in_reverse_transform = any(t.kind in ("grad", "vjp") for t in mode.transforms)
     if not all(node.is_tensor_input):
         node.visible = tuple([i for i, is_tensor in enumerate(node.is_tensor_input) if is_tensor])
+    node.__class__ = cls._backward_cls  # from here on users set attributes, see `_function_attributes.py`
     return node
 
 
@@ -93,6 +94,16 @@ def connect(
     node: Any, args: tuple[Any, ...], outputs: tuple[Any, ...], facts: Any, tracked: bool, mode: Any
 ) -> tuple[Any, ...]:
     """Make the node the history of the outputs, and keep what was saved."""
+    kind, node.__class__ = type(node), FunctionNode  # which takes our attributes without asking whose they are
+    try:
+        return _connected(node, args, outputs, facts, tracked, mode)
+    finally:
+        node.__class__ = kind
+
+
+def _connected(
+    node: Any, args: tuple[Any, ...], outputs: tuple[Any, ...], facts: Any, tracked: bool, mode: Any
+) -> tuple[Any, ...]:
     node.num_outputs = len(outputs)
     node.of_forward = node.to_save or (), node.saved_for_forward
     wrapped = _placed(node, args, outputs, tracked, mode)

@@ -233,6 +233,8 @@ def _run(
                             held = pending[edge] = held + grad
                             if type(held) is NDARRAY:
                                 sums.add(edge)
+                            else:  # a number, which has no memory to add to
+                                sums.discard(edge)
                             held = None
                     if left != LAST:
                         counts[edge] = left - STEP
@@ -352,6 +354,8 @@ def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: b
         held = pending[edge] = held + grad
         if type(held) is NDARRAY:
             sums.add(edge)
+        else:
+            sums.discard(edge)
 
 
 def _add_part(pending: dict[Any, Any], slot: Slot, grad: Any) -> None:

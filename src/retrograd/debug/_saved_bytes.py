@@ -13,7 +13,8 @@ from .._core.arrays import Batched, Dual, LevelArray, owner_of_memory
 from .._graph.node import Freed, Node, Packed
 from .._graph.walk import graph_of
 from .._places import line_of
-from ..autograd._function_node import OF_THE_NODE, BackwardCFunction, Saved
+from ..autograd._function_attributes import users_attributes
+from ..autograd._function_node import BackwardCFunction, Saved
 from ..tensor import _base
 
 
@@ -113,9 +114,8 @@ def _saved_buffers(node: Node) -> Iterator[tuple[int, int]]:
 def _kept_by_function(node: BackwardCFunction) -> Iterator[tuple[int, int]]:
     """Return what a custom Function saved, unless it was freed, and what its ctx has as attributes, which is not freed."""
     yield from _held(node._kept)
-    for name, value in vars(node).items():
-        if name not in OF_THE_NODE:
-            yield from _held(value)
+    for value in users_attributes(node).values():
+        yield from _held(value)
 
 
 def _held(value: Any) -> Iterator[tuple[int, int]]:

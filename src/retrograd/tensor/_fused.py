@@ -130,7 +130,9 @@ class FusedNode(Node):
         ]
         wanted = [one for one, needed in zip(inputs, self.needs, strict=True) if needed]
         outs, seeds = zip(*arrived, strict=True)
-        found = iter(gradients_of(outs, wanted, seeds, create_graph=create_graph, allow_unused=True))
+        found = iter(
+            gradients_of(outs, wanted, seeds, create_graph=create_graph, allow_unused=True, materialize_grads=True)
+        )
         grads = [next(found) if needed else None for needed in self.needs]
         return grads if graph else [None if grad is None else grad._array for grad in grads]
 

@@ -594,4 +594,4 @@ def dispatch_override(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 _flat.install(_tensor.Tensor, _tensor.Parameter)
-_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage)
+_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage, storage_of=storage_of)
