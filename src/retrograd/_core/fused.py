@@ -38,13 +38,16 @@ class Fused:
 
     kind = GENERAL  # what the edges of its nodes ask of a primitive
 
-    def __init__(self, node_name: str, function: Callable[..., Any], outputs: int, widens: bool) -> None:
+    def __init__(
+        self, node_name: str, function: Callable[..., Any], outputs: int, widens: bool, unread: tuple[str, ...]
+    ) -> None:
         self.name = function.__name__
         self.node_name = node_name
         self.implementation = function
         self.inputs = parameters_of(function)[1:]
         self.outputs = outputs
         self.widens = widens
+        self.unread = unread  # inputs that the backward does not read, nor whether they were written into since
         self.back: Callable[..., Any] = _missing
         self.parts: Callable[..., Any] = _missing
         self.batch_rule: Callable[..., Any] | None = None
@@ -117,6 +120,8 @@ def _single(array: Any) -> Any:
     return array if array is None or not is_half(array.dtype) else array.astype(np.float32)
 
 
-def fused(node_name: str, *, outputs: int = 1, widens: bool = True) -> Callable[[Callable[..., Any]], Fused]:
+def fused(
+    node_name: str, *, outputs: int = 1, widens: bool = True, unread: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Any]], Fused]:
     """Declare a fused operation under torch's name for its node. See Note [Fused operations]."""
-    return lambda function: Fused(node_name, function, outputs, widens)
+    return lambda function: Fused(node_name, function, outputs, widens, unread)

@@ -66,6 +66,7 @@ def fresh(node: Any) -> bool:
             and storage.version
             and name not in versions
             and getattr(node, name) is not None
+            and name not in node.unguarded
         ):
             return False
     return True

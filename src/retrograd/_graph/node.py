@@ -115,6 +115,9 @@ class Node:
     primitive: Primitive | None = None
     rules: tuple[Any, ...] = ()
     array_names: tuple[str, ...] = ()  # saved arrays, in the order of inputs, then "out"
+    unguarded: frozenset[str] = (
+        frozenset()
+    )  # saved, but not read by a plain backward: a write into them is nothing to it
     static_names: tuple[str, ...] = ()
     input_of: dict[str, int] = {}  # noqa: RUF012 - replaced by every subclass
     num_outputs = 1
@@ -252,6 +255,8 @@ class Node:
         for name in self.array_names if names is None else names:
             if getattr(self, name) is None or (guard is not None and name in guard.packed):
                 continue  # what hooks hold is theirs to guard
+            if name in self.unguarded and names is None:
+                continue
             if name in versions:
                 entries = versions[name]
                 for at, (storage, version) in enumerate(entries if isinstance(entries, list) else (entries,)):

@@ -187,7 +187,7 @@ def _bias_gradient(xp, g):
     return xp.sum(_sum_of_places(xp, g), axis=(0,))
 
 
-@fused("ConvolutionBackward0")
+@fused("ConvolutionBackward0", unread=("bias",))
 def convolution(xp, input, weight, bias, *, size, stride, padding, dilation, groups):
     """The convolution of a batch, and its patches if they are few."""
     out, patches = kernels.convolve(
@@ -243,7 +243,7 @@ def convolution_parts(xp, input, weight, bias, **params):
     return _with_bias(xp, xp.convolve(input, weight, **params), bias)
 
 
-@fused("ConvolutionBackward0")
+@fused("ConvolutionBackward0", unread=("bias",))
 def transposed_convolution(xp, input, weight, bias, *, size, stride, padding, dilation, groups):
     """The transposed convolution of a batch."""
     out = kernels.convolve_input(

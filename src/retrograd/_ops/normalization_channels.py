@@ -273,7 +273,7 @@ def _coarse(xp, mean, variance, number, eps, half):
     return rounded(mean), variance, rounded(xp.rsqrt(fine + eps))
 
 
-@fused("NativeBatchNormBackward0", outputs=3, widens=False)
+@fused("NativeBatchNormBackward0", outputs=3, widens=False, unread=("bias",))
 def batch_norm(xp, x, weight, bias, *, eps, half, rounds):
     """Normalise each channel over samples and positions: also its mean and variance, which are never in half precision.
 
@@ -390,7 +390,7 @@ def affine(xp, x, weight, bias):
 
 
 # ---- batch_norm with mean and variance given ----
-@fused("NativeBatchNormBackward0")
+@fused("NativeBatchNormBackward0", unread=("bias",))
 def batch_norm_fixed(xp, x, weight, bias, mean, variance, *, eps):
     """Scale and shift each channel by a mean and a variance that are constants."""
     module = xp.module
@@ -418,7 +418,7 @@ def batch_norm_fixed_parts(xp, x, weight, bias, mean, variance, *, eps):
 
 
 # ---- group_norm ----
-@fused("NativeGroupNormBackward0")
+@fused("NativeGroupNormBackward0", unread=("bias",))
 def group_norm(xp, x, weight, bias, *, groups, eps):
     """Normalise each group of channels of each sample."""
     module = xp.module

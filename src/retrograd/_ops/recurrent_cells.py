@@ -68,7 +68,7 @@ def _pull_back_shares(xp, needed, on_input, on_hidden, x, h, w_ih, w_hh):
 
 
 # ---- LSTM ----
-@fused("LstmCellBackward0", outputs=2)
+@fused("LstmCellBackward0", outputs=2, unread=("b_ih", "b_hh"))
 def lstm_cell(xp, x, h, c, w_ih, w_hh, b_ih, b_hh):
     """Return the new hidden state and cell state."""
     module = xp.module
@@ -125,7 +125,7 @@ def _(xp, x, h, c, w_ih, w_hh, b_ih, b_hh):
 
 
 # ---- GRU ----
-@fused("GruCellBackward0")
+@fused("GruCellBackward0", unread=("b_ih", "b_hh"))
 def gru_cell(xp, x, h, w_ih, w_hh, b_ih, b_hh):
     """Return the new hidden state."""
     module = xp.module
@@ -177,7 +177,7 @@ def _(xp, x, h, w_ih, w_hh, b_ih, b_hh):
 
 
 # ---- RNN ----
-@fused("RnnCellBackward0")
+@fused("RnnCellBackward0", unread=("b_ih", "b_hh"))
 def rnn_cell(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu):
     """Return the new hidden state."""
     module = xp.module

@@ -20,7 +20,7 @@ ORDER, FACTORS = (0, 1, 2), (0.5, 0.5, 1)
 R, Z, N, Q = range(4)  # what a step keeps: both gates, the candidate, and the hidden state's share in it
 
 
-@fused("GruBackward0", outputs=2, widens=False)
+@fused("GruBackward0", outputs=2, widens=False, unread=("b_ih", "b_hh"))
 def gru_layer(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, sizes, reverse):
     """Return the hidden states of all steps and the last one."""
     module = xp.module

@@ -20,7 +20,7 @@ ORDER, FACTORS = (0, 1, 3, 2), (0.5, 0.5, 0.5, 1)  # torch's gates are i, f, g, 
 I, F, O, G, C, TANH_C = range(6)  # noqa: E741 - what a step keeps; C is the cell state it reads
 
 
-@fused("MkldnnRnnLayerBackward0", outputs=3)
+@fused("MkldnnRnnLayerBackward0", outputs=3, unread=("b_ih", "b_hh"))
 def lstm_layer(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, sizes, reverse):
     """Return the hidden states of all steps, the last one and the last cell state."""
     module = xp.module

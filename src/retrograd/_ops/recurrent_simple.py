@@ -6,7 +6,7 @@ from .._core.fused import fused
 from .recurrent import Walk, begun, gradient_by_step, pull_back_weights, rows_of, share_of, step_by_step
 
 
-@fused("RnnBackward0", outputs=2, widens=False)
+@fused("RnnBackward0", outputs=2, widens=False, unread=("b_ih", "b_hh"))
 def rnn_layer(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu, sizes, reverse):
     """Return the hidden states of all steps and the last one."""
     module = xp.module

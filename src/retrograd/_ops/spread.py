@@ -146,15 +146,25 @@ def _with_mean(name):
 
     primitive = general(run, name=f"{name}_mean", outputs=2)
 
-    @primitive.vjp("x")
-    def dx(xp, g, x, out, axis, correction, keepdims):
+    def slope(xp, g, weight, x, axis, correction, keepdims):
         total = None if g[1] is None else mean_dx(xp, g[1], tuple(x.shape), axis, keepdims)
-        if g[0] is None:
+        if weight is None:
             return total
-        weight = g[0] * _half_over(xp, out[0]) if name == "std" else g[0]
-        away = x - _restore(xp, out[1], axis, keepdims)
-        part = _restore(xp, weight * _per_freedom(x.shape, axis, correction), axis, keepdims) * away
+        part = var_dx(xp, weight, x, axis, correction, keepdims)
         return part if total is None else part + total
+
+    if name == "std":
+
+        @primitive.vjp("x")
+        def dx(xp, g, x, out, axis, correction, keepdims):
+            weight = None if g[0] is None else g[0] * _half_over(xp, out[0])
+            return slope(xp, g, weight, x, axis, correction, keepdims)
+
+    else:
+
+        @primitive.vjp("x")
+        def dx(xp, g, x, axis, correction, keepdims):
+            return slope(xp, g, g[0], x, axis, correction, keepdims)
 
     @primitive.jvp
     def jvp(xp, t, x, out, axis, correction, keepdims):

@@ -88,6 +88,7 @@ class FusedNode(Node):
         packed = self.guard is not None and bool(self.guard.packed)
         parts = g if type(g) is tuple else (g,)
         if graph or self.level is not None or any(isinstance(part, LevelArray) for part in parts):
+            self.check_saved(self.operation.unread)  # the decomposition reads all inputs
             grads = self._pull_back_by_parts(parts, graph)
             return settled(self, g, grads) if packed else grads
         values, residuals = self.values(False), self._kept()
@@ -167,6 +168,7 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "__slots__": names,
         "operation": operation,
         "array_names": names,
+        "unguarded": frozenset(operation.unread),
         "input_of": {name: i for i, name in enumerate(names)},
         "readers": dict.fromkeys(names, ()),
         "visible": VISIBLE.get(operation.node_name),

@@ -137,7 +137,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {at.size} value(s)")
     _check_select_bounds(raw_leaf(at), own, axis)
     if not own.ndim:
-        return record(ops.getitem, (input,), {"index": ()}, "IndexSelectBackward0")
+        return record(vocabulary.copy, (input,), {}, "IndexSelectBackward0")
     index = _vector(index)
     shown = {"dim": dim, "indices": (index,)}
     result = record(ops.index, (input, index._array), {"layout": layout_at(axis)}, "IndexSelectBackward0", shown)

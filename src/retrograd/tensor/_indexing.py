@@ -128,8 +128,8 @@ def _take_apart(tensor: Any, index: Any, reading: bool = True) -> _Parts:
 def _refuse_dims(index: Any, ndim: int) -> None:
     if ndim == 0 and isinstance(index, slice):
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if ndim == 0 and not isinstance(index, tuple):
-        if isinstance(index, int) and index != 0:
+    if ndim == 0 and isinstance(index, int):
+        if index != 0:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "

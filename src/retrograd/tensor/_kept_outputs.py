@@ -1,7 +1,7 @@
 """Recording operations with several float outputs, which their own rules may read: factors of matrices.
 
-Other nodes keep, of several outputs, the indices alone (see `save_arrays` in `_record.py`). What is recorded here keeps all
-of them: as arrays for a plain backward; for second order as Tensors that come from the node's own slots.
+Other nodes keep, of several outputs, the indices alone (see `save_arrays` in `_record.py`). What is recorded here keeps
+those that its rules read: as arrays for a plain backward; for second order as Tensors that come from the node's own slots.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ class _KeepsOutputs(Node):
         self.check_freed()
         guard = self.guard
         if guard is not None and "out" in guard.packed:
-            arrays = [self._unpack(one, None)._array for one in guard.packed["out"]]
+            arrays = [None if one is None else self._unpack(one, None)._array for one in guard.packed["out"]]
         else:
             arrays = self.out
-        return tuple(wrap(a, Slot(self, i) if a.dtype.kind in "fc" else None) for i, a in enumerate(arrays))
+        return tuple(
+            None if a is None else wrap(a, Slot(self, i) if a.dtype.kind in "fc" else None)
+            for i, a in enumerate(arrays)
+        )
 
 
 def _saved_output(at: int) -> property:
@@ -63,9 +66,10 @@ def record_keeping_outputs(
     shown: Sequence[str],
     constant: int | None = None,
 ) -> Any:
-    """Run and record a primitive with several float outputs, all of which its rules may read.
+    """Run and record a primitive with several float outputs, which its rules may read.
 
-    `shown` are torch's names for the outputs that a node keeps. The output number `constant` has no derivative.
+    `shown` are torch's names for the outputs that a node keeps, the first ones: rules read no others. The output number
+    `constant` has no derivative.
     """
     if (primitive.name, name) not in graph._classes:
         _prepare(primitive, name, shown)
@@ -73,19 +77,21 @@ def record_keeping_outputs(
     for one in results:
         if type(edge := one._edge) is Slot:
             if "out" in edge.node.array_names:
-                _keep(edge.node, results)
+                _keep(edge.node, results, len(shown))
             if constant is not None:
                 results[constant]._edge = None
             break
     return results
 
 
-def _keep(node: Any, results: Sequence[Any]) -> None:
+def _keep(node: Any, results: Sequence[Any], count: int) -> None:
+    """Keep the first few results; a write into another is nothing to the node."""
     guard = node.guard = node.guard or Guard()
     mode = current_mode()
+    kept, others = results[:count], (None,) * (len(results) - count)
     if mode.saved_hooks:
-        guard.packed["out"] = tuple(pack(wrap(r._array, NOWHERE), mode) for r in results)
+        guard.packed["out"] = tuple([pack(wrap(r._array, NOWHERE), mode) for r in kept]) + others
         node.out = True  # the hooks hold the values now
     else:
-        node.out = tuple([r._array for r in results])
-        guard.versions["out"] = [(storage_of(r), 0) for r in results]
+        node.out = tuple([r._array for r in kept]) + others
+        guard.versions["out"] = [(storage_of(r), 0) for r in kept]

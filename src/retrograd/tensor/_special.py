@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._modes import current_mode
 from .._ops import bessel, error_function, gamma, polynomials
 from .._ops import pairs as o
 from ..overrides import takes_out
@@ -18,10 +19,19 @@ from ._refusals import REFUSED, kernel
 erfc = unary(error_function.erfc, "erfc", integers_to_float=True)
 erfcx = unary(error_function.erfcx, "erfcx", integers_to_float=True)
 erfinv = unary(error_function.erfinv, "erfinv", integers_to_float=True)
-ndtr = unary(error_function.ndtr, "ndtr", integers_to_float=True)
+_ndtr = unary(error_function.ndtr, "ndtr", integers_to_float=True)
 ndtri = unary(error_function.ndtri, "ndtri", integers_to_float=True)
 log_ndtr = unary(error_function.log_ndtr, "log_ndtr", integers_to_float=True)
 entr = unary(error_function.entr, "entr", integers_to_float=True)
+
+
+@takes_out
+def ndtr(input: Any) -> Any:
+    """Compute ndtr of each element."""
+    if isinstance(input, _base.Tensor) and current_mode().tracks and input._edge is not None:
+        input = input.clone()  # torch keeps what it has scaled, not the input: that may be written into
+    return _ndtr(input)
+
 
 # ---- the gamma function ----
 lgamma = unary(gamma.lgamma, "lgamma", integers_to_float=True)

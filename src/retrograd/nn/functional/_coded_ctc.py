@@ -26,7 +26,7 @@ def _lengths(value: Any, name: str, device: Any) -> Any:
     if is_tensor(value):
         if value._array.dtype.kind not in "iub":
             raise RuntimeError(f"{name} must be integral")
-        return value.to(device=device, dtype=_dtypes.int64)
+        return value.to(device=device, dtype=_dtypes.int64, copy=True)  # torch reads them into numbers
     if not isinstance(value, (tuple, list)):
         raise TypeError(
             "ctc_loss() received an invalid combination of arguments: lengths must be a Tensor or a tuple of ints, not "
