@@ -152,7 +152,7 @@ def _mish_back(xp, g, x, out):
     power *= 4
     power /= below
     out *= power
-    out *= x
+    out *= m.minimum(x, x.dtype.type(20))  # beyond, the power stays, and a large x would bring back what has vanished
     out += n
     out += x * x.dtype.type(0)  # at infinity NaN, as torch's
     out *= g

@@ -280,12 +280,16 @@ def _powers(m, x, shift, axis, out=None):
     return powers, sums, shift
 
 
-def _spread_loss(m, x, log_sum, axis, smoothing, weight):
-    """Return what the probability that is spread over all classes adds to the loss."""
+def _spread_loss(m, x, shift, logs, axis, smoothing, weight, space=None):
+    """Return what the probability that is spread over all classes adds to the loss.
+
+    `logs` are the logarithms of the sums of shifted powers. Logits are shifted, too: large ones would swallow the loss.
+    """
     classes = x.shape[axis]
     share = smoothing / classes
     whole = classes if weight is None else weight.sum()
-    return (log_sum * whole - _dot(m, x, axis, weight)) * x.dtype.type(share)
+    shifted = m.subtract(x, _with_classes(shift, axis), space)
+    return (logs * whole - _dot(m, shifted, axis, weight)) * x.dtype.type(share)
 
 
 def _losses_of_few(x, target, reduction):
@@ -330,10 +334,10 @@ def _declare_cross_entropy(name, node_name):
         if x.size <= KEPT or m is not np or not stack.flags.c_contiguous:
             powers, sums, shift = _powers(m, stack, shift, 1)
             values = m.log(sums)
+            if smoothing:
+                spread = _spread_loss(m, stack, shift, values, 1, smoothing, weight)
             if shift is not first:
                 values += shift - first
-            if smoothing:
-                spread = _spread_loss(m, stack, values + first, 1, smoothing, weight)
         else:
             parts, axis = _parts_of(stack)
             shift, sums = first.copy(), np.empty_like(first)
@@ -344,8 +348,8 @@ def _declare_cross_entropy(name, node_name):
                 space = buffer[: block.shape[0], : block.shape[1]]
                 _, sums[rows], shift[rows] = _powers(np, block, shift[rows], axis, space)
                 if smoothing:
-                    log_sum = np.log(sums[rows]) + shift[rows]
-                    spread[rows] = _spread_loss(np, block, log_sum, axis, smoothing, weight)
+                    logs = np.log(sums[rows])
+                    spread[rows] = _spread_loss(np, block, shift[rows], logs, axis, smoothing, weight, space)
             values = np.log(sums)
             values += shift - first
         if smoothing:

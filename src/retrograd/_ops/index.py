@@ -300,7 +300,9 @@ def _mask(y):
 def _masked_fill(xp, x, mask, value):
     if x.shape == mask.shape and x.shape and not value.ndim:
         out = x.copy()
-        xp.module.putmask(out, mask, value)  # which casts, and takes half as long as `where`
+        if value.dtype is not x.dtype:
+            value = value.astype(x.dtype)
+        xp.module.putmask(out, mask, value)  # which takes half as long as `where`
         return out
     return xp.where(mask, value, x).astype(x.dtype, copy=False)
 

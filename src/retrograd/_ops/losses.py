@@ -262,15 +262,13 @@ def binary_cross_entropy_parts(xp, x, y, weight, *, reduction):
 
 
 def _logits_bce(m, x, y, weight, pos_weight):
-    size = m.abs(x)
-    rest = m.log1p(m.exp(-size))  # log(1 + exp(-x)) is this and (|x| - x) / 2
+    rest = m.log1p(m.exp(-m.abs(x)))
     if pos_weight is None:
-        size += x
-        size *= 0.5
-        size -= x * y
-        rest += size
+        above = m.subtract(x > 0, y)  # times x: what max(x, 0) - x y is, where infinities meet no zero of y
+        above *= x
+        rest += above
         return _weighted(rest, weight)
-    rest += 0.5 * (size - x)
+    rest -= m.minimum(x, 0)  # log(1 + exp(-x)); no infinity is subtracted from another
     return _weighted(rest * ((pos_weight - 1) * y + 1) + (1 - y) * x, weight)
 
 

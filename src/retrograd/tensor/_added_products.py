@@ -108,7 +108,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     alike = bias.dtype is x.dtype is y.dtype and bias.shape == (*x.shape, *y.shape)
     if alike and x.dtype.kind == "f" and type(beta) is not bool and type(alpha) is not bool:
         return record(la.addr, (input, vec1, vec2), weights(beta, alpha, x), "AddrBackward0")
-    arrays, dtype = promoted([bias, x, y])
+    arrays, dtype = promoted([bias, x, y], expanded=True)
     for name, number in (("beta", beta), ("alpha", alpha)):
         if isinstance(number, bool) and dtype.kind != "b":
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")

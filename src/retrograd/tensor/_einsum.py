@@ -316,7 +316,7 @@ def contracted(a: Any, b: Any, labels: tuple[Labels, Labels, Labels]) -> Any:
     if a._array.dtype != b._array.dtype:
         if has_sum:
             raise RuntimeError(f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}")
-        run_on = promoted([a._array, b._array])[0]
+        run_on = promoted([a._array, b._array], expanded=True)[0]
     if has_sum and a._array.dtype.kind == "b" and a._array.size and b._array.size:
         refuse("bmm", a._array.dtype)
     params = {"left": left, "right": right, "made": out}

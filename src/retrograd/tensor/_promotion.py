@@ -13,13 +13,18 @@ from .._core.arrays import LevelArray
 from .._graph.node import PYTHON_SCALARS
 
 
-def promoted(args: Sequence[Any], integers_to_float: bool = False) -> tuple[list[Any], np.dtype[Any]]:
-    """Bring arrays and Python scalars to torch's common dtype."""
+def promoted(
+    args: Sequence[Any], integers_to_float: bool = False, expanded: bool = False
+) -> tuple[list[Any], np.dtype[Any]]:
+    """Bring arrays and Python scalars to torch's common dtype.
+
+    `expanded`: torch gives all of them the same number of dimensions first, so that those without any count fully.
+    """
     dims, zero_dims, scalars = [], [], []
     for arg in args:
         if type(arg) in PYTHON_SCALARS:
             scalars.append(type(arg))
-        elif arg.ndim:
+        elif arg.ndim or expanded:
             dims.append(arg.dtype)
         else:
             zero_dims.append(arg.dtype)

@@ -469,8 +469,7 @@ class Tensor(TensorBase):
         return from_numpy(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})

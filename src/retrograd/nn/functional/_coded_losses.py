@@ -58,7 +58,8 @@ def binary_cross_entropy_with_logits(
         if pos_weight is not None:
             need_fit(pos_weight._array.shape, target._array.shape)
     given = in_common_dtype(input, target, weight, pos_weight)
-    return record_fused(losses.binary_cross_entropy_with_logits, given, {"reduction": reduction})
+    loss = record_fused(losses.binary_cross_entropy_with_logits, given, {"reduction": reduction})
+    return loss if loss._array.dtype is target._array.dtype else loss.to(target.dtype)  # into whose memory torch writes
 
 
 @overridable

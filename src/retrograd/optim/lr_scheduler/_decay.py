@@ -64,7 +64,7 @@ class MultiplicativeLR(_ByFunctions):
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""
         self._warn_outside_step()
-        if self._is_initial or self.last_epoch <= 0:
+        if self._is_initial:
             return self._current()
         return [lr * function(self.last_epoch) for function, lr in zip(self.lr_lambdas, self._current(), strict=True)]
 
@@ -182,7 +182,7 @@ class ExponentialLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""
         self._warn_outside_step()
-        if self._is_initial or self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
 
@@ -201,7 +201,7 @@ class PolynomialLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""
         self._warn_outside_step()
-        if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
@@ -223,8 +223,10 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch."""
         self._warn_outside_step()
-        if self._is_initial or self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
+        if self._step_count == 1 and self.last_epoch > 0:  # moved from outside, before the first step
+            return self._get_closed_form_lr()
         lowest, angle = self.eta_min, math.pi / self.T_max
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [

@@ -1,0 +1,74 @@
+"""Dtypes of results where operands differ in dtype, and one of them may have no dimensions: every operation, against torch."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from tests.ops.infos import OPS
+from tests.ops.opinfo import Op, Sample, arrays_of, is_float
+from tests.ops.test_all import each, on_all_samples
+
+pytestmark = pytest.mark.oracle
+DTYPES = ("bool", "int32", "int64", "float32", "float64", "complex64")
+
+# Products of operands with a wrong dtype, which one of torch's kernels takes and another refuses; powers of a bool;
+# layers whose last bias has another dtype, which torch's kernels refuse; a solver that takes the dtype of its first operand.
+LENIENT = {
+    "bmm",
+    "conv1d",
+    "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_tbc",
+    "conv2d_input",
+    "conv2d_weight",
+}
+LENIENT |= {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+LENIENT |= {"multi_head_attention", "nn_embedding_bag", "linear_cross_entropy", "linalg_solve_triangular", "lerp"}
+
+
+def mixed(op: Op, sample: Sample) -> list[list[np.ndarray]]:
+    """Return inputs of two dtypes: one that has no dimensions among others, or the last, is of the second."""
+    arrays, floats = arrays_of(op, sample), is_float(sample)
+    moving = [k for k, one in enumerate(floats) if one]
+    without = [k for k in moving if not arrays[k].ndim]
+    some = 0 < len(without) < len(moving)
+    other = set(without if some else moving[-1:])
+    pairs = itertools.permutations(DTYPES, 2) if some else [("float32", "float64"), ("float64", "float32")]
+    return [
+        [cast(a, (second if k in other else first)) if floats[k] else a for k, a in enumerate(arrays)]
+        for first, second in (pairs if len(moving) > 1 else ())
+    ]
+
+
+def cast(array: np.ndarray, dtype: str) -> np.ndarray:
+    return array > 0 if dtype == "bool" else array.astype(dtype)
+
+
+def dtypes_of(library: Any, op: Op, sample: Sample, arrays: list[np.ndarray]) -> Any:
+    """Return the dtypes of the results, or None where the library refuses."""
+    try:
+        out = op.function(library, sample, [library.from_numpy(np.array(a)) for a in arrays])
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return None
+    return [str(o.dtype) for o in (out if isinstance(out, (tuple, list)) else [out]) if hasattr(o, "dtype")]
+
+
+@each([op for op in OPS if not op.name.startswith("xp_") and op.name not in LENIENT])
+def test_dtypes_of_results(op: Op) -> None:
+    torch = pytest.importorskip("torch")
+
+    def check(sample: Sample) -> None:
+        for arrays in mixed(op, sample):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of complex numbers that become real
+                ours, theirs = (dtypes_of(library, op, sample, arrays) for library in (retrograd, torch))
+            assert ours == theirs, [str(a.dtype) for a in arrays]
+
+    on_all_samples(op, check)
