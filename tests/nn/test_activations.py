@@ -150,3 +150,11 @@ def test_implicit_dimension(name) -> None:
                 out = getattr(library.nn.functional, name)(library.ones(shape))
             texts.append((str(seen[0].message), np.round(out.sum().item(), 4)))
     assert texts[:3] == texts[3:]
+
+
+@pytest.mark.parametrize("name", ["hardtanh", "relu6", "hardshrink", "softshrink"])
+def test_the_slope_of_straight_pieces_has_a_derivative_of_zero(name: str) -> None:
+    x = retrograd.tensor([-4.0, -0.1, 0.2, 3.0], requires_grad=True)
+    (slope,) = retrograd.autograd.grad(getattr(retrograd.nn.functional, name)(x).sum(), x, create_graph=True)
+    assert slope.requires_grad
+    assert retrograd.autograd.grad(slope.sum(), x)[0].tolist() == [0.0] * 4

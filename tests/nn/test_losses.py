@@ -291,6 +291,13 @@ def test_what_is_ignored_gets_no_gradient_where_no_weight_counts(smoothing: floa
         assert (grad[0] == 0).all()
 
 
+def test_an_infinite_gradient_of_what_is_ignored_stays_outside() -> None:
+    x = retrograd.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+    loss = retrograd.nn.functional.nll_loss(x, retrograd.tensor([0, 1]), ignore_index=0, reduction="none")
+    loss.backward(retrograd.tensor([float("inf"), 2.0]))
+    assert x.grad.tolist() == [[0.0, 0.0], [0.0, -2.0]]
+
+
 def test_ctc_reaches_far_below_the_smallest_float() -> None:
     x = retrograd.full((60, 1, 3), -40.0)
     x[:, 0, 0] = 0.0

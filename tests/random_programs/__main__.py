@@ -2,7 +2,8 @@
 
 python -m tests.random_programs --count 1000 --seed 0            programs 0 to 999 of a seed; new differences are printed as scripts
 python -m tests.random_programs --seed 0 --number 17             one program as a script, and what differs
-python -m tests.random_programs --count 1000 --log found.jsonl   everything that differs, a line of JSON each
+python -m tests.random_programs --count 1000 --log found.jsonl   everything that differs, a line of JSON each, not shrunk
+python -m tests.random_programs --again found.jsonl              once more what differed in a log; what is new is shrunk
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="do not shrink the program of --number")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--log", help="append what differs to this file")
+    parser.add_argument("--again", help="run the programs of a log again")
     options = parser.parse_args()
     if options.number is not None:
         return show(options.seed, options.number, options.whole)
     batches.prepare()
     print(f"{len(operations.operations())} operations, {len(known.kinds())} known kinds", flush=True)
+    if options.again:
+        return again(options.again)
     ends = [options.start + options.count * k // options.jobs for k in range(options.jobs + 1)]
     parts = [range(a, b) for a, b in pairwise(ends)]
     if options.jobs == 1:
@@ -70,7 +74,7 @@ def run(seed: int, numbers: range, log: str | None) -> int:
     new = 0
     for first in range(numbers.start, numbers.stop, batches.AT_ONCE):
         part = range(first, min(first + batches.AT_ONCE, numbers.stop))
-        for told in batches.run_batch(seed, part):
+        for told in batches.run_batch(seed, part, shrink=log is None):
             if "used" in told:
                 used.update(told["used"])
                 continue
@@ -86,10 +90,33 @@ def run(seed: int, numbers: range, log: str | None) -> int:
         if log:
             rate = done / (time.monotonic() - start)
             print(f"{done} programs, {len(used)} operations, {new} new, {rate:.1f}/s", flush=True)
-    for kind, count in counts.most_common():
-        print(f"{count:6} {kind}")
+    print_counts(counts)
     print(f"{len(numbers)} programs, {len(used)} operations called, {new} new differences")
     return 1 if new else 0
+
+
+def again(log: str) -> int:
+    """Run the programs of a log again, print what is new, and the counts by kind."""
+    with open(log) as file:
+        told = [json.loads(line) for line in file]
+    numbers: dict[int, list[int]] = {}
+    for one in told:
+        numbers.setdefault(one["seed"], []).append(one["number"])
+    counts: Counter[str] = Counter()
+    for seed, chosen in numbers.items():
+        for one in batches.run_batch(seed, sorted(set(chosen))):
+            if "used" in one:
+                continue
+            counts[kind_in_words(one)] += 1
+            if one.get("kind") is None:
+                print(one.get("script") or one, end="\n\n", flush=True)
+    print_counts(counts)
+    return 1 if counts["new"] or counts["broken"] else 0
+
+
+def print_counts(counts: Counter[str]) -> None:
+    for kind, count in counts.most_common():
+        print(f"{count:6} {kind}")
 
 
 def kind_in_words(told: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import os
 import signal
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -36,7 +36,7 @@ def judged(program: Program, library: Any, shrink: bool = True) -> dict[str, Any
         "operations": sorted({step.operation for step in small.steps}),
         "kind": kind,
         **smaller_found._asdict(),
-        "script": None if kind else script(small, smaller_found),
+        "script": script(small, smaller_found) if shrink and kind is None else None,
     }
 
 
@@ -47,18 +47,18 @@ def prepare() -> None:
         operations.forms(name)
 
 
-def run_batch(seed: int, numbers: range) -> Iterator[dict[str, Any]]:
+def run_batch(seed: int, numbers: Sequence[int], shrink: bool = True) -> Iterator[dict[str, Any]]:
     """Run programs in a forked process; a crash is told as one, and the rest goes on in the next process."""
-    start = numbers.start
-    while start < numbers.stop:
+    start = 0
+    while start < len(numbers):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reader)
-            _serve(seed, range(start, numbers.stop), os.fdopen(writer, "w"))
+            _serve(seed, numbers[start:], shrink, os.fdopen(writer, "w"))
             os._exit(0)
         os.close(writer)
-        at = start
+        at = numbers[start]
         with os.fdopen(reader) as lines:
             for line in lines:
                 told = json.loads(line)
@@ -69,14 +69,14 @@ def run_batch(seed: int, numbers: range) -> Iterator[dict[str, Any]]:
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             yield {"number": at, "crash": signal.Signals(os.WTERMSIG(status)).name}
-            start = at + 1
+            start = numbers.index(at) + 1
         elif status:
             raise RuntimeError(f"the process ended with {status} at program {at}")
         else:
             return
 
 
-def _serve(seed: int, numbers: range, out: Any) -> None:
+def _serve(seed: int, numbers: Sequence[int], shrink: bool, out: Any) -> None:
     used: Counter[str] = Counter()
     for number in numbers:
         out.write(json.dumps({"at": number}) + "\n")
@@ -84,7 +84,7 @@ def _serve(seed: int, numbers: range, out: Any) -> None:
         try:
             program = building.program(seed, number)
             used.update(program.operations)
-            told = judged(program, retrograd)
+            told = judged(program, retrograd, shrink)
         except Exception:
             told = {"number": number, "broken": traceback.format_exc()}
         if told is not None:

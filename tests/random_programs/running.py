@@ -20,6 +20,7 @@ from tests.random_programs.readings import NUMERIC, READINGS
 
 SECONDS = 10  # far beyond any program
 ENORMOUS = 100_000  # numbers; only the shape is compared
+UNTOUCHED = "written = f\nf = lambda *given: written(*[x.clone() for x in given])  # finite differences call it often"
 HELPER_CODE = compile(HELPERS, "<helpers>", "exec")
 NUMERIC_CODE = compile(NUMERIC, "<numeric>", "exec")
 

@@ -500,8 +500,9 @@ def front(array: Any, batched: bool, size: int) -> Any:
 
 # ---- dead levels ----
 class _EngineState(threading.local):
-    """How many runs of the engine are under way in this thread, and the innermost."""
+    """How many runs of the engine are under way in this thread, and the innermost; the transform that asked for one."""
 
+    asked_by: Any = None
     depth = 0
     fresh = False  # this thread was started to go deeper
     task: Any = None

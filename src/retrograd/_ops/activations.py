@@ -478,36 +478,53 @@ def _outside(xp, x, low, high):
     return xp.logical_or(xp.less_equal(x, low), xp.greater_equal(x, high))
 
 
+def _within(xp, x, low, high):
+    return xp.logical_and(xp.greater_equal(x, low), xp.less_equal(x, high))
+
+
+def _gate(name, stopped):
+    """Return what passes a gradient on but for the places that `stopped` names; its own derivative by these is 0, not none, as torch's."""
+
+    @blockwise
+    def implementation(xp, g, x, out, *, low, high):
+        out[...] = xp.where(stopped(xp, x, low, high), g.dtype.type(0), g)
+
+    return elementwise(
+        f"{name}_back",
+        torch=f"{name}_backward",
+        statics=("low", "high"),
+        implementation=implementation,
+        dx=lambda xp, g, y, low, high: getattr(xp, f"{name}_back")(g, y, low=low, high=high),
+        dy=lambda xp, t: xp.zeros_like(t),
+    )
+
+
 hardtanh = elementwise(
     "hardtanh",
     statics=("min_val", "max_val"),
     implementation=lambda xp, x, *, min_val, max_val: xp.bounded(x, min_val, max_val),
-    dx=lambda xp, g, x, min_val, max_val: xp.where(
-        _outside(xp, x, min_val, max_val), 0, g
-    ),  # unlike clamp at the bounds
+    dx=lambda xp, g, x, min_val, max_val: xp.hardtanh_back(g, x, low=min_val, high=max_val),
 )
-
-
-def _within(xp, x, lambd):
-    return xp.logical_and(xp.greater_equal(x, -lambd), xp.less_equal(x, lambd))
-
-
+hardtanh_back = _gate("hardtanh", _outside)  # unlike clamp at the bounds
 softshrink = elementwise(
     "softshrink",
     statics=("lambd",),
     implementation=blockwise(lambda xp, x, out, *, lambd: xp.module.subtract(x, xp.bounded(x, -lambd, lambd), out)),
-    dx=lambda xp, g, x, lambd: xp.where(_within(xp, x, lambd), 0, g),
+    dx=lambda xp, g, x, lambd: xp.softshrink_back(g, x, low=-lambd, high=lambd),
 )
+softshrink_back = _gate("softshrink", _within)
 hardshrink = elementwise(
     "hardshrink",
     statics=("lambd",),
-    implementation=lambda xp, x, *, lambd: xp.where(_within(xp, x, lambd), 0, x).astype(x.dtype, copy=False),
-    dx=lambda xp, g, x, lambd: xp.where(_within(xp, x, lambd), 0, g),
+    implementation=lambda xp, x, *, lambd: xp.where(_within(xp, x, -lambd, lambd), 0, x).astype(x.dtype, copy=False),
+    dx=lambda xp, g, x, lambd: xp.hardshrink_back(g, x, low=-lambd, high=lambd),
 )
+hardshrink_back = _gate("hardshrink", _within)
 threshold = elementwise(
     "threshold",
     statics=("threshold", "value"),
     implementation=lambda xp, x, *, threshold, value: xp.where(x <= threshold, x.dtype.type(value), x),
-    dx=lambda xp, g, x, threshold: xp.where(xp.less_equal(x, threshold), 0, g),
+    dx=lambda xp, g, x, threshold: xp.threshold_back(g, x, low=-math.inf, high=threshold),
 )
+threshold_back = _gate("threshold", _within)
 log_sigmoid = e.log_sigmoid

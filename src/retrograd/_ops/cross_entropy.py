@@ -91,8 +91,8 @@ def _shared_scale(xp, g, own, counted, total, reduction):
     """Return by what the slope of each target's loss is multiplied: a number, or one for each."""
     scale = g / total if reduction == MEAN else g
     scale = scale if own is None else scale * own
-    if counted is not None and reduction == MEAN and not total:
-        scale = xp.module.where(counted, scale, scale.dtype.type(0))  # of what counts without weight NaN, as torch's
+    if counted is not None:  # 0 times infinity is NaN; of what counts without weight NaN, as torch's
+        scale = xp.module.where(counted, scale, scale.dtype.type(0))
     return scale
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from .. import _errors
+from .._core.primitive import engine_state
+from .._modes import current_mode
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ._accumulate import accumulate_grad, check_leaf, copied
@@ -28,6 +31,20 @@ def call_tensor_hooks(hooks: dict[int, Any], tensor: Any) -> Any:
             _check_hook_result(hook, tensor, result)
             tensor = result
     return tensor
+
+
+def of_transform(hook: Any) -> Any:
+    """Return a hook on a value inside a transform: to torch that value is a wrapper, which no gradient of an outer transform meets."""
+    running = current_mode().transforms
+    if not running:
+        return hook
+    transform = running[-1]
+
+    @functools.wraps(hook, assigned=("__name__", "__doc__", "__module__"), updated=())
+    def of_wrapper(grad: Any) -> Any:
+        return hook(grad) if transform.alive or engine_state.asked_by is transform else None
+
+    return of_wrapper
 
 
 def _name(hook: Any) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core.arrays import levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform, running
-from .._core.primitive import raw_namespace, vocabulary
+from .._core.primitive import engine_state, raw_namespace, vocabulary
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from .._places import user_place
@@ -41,6 +41,7 @@ class _Outside:
 
     def __init__(self, transform: Transform, variables: list[Any], differentiable: bool) -> None:
         self.differentiable = differentiable
+        self.transform = transform
         self.born = transform.born
         # What leads to a leaf outside, and what does not, by id; kept alive here, or another would get its id.
         self.open: dict[int, Any] = {}
@@ -234,7 +235,11 @@ def _gradients(
     roots = [edge_of(out) for out in used]
     given = make_seeds(used, seeds_given, False)
     keep = any(map(outside.needs, outputs)) or any(map(outside.needs, given))
-    found = gradients(roots, given, tuple(targets), keep, retain or keep, True, False, place)
+    before, engine_state.asked_by = engine_state.asked_by, outside.transform
+    try:
+        found = gradients(roots, given, tuple(targets), keep, retain or keep, True, False, place)
+    finally:
+        engine_state.asked_by = before
     return [zeros_like(t) if g is None else outside.release(g) for t, g in zip(targets, found, strict=True)]
 
 

@@ -374,6 +374,7 @@ class Tensor(TensorBase):
 
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
+        from ..autograd._hooks import of_transform
         from ..autograd.graph import RemovableHandle
 
         if self._edge is None:
@@ -382,7 +383,8 @@ class Tensor(TensorBase):
             extra = self._need_extra()
             extra.hooks = OrderedDict() if extra.hooks is None else extra.hooks
             extra.hooked = True
-            return RemovableHandle.add(extra.hooks, hook)
+            return RemovableHandle.add(extra.hooks, hook if extra.transform is None else of_transform(hook))
+        hook = of_transform(hook) if current_mode().transforms else hook
         node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
         of_node = node.need_extra()
         of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
