@@ -247,12 +247,24 @@ READINGS: dict[str, Reading] = {
         NUM_VALUE_GRAD,
     ),
     "write into vmap": Reading(
-        f"{BATCH}\ny = torch.vmap(f)(*bs)\ny.mul_(2.0)\ntotal(y).backward()\nr = (y, *{GRAD})", single=True
+        f"{BATCH}\ny = torch.vmap(f)(*bs)\ny.mul_(2.0)\ntotal(y).backward()\nr = (y, *{GRAD})",
+        f"def g(*xs):\n    {BATCH}\n    return torch.stack([one[0] for one in {LOOP}]) * 2\n"
+        "r = (g(*xs), *num_grad(lambda *a: total(g(*a)), xs))",
+        single=True,
     ),
     "write into jvp": Reading(
         f"{TANGENTS}\ny, t = torch.func.jvp(f, xs, ts)\nt.mul_(2.0)\ntotal((y, t)).backward()\nr = (y, t, *{GRAD})",
+        f"{TANGENTS}\ng = lambda *a: (f(*a), 2 * num_jvp(f, a, ts, 1e-4)[0])\n"
+        "r = (*g(*xs), *num_grad(lambda *a: total(g(*a)), xs, 1e-4))",
         single=True,
     ),
-    "write into grad": Reading(f"g = torch.func.grad(loss)(*xs)\ng.mul_(2.0)\ntotal(g).backward()\nr = (g, *{GRAD})"),
-    "write into the result": Reading(f"y = f(*xs)\ny.mul_(2.0)\ntotal(y).backward()\nr = (y, *{GRAD})", single=True),
+    "write into grad": Reading(
+        f"g = torch.func.grad(loss)(*xs)\ng.mul_(2.0)\ntotal(g).backward()\nr = (g, *{GRAD})",
+        "g = lambda *a: 2 * num_grad(loss, a, 1e-4)[0]\nr = (g(*xs), *num_grad(lambda *a: total(g(*a)), xs, 1e-4))",
+    ),
+    "write into the result": Reading(
+        f"y = f(*xs)\ny.mul_(2.0)\ntotal(y).backward()\nr = (y, *{GRAD})",
+        "r = (2 * f(*xs), *(2 * g for g in num_grad(loss, xs)))",
+        single=True,
+    ),
 }

@@ -128,10 +128,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _in_format(result: Any, source: Any, memory_format: Any) -> Any:
     """Lay the result of a conversion out in a memory format."""
-    from ._formats import is_laid_out_in, laid_out_in, order_in
+    from ._formats import is_laid_out_in, laid_out_in, order_in, suggested
 
     order_in(result._array.ndim, memory_format)
-    if is_laid_out_in(result._array, memory_format):
+    if result is source and suggested(result._array) is memory_format:
+        return result
+    if result is not source and is_laid_out_in(result._array, memory_format):
         return result
     if result is source:
         result = to_dtype(source, _base.dtype_of(source), True)

@@ -49,6 +49,25 @@ def is_laid_out_in(array: Any, memory_format: Any) -> bool:
     return True
 
 
+def suggested(array: Any) -> Any:
+    """Return the format that torch takes an array's strides for: contiguous unless the channels are clearly last."""
+    for memory_format, rank in RANKS.items():
+        if array.ndim == rank and _channels_last(array.shape, strides(array)):
+            return memory_format
+    return contiguous_format
+
+
+def _channels_last(shape: Any, steps: Any) -> bool:
+    least = 0
+    if not steps[1]:
+        return False
+    for k in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[k] or steps[k] < least or (k == 0 and least == steps[1]):
+            return False  # the last: all sizes but that of the batch are 1, and either format would do
+        least = steps[k] * max(shape[k], 1)
+    return True
+
+
 def _refuse_batches(array: Any) -> None:
     """Raise torch's error for a question about the format of a sample."""
     while isinstance(array, LevelArray):
