@@ -708,6 +708,108 @@ def saved_and_then_written(torch):
 
 
 @program
+def a_second_backward_looks_for_saved_tensors(torch):
+    found = []
+
+    def saving(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    def keeping_nothing(ctx, x):
+        return x * 2
+
+    def looking(ctx, g):
+        return g * (2 + len(ctx.saved_tensors))
+
+    def blind(ctx, g):
+        return g * 2
+
+    for forward in (saving, keeping_nothing):
+        for backward in (looking, blind):
+            x = leaf(torch)
+            out = make(torch, forward, backward).apply(x * 1).sum()
+            out.backward()
+            found.append([caught(out.backward), x.grad])
+    return found
+
+
+@program
+def backward_of_a_wanted_inner_tensor_is_called(torch):
+    log, x = [], leaf(torch)
+    y = make(torch, lambda ctx, x: x * 2, lambda ctx, g: log.append(g.tolist()) or g * 2).apply(x)
+    z = y * 3
+    z.sum().backward(inputs=(y,), retain_graph=True)
+    y.backward(torch.ones_like(y), inputs=(y,), retain_graph=True)
+    torch.autograd.grad(z.sum(), y)
+    return log, y.grad, x.grad
+
+
+@program
+def saved_tensors_of_nodes_that_no_gradient_reaches_are_checked(torch):
+    x = leaf(torch)
+    y = x.relu()
+    z = -y
+    y.pow_(2)
+    out = make(torch, lambda ctx, x: x * 2, lambda ctx, g: None).apply(z)
+    return caught(out.sum().backward), x.grad
+
+
+@program
+def dirty_inputs_lose_their_gradient(torch):
+    def write(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    x = leaf(torch)
+    y = x * 1
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    make(torch, write).apply(y)
+    return y.grad is None, y.retains_grad
+
+
+@program
+def forbidden_views_without_gradients(torch):
+    def write(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    found = []
+    for mode in (torch.no_grad, torch.inference_mode):
+        x = leaf(torch)
+        part = (x * 1).split(2)[1]
+        with mode():
+            out = caught(make(torch, write).apply, part)
+            found.append([out, getattr(out, "requires_grad", None)])
+            view = x[1:]
+            x[0] = 5.0
+            found.append(caught(make(torch, lambda ctx, x: x * 2).apply, view))
+    return found
+
+
+@program
+def hooks_on_saved_outputs(torch):
+    log = []
+
+    def pack(t):
+        log.append([t.requires_grad, t.tolist()])
+        return t.detach()
+
+    def saving(ctx, x):
+        y = x * 2
+        z = x * 3
+        ctx.mark_non_differentiable(z)
+        ctx.save_for_backward(x, y, z)
+        return y, z
+
+    x = leaf(torch)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        out = make(torch, saving, lambda ctx, g, h: g * ctx.saved_tensors[1]).apply(x)
+    out[0].sum().backward()
+    return log, x.grad
+
+
+@program
 def cycles_through_ctx(torch):
     found = []
 

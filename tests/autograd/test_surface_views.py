@@ -698,6 +698,66 @@ def overlapping_views(torch):
 
 
 @program
+def some_elements_of_an_expanded_tensor_written(torch):
+    found = []
+    for write in (
+        lambda v: v.index_put_((torch.tensor([0]),), torch.tensor(3.0, dtype=torch.float64)),
+        lambda v: v.__setitem__(torch.tensor([0]), 3.0),
+        lambda v: v.__setitem__([0, 1], 3.0),
+        lambda v: v.__setitem__(torch.tensor([True, False, False]), 3.0),
+        lambda v: v.masked_fill_(torch.tensor([[False], [True], [False]]), 3.0),
+        lambda v: v.__setitem__((1, slice(1, None)), 3.0),
+    ):
+        b = torch.tensor([1.0, float("nan")], dtype=torch.float64)
+        v = b.expand(3, 2)
+        error = caught(write, v)
+        found.append([error if isinstance(error, Exception) else None, b, v])
+    return found
+
+
+@program
+def masked_fill_with_a_tensor_of_another_dtype(torch):
+    found = []
+    for dtype in (torch.float32, torch.int64, torch.float64, torch.bool):
+        value = torch.ones((), dtype=torch.float64)
+        _ = value[None]  # which gives it memory of its own
+        t = torch.tensor([0, 1, 0]).to(dtype)
+        found += [caught(t.masked_fill, t == 0, value), caught(t.masked_fill_, t == 0, value)]
+    return found
+
+
+@program
+def expanding_to_sizes_that_do_not_fit(torch):
+    t = torch.ones(3, 3)
+    target = torch.ones(1, 2, 2)
+    found = [caught(t.expand, 2, 2), caught(t.expand, -1, 5, 4, 3), caught(torch.ones(3).expand, -1, 4)]
+    return [*found, caught(target.__setitem__, -1, t)]
+
+
+@program
+def subtraction_of_truth_values_with_alpha(torch):
+    b, i, f = torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.int64), torch.ones(2)
+    pairs = ((b, b), (i, b), (b, f), (i, i), (b, 1))
+    found = [caught(torch.sub, *pair, alpha=alpha) for pair in pairs for alpha in (2, 0.5, True)]
+    return [*found, caught(torch.add, b, b, alpha=True), caught(torch.add, i, i, alpha=True)]
+
+
+@program
+def moving_dimensions_of_a_number(torch):
+    s = torch.ones((), requires_grad=True)
+    moved = (
+        s.movedim(0, 0),
+        s.movedim((), ()),
+        s.swapaxes(0, 0),
+        s.transpose(0, 0),
+        s.permute(()),
+        torch.ones(2, requires_grad=True).movedim(0, 0),
+    )
+    c = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    return [t.grad_fn.name() for t in moved], c.real.grad_fn._saved_dim, c.imag.grad_fn._saved_index
+
+
+@program
 def second_order_through_written_views(torch):
     found = []
     for name in ("select", "index", "diagonal", "transpose", "as_strided", "unfold", "squeeze dim", "movedim"):

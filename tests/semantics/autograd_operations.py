@@ -66,6 +66,34 @@ def tensor_hook(builder: Builder) -> Step | None:
     return Step("register_hook", f"{handle} = {call}lambda grad: {body})")
 
 
+@operation("busy_hook", 5)
+def busy_hook(builder: Builder) -> Step | None:
+    """A hook that registers, removes or queues something while backward runs."""
+    target, other = builder.tensor(in_graph), builder.tensor(in_graph)
+    if target is None or other is None or not holds(lambda t: t.grad_fn is None or True, builder.get(target)):
+        return None
+    event, handles = builder.new_name("hook"), builder.handles()
+    forms = [
+        f'register_hook(lambda grad: record_and_hook("{event}", grad, {other}))',
+        f'register_hook(lambda grad: record_and_hook("{event}", grad, {target}))',
+        f'register_hook(lambda grad: record_and_queue(torch, "{event}", grad))',
+    ]
+    if handles:
+        forms.append(f'register_hook(lambda grad: record_and_remove("{event}", grad, {builder.choose(handles)}))')
+    if not builder.get(other).is_leaf:
+        forms.append(f'register_hook(lambda grad: record_and_retain("{event}", grad, {other}))')
+    if not builder.get(target).is_leaf:
+        node = f"{target}.grad_fn"
+        forms += [
+            f'grad_fn.register_prehook(lambda grads: record_and_hook_node("{event}", grads, {node}))',
+            f'grad_fn.register_hook(lambda inputs, outputs: record_and_hook_node("{event}", inputs, {node}))',
+        ]
+    call = builder.choose(forms)
+    inner = call.removeprefix("register_hook(")
+    call = f"{target}.{call}" if inner == call else f"hook_on({target}, {inner}"
+    return Step("busy hook", f"{builder.new_name('handle')} = {call}")
+
+
 @operation("retain_grad", 4)
 def retain_grad(builder: Builder) -> str | None:
     target = builder.tensor(lambda t: t.requires_grad and not t.is_leaf, percent_any=8)

@@ -13,7 +13,7 @@ import warnings
 
 from hypothesis import strategies as st
 
-from . import autograd_operations, in_place_operations  # noqa: F401 - they add to OPERATIONS
+from . import autograd_operations, in_place_operations, view_operations  # noqa: F401 - they add to OPERATIONS
 from .building import Builder, Chooser
 from .operations import OPERATIONS, make_leaf
 from .steps import Program, Step, close

@@ -216,6 +216,7 @@ import importlib
 import warnings
 
 log = []
+hooked = set()
 {used_helpers(text)}{LOOK if program.watch_every_step else ""}
 
 def program(torch):

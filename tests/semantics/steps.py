@@ -15,6 +15,7 @@ from typing import Any
 # Helpers that the lines of a program may call. Scripts printed for a failure carry a copy of this text.
 PRELUDE = '''
 log = []
+hooked = set()
 
 
 def show(tensor):
@@ -41,6 +42,74 @@ def record_tripled(event, grads):
 def record_and_clear(event, leaf):
     log.append((event, show(leaf.grad)))
     leaf.grad = None
+
+
+def record_and_hook(event, grad, tensor):
+    """Body of a hook that registers another one, the first time."""
+    log.append((event, show(grad)))
+    if event not in hooked:
+        hooked.add(event)
+        hook_on(tensor, lambda grad: record(event + " added", grad))
+
+
+def record_and_hook_node(event, grads, node):
+    record_all(event, grads)
+    if event not in hooked:
+        hooked.add(event)
+        node.register_prehook(lambda grads: record_all(event + " added before", grads))
+        node.register_hook(lambda inputs, outputs: record_all(event + " added after", inputs, outputs))
+
+
+def record_and_remove(event, grad, handle):
+    log.append((event, show(grad)))
+    handle.remove()
+
+
+def record_and_queue(torch, event, grad):
+    """Body of a hook that has something done after backward, and something more after that."""
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+
+    def later():
+        log.append((event, "later"))
+        queue(lambda: log.append((event, "last")))
+
+    log.append((event, show(grad)))
+    queue(later)
+
+
+def record_and_retain(event, grad, tensor):
+    log.append((event, show(grad)))
+    tensor.retain_grad()
+
+
+def custom(torch, event, kind, tensor):
+    """Apply a custom Function that returns something of the named kind."""
+
+    def forward(ctx, x):
+        log.append((event, ctx.needs_input_grad))
+        if kind == "none":
+            ctx.set_materialize_grads(False)
+        if kind in ("input", "view", "slice"):
+            return {"input": x, "view": x.view_as(x), "slice": x[...]}[kind]
+        if kind == "dirty":
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+        if kind == "two views":
+            return x.view_as(x), x[...]
+        y = x * 2
+        if kind.startswith("saved"):
+            ctx.save_for_backward(x if kind == "saved input" else y)
+        if kind == "constant":
+            ctx.mark_non_differentiable(y)
+        return (x * 3, y) if kind in ("two", "constant") else y
+
+    def backward(ctx, *grads):
+        record_all(event, grads, ctx.saved_tensors)
+        given = [grad for grad in grads if grad is not None]
+        return None if not given or kind == "none" else sum(given) * 2
+
+    body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type("Custom", (torch.autograd.Function,), body).apply(tensor)
 
 
 def hook_on(tensor, hook):

@@ -1,6 +1,6 @@
 """The same programs in torch and in the library under test must look the same after every step.
 
-Every run tries the same 2000 random programs. In 13 of them the library still differs from torch: they are listed
+Every run tries the same 2000 random programs. In 8 of them the library still differs from torch: they are listed
 in ``open_differences.json``, and must differ until the list is written again, so that it can only shrink:
 ``python -m tests.semantics.hunt --write-open``.
 

@@ -63,8 +63,8 @@ class Capture:
         return runs
 
     def ends_at(self, node: Any, needed: Any) -> bool:
-        """Tell whether nothing below a node is wanted: its hooks run, but it computes nothing."""
-        if not self.accumulate or id(node) not in self.wanted:
+        """Tell whether nothing below a node is wanted: its hooks run, but it computes nothing (a user's backward is called)."""
+        if not self.accumulate or id(node) not in self.wanted or node.runs_without_gradient:
             return False
         targets = [edge.node if type(edge) is Slot else edge for edge in node._edges if edge is not None]
         return not any(id(target) in needed for target in targets)

@@ -9,14 +9,16 @@ import numpy as np
 from .. import _errors
 from .._core.levels import creation_numbers
 from .._core.primitive import engine_state
-from .._graph.node import Freed, InputFacts, Node, Slot, pack_value
+from .._graph.node import Freed, InputFacts, Node, Slot
 from .._graph.unpacked import Guard, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
 from .._warnings import warn
 from ..tensor._base import LEAF, storage_of, wrap, wrap_leaf_alias
 from ..tensor._record_flat import refuse_saving
+from ..tensor._record_saved import pack
 from ..tensor._tensor import Tensor
+from ..tensor._views import NOWHERE
 from ._function_attributes import SETTABLE, UsersAttributes, taken
 
 set_quickly = object.__setattr__  # which does not ask who sets, see `UsersAttributes`
@@ -36,10 +38,11 @@ class Saved:
         self.array = tensor._array
         self.tensor = tensor if tensor._edge is LEAF and slot is None else None
         self.edge: Any = slot if slot is not None else None if tensor._edge is LEAF else tensor._edge
-        hooks = current_mode().saved_hooks
-        if hooks:
-            given = wrap(tensor._array, None, self.storage) if slot is not None else tensor  # an output: no cycle
-            self.hand_over(pack_value(given, *hooks[-1]))
+        mode = current_mode()
+        if mode.saved_hooks:
+            if slot is not None:  # an output: no cycle, see `_pack_output` in tensor/_record_saved.py
+                tensor = wrap(tensor._array, None if tensor._edge is None else NOWHERE, self.storage)
+            self.hand_over(pack(tensor, mode))
 
     def hand_over(self, packed: Any) -> None:
         """Let go of a value that hooks hold from now on."""
@@ -133,6 +136,7 @@ class FunctionNode(Node, FunctionCtx):
     _forward_cls: Any = None
     array_names = ("to_save",)
     takes_mask = True
+    saves = True  # whatever there was to save: torch refuses to look again
 
     # What few nodes have otherwise than here.
     runs_without_gradient = True  # on zeros, or None if they are not materialized
@@ -206,10 +210,6 @@ class FunctionNode(Node, FunctionCtx):
         """Return one of the saved tensors by its position."""
         one = self._kept[name]
         return None if one is None else one.unpack(self)
-
-    @property
-    def saves(self) -> bool:  # type: ignore[override]
-        return bool(self._kept)
 
     def release(self, freed: Any) -> None:
         set_quickly(self, "_kept", ())

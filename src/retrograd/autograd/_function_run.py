@@ -61,7 +61,7 @@ def new_node(cls: Any, args: tuple[Any, ...], mode: Any) -> Any:
         node.code, node.lasti = place.code, place.offset
     node.count = len(args)
     node.is_tensor_input = tuple([isinstance(a, Tensor) for a in args])
-    node.needs_input_grad = tuple([isinstance(a, Tensor) and a._edge is not None for a in args])
+    node.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
     node._edges = (None,) * len(args)
     if mode.grad:
         node._edges = tuple([edge_of(a) if isinstance(a, Tensor) else None for a in args])
@@ -215,7 +215,7 @@ def _placed(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode:
 def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) -> Any:
     """Make the node the history of an output that forward says it has written."""
     if edge is None:
-        return out if out._edge is None else out.detach()
+        return out.detach() if out.requires_grad else out
     held = _base._edge_slot.__get__(out)  # also of a view that forward has made and written
     if held is LEAF or held is NOWHERE:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -235,6 +235,8 @@ def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) ->
                 "need help to do this change."
             )
         check_tracked(out)
+    if out._extra is not None and out._extra.grad is not None:
+        out._extra.grad = None  # of what it was
     rebase(out, edge)
     return out
 

@@ -73,6 +73,7 @@ def without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
         g = run_before(node, extra, g, graph)
     if node.runs_without_gradient or (any(part is not None for part in g) if type(g) is tuple else g is not None):
         return g, node.pull_back(g, graph)
+    node.touch(graph)
     return g, (None,) * len(node._edges)
 
 

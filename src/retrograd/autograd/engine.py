@@ -287,6 +287,8 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
         if extra is not None or node.runs_without_gradient:
             g, grads = without_gradient(node, extra, graph)
             seen = g if extra is not None and extra.hooks else ()
+        else:
+            node.touch(graph)
     else:
         if extra is not None:
             g = run_before(node, extra, g, graph)

@@ -61,8 +61,16 @@ def store(target: Any, value: Any) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
+    elif isinstance(value, np.ndarray):
+        value = beside(value, target)
+        if 0 in target.strides and value.shape == target.shape:
+            # an expanded tensor, of which some elements were written: the others must not undo it
+            changed = (value != target) & ((value == value) | (target == target))
+            target[changed] = value[changed]
+        else:
+            target[...] = value
     else:
-        target[...] = beside(value, target) if isinstance(value, np.ndarray) else value
+        target[...] = value
 
 
 def zero_memory(array: Any) -> Any:

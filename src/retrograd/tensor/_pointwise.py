@@ -231,8 +231,12 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
             return operation(input, other)
         if input._array.dtype.kind == "f":
             return (_ADD_SCALED if name == "add" else _SUB_SCALED).slow((input, other), {"alpha": alpha})
-    if alpha != 1 and is_operand(input) and is_operand(other):
+    if (alpha != 1 or alpha is True) and is_operand(input) and is_operand(other):
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
+        if name == "sub":
+            _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
+        if isinstance(alpha, bool) and any(t._array.dtype.kind != "b" for t in tensors):
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
         whole = not isinstance(input, float) and not isinstance(other, float)
         if whole and isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
@@ -488,7 +492,9 @@ def real_view(tensor: Any, part: str) -> Any:
     pairs = view_op(tensor, s.view_as_real, {}, "ViewAsRealBackward0")
     at = 0 if part == "real" else 1
     index = (slice(None),) * tensor._array.ndim + (at,)
-    return view_op(pairs, i.getitem, {"index": index}, "SelectBackward0", shown={"dim": -1, "index": at})
+    return view_op(
+        pairs, i.getitem, {"index": index}, "SelectBackward0", shown={"dim": tensor._array.ndim, "index": at}
+    )
 
 
 @overridable

@@ -262,6 +262,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
             axes = _moves[(ndim, source, destination)] = _moved(ndim, [source], [destination])
     else:
         axes = _moved(ndim, *[[one] if isinstance(one, int) else list(one) for one in (source, destination)])
+    if not ndim:
+        return alias(input)
     return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": axes})
 
 
@@ -334,7 +336,7 @@ def expanded(input: Any, given: tuple[int, ...]) -> Any:
             f"expand({_type_text(input)}{{{_errors.sizes(own)}}}, size={_errors.sizes(wanted)}): the number of sizes "
             f"provided ({len(wanted)}) must be greater or equal to the number of dimensions in the tensor ({len(own)})"
         )
-    for k in range(len(wanted)):
+    for k in reversed(range(len(wanted))):
         size = own[k - lead] if k >= lead else None
         if wanted[k] == -1:
             if size is None:

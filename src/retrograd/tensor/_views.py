@@ -441,6 +441,7 @@ def _refresh(view_tensor: Any) -> None:
 
 def _move_retained(tensor: Any, edge: Any) -> None:
     """Let `retain_grad` follow a tensor to its new node."""
+    node: Any
     old = tensor._edge
     if isinstance(old, (Node, Slot)):
         node, at = (old.node, old.index) if type(old) is Slot else (old, 0)
