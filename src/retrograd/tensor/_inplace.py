@@ -32,6 +32,7 @@ from ._views import (
     NOWHERE,
     adopt,
     before_write,
+    chained,
     check_inplace,
     finish_write,
     force_views,
@@ -336,7 +337,7 @@ def _undo_first(base: Any, step: Any, shape: tuple[int, ...]) -> None:
     for one in storage.views or ():
         view = None if (tensor := one()) is None else tensor._extra.view
         if view is not None and view.base is base:
-            view.steps = (undo, *view.steps)
+            view.chain = chained((undo, *view.steps))
 
 
 def _turned(tensor: Any) -> bool:
@@ -373,7 +374,7 @@ def reshaping(name: str, function: Any) -> Any:
         view = None if self._extra is None else self._extra.view
         steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
         if view is not None:
-            view.steps = (*view.steps, *steps)
+            view.chain = chained(steps, view.chain)
         elif steps:
             _undo_first(self, steps[0], tuple(before.shape))
         if isinstance(node, Node) and node is not NOWHERE:

@@ -188,11 +188,11 @@ _VIEW = """
     extra = t0._extra
     if extra is None or (of := extra.view) is None:
         view.base = base = t0
-        view.steps = ((primitive, params),)
+        view.chain = (None, (primitive, params))
         view.made_in = GRAD if tracking else NO_GRAD
     else:
         view.base = base = of.base
-        view.steps = (*of.steps, (primitive, params))
+        view.chain = (of.chain, (primitive, params))
         view.made_in = of.made_in if tracking else NO_GRAD
         storage = base._storage
     if storage is None:

@@ -35,11 +35,11 @@ class Parts(NamedTuple):
 
     indices: list[tuple[Any, ...]]
     whole: list[tuple[Any, ...]]  # with an ellipsis, so that NumPy gives arrays
-    steps: list[tuple[Any, ...]]  # as views keep them
+    steps: list[tuple[Any, Any]]  # as views keep them
 
     @classmethod
     def at(cls, indices: list[tuple[Any, ...]]) -> Parts:
-        steps = [((i.getitem, {"index": index}),) for index in indices]
+        steps = [(i.getitem, {"index": index}) for index in indices]
         return cls(indices, [(*index, ...) for index in indices], steps)
 
 
@@ -109,9 +109,9 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
 def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> Any:
     """View a plain array at several indices; what `register_view` finds out for each is the same for all."""
     if (extra := input._extra) is None or (of := extra.view) is None:
-        base, before, storage = input, (), input._storage
+        base, before, storage = input, None, input._storage
     else:
-        base, before, storage = of.base, of.steps, of.base._storage
+        base, before, storage = of.base, of.chain, of.base._storage
     if storage is None:
         storage = _base.storage_of(base)
     version, made_in = storage.version, MULTIPLE if mode.grad else NO_GRAD
@@ -121,7 +121,7 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
     new_tensor, new_object, append = _base.new_tensor, object.__new__, views.append
     results: list[Any] = []
     count = 0
-    for index, steps in zip(parts.whole, parts.steps):  # noqa: B905 - the keyword costs 100 ns
+    for index, step in zip(parts.whole, parts.steps):  # noqa: B905 - the keyword costs 100 ns
         result = new_tensor()
         result._array = array[index]
         if node is None:
@@ -137,7 +137,7 @@ def _raw_views(input: Any, array: Any, parts: Parts, node: Any, mode: Mode) -> A
         view.base = base
         view.made_in = made_in
         view.version = version
-        view.steps = before + steps if before else steps
+        view.chain = (before, step)
         append(ref(result))
         results.append(result)
     if len(views) > storage.most_views:

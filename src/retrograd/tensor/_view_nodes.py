@@ -5,6 +5,7 @@ See Note [Views and in-place] in `_views.py`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -190,14 +191,13 @@ def replaying_node(view_tensor: Any) -> Any:
 
 def _pieces(steps: tuple[Step, ...]) -> list[tuple[type[ReplayedView], tuple[Step, ...]]]:
     """Put the steps of a view into as few nodes as torch makes of them."""
-    pieces: list[tuple[type[ReplayedView], tuple[Step, ...]]] = [(AsStridedBackward0, ())]
-    for step in steps:
-        cls = REPLAYED_AS.get(step[0].name)
-        if cls is not None:
-            pieces += [(cls, (step,)), (AsStridedBackward0, ())]
+    pieces: list[tuple[type[ReplayedView], tuple[Step, ...]]] = []
+    for cls, piece in itertools.groupby(steps, lambda step: REPLAYED_AS.get(step[0].name)):
+        if cls is None:
+            pieces.append((AsStridedBackward0, tuple(piece)))
         else:
-            pieces[-1] = AsStridedBackward0, (*pieces[-1][1], step)
-    return [piece for piece in pieces if piece[1]]
+            pieces += [(cls, (step,)) for step in piece]
+    return pieces
 
 
 def _replaying(

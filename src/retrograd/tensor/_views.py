@@ -35,19 +35,27 @@ from ._memory import covers, own_memory, store
 from ._record_flat import flat_recorder
 from ._view_nodes import CopySlices, Step, replaying_node
 
+Chain = tuple[Any, Step] | None  # the steps of a view: those before the last, and the last
 GRAD, MULTIPLE, NO_GRAD, INFERENCE, FUNCTION = "grad", "multiple", "no_grad", "inference", "function"
+
+
+def chained(steps: tuple[Step, ...], chain: Chain = None) -> Chain:
+    """Add steps to those of a view."""
+    for step in steps:
+        chain = (chain, step)
+    return chain
 
 
 class View(NothingExtra):
     """How a tensor is made from its base: the base itself and the steps to replay. The `_extra` of every view."""
 
-    __slots__ = ("base", "made_in", "steps", "version")
+    __slots__ = ("base", "chain", "made_in", "version")
     narrow = True
     was: Any = None  # the array before an in-place view such as `squeeze_`
 
-    def __init__(self, base: Any, steps: tuple[Step, ...], made_in: str, version: int) -> None:
+    def __init__(self, base: Any, chain: Chain, made_in: str, version: int) -> None:
         self.base = base
-        self.steps = steps
+        self.chain = chain  # shared with the view that this one was made of: a view costs the same at any depth
         self.made_in = made_in  # torch's creation_meta; only GRAD lets autograd follow writes
         self.version = version  # of the base when the view's edge was made
 
@@ -55,9 +63,19 @@ class View(NothingExtra):
     def view(self) -> Any:
         return self
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps from the base to the view, in order."""
+        found: list[Step] = []
+        chain = self.chain
+        while chain is not None:
+            chain, step = chain
+            found.append(step)
+        return tuple(reversed(found))
+
     def widened(self) -> WideView:
         """Return the same with room for a gradient, hooks and what else few tensors have."""
-        return WideView(self.base, self.steps, self.made_in, self.version)
+        return WideView(self.base, self.chain, self.made_in, self.version)
 
 
 class WideView(View):
@@ -123,12 +141,11 @@ def register_view(source: Any, result: Any, steps: tuple[Step, ...], mode: Mode,
         return
     of = None if source._extra is None else source._extra.view
     base = source if of is None else of.base
-    all_steps = steps if of is None else (*of.steps, *steps)
     made_in = INFERENCE if mode.inference else NO_GRAD if not mode.grad else MULTIPLE if multiple else GRAD
     if of is not None and made_in == GRAD:
         made_in = of.made_in
     storage = result._storage = storage_of(base)
-    result._extra = View(base, all_steps, made_in, storage.version)
+    result._extra = View(base, chained(steps, None if of is None else of.chain), made_in, storage.version)
     add_view(base, result)
     if result._edge is None and base._edge is not None:
         result._edge = NOWHERE
