@@ -250,3 +250,19 @@ def test_mixed_20_levels_deep():
             f = lambda x, inner=inner: torch.func.grad(lambda v, x=x: (inner(v) * v).sum() / 2)(x)  # noqa: E731
     x = torch.tensor(2.0, dtype=torch.float64)
     assert f(x).item() == pytest.approx(6.0)
+
+
+def test_a_view_shares_the_steps_of_the_view_it_is_made_of():
+    """So 20,000 views of views keep 20,000 steps, not 200 million."""
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    whole = x * 1
+    view = whole
+    for k in range(20_000):
+        before, view = view, view.t() if k % 2 else view.transpose(0, 1)
+        assert before is whole or view._extra.chain[0] is before._extra.chain
+    first = view.split(1)[0]
+    assert first._extra.chain[0] is view._extra.chain
+    assert len(view._extra.steps) == 20_000
+    view.mul_(torch.tensor([[2.0, 1.0, 1.0], [1.0, 1.0, 3.0]]))
+    whole.sum().backward()
+    assert x.grad.tolist() == [[2.0, 1.0, 1.0], [1.0, 1.0, 3.0]]

@@ -122,6 +122,56 @@ def test_a_write_into_an_unpacked_primal_is_noticed() -> None:
             tangent.sum().backward()
 
 
+# what is made inside a level of forward mode, what is written into, and what is asked for then
+WRITTEN_OUTSIDE = {
+    "the tensor given to make_dual": ("fw.make_dual(b, v)", "b.mul_(3)"),
+    "the base of a view given to make_dual": ("fw.make_dual(b[:], v)", "b.mul_(3)"),
+    "the tangent given to make_dual": ("fw.make_dual(b, u)", "u.mul_(3)"),
+    "an unpacked primal": ("fw.make_dual(x, v) * 2", "fw.unpack_dual(d).primal.mul_(3)"),
+    "a view of an unpacked primal": ("fw.make_dual(x, v) * 2", "fw.unpack_dual(d).primal[:1].mul_(3)"),
+    "an unpacked tangent": ("fw.make_dual(x, v) * 2", "fw.unpack_dual(d).tangent.mul_(3)"),
+    "an unpacked tangent, twice": ("fw.make_dual(x, v) * 2", "(fw.unpack_dual(d).tangent.mul_(3), fw.unpack_dual(d).tangent.mul_(w))"),
+    "a tangent and a primal": ("fw.make_dual(x, v) * 2", "(fw.unpack_dual(d).tangent.mul_(3), fw.unpack_dual(d).primal.mul_(w))"),
+    "the dual": ("fw.make_dual(b, u)", "d.mul_(w)"),
+    "the dual that was unpacked": ("fw.make_dual(x, v) * 2", "(fw.unpack_dual(d), d.mul_(w))"),
+}  # fmt: skip
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", WRITTEN_OUTSIDE)
+def test_a_write_into_a_part_of_a_dual_is_one_into_the_dual(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    make, write = WRITTEN_OUTSIDE[name]
+
+    def outcome(library: Any) -> Any:
+        fw = library.autograd.forward_ad
+        x = library.tensor([0.3, 0.5], requires_grad=True)
+        w = library.tensor(5.0, requires_grad=True)
+        scope = {"fw": fw, "x": x, "w": w, "b": x * 1, "v": library.ones(2), "u": x * 7}
+        with fw.dual_level():
+            scope["d"] = eval(make, scope)
+            eval(write, scope)
+            parts = [*fw.unpack_dual(scope["d"] * scope["d"]), *fw.unpack_dual(scope["d"])]
+            total = sum((k + 1) * part.sum() for k, part in enumerate(parts))
+            grads = library.autograd.grad(total, (x, w), allow_unused=True)
+        return [None if one is None else np.round(one.tolist(), 3).tolist() for one in (*parts, *grads)]
+
+    assert outcome(retrograd) == outcome(torch)
+
+
+@pytest.mark.oracle
+def test_a_write_into_what_vmap_was_given_is_one_into_its_samples() -> None:
+    torch = pytest.importorskip("torch")
+
+    def outcome(library: Any) -> Any:
+        x = library.tensor([0.3, 0.5], requires_grad=True)
+        b = x * 1
+        y = library.vmap(lambda a: (b.mul_(3), a * a)[1])(b)
+        return np.round(y.tolist(), 4).tolist(), np.round(library.autograd.grad(y.sum(), x)[0].tolist(), 4).tolist()
+
+    assert outcome(retrograd) == outcome(torch)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("given", ["x", "x.view_as(x)", "x[:1]", "(x * 1).view_as(x)", "(x * 1)[:1]"])
 def test_a_function_may_not_write_into_a_view_of_a_leaf(given: str) -> None:

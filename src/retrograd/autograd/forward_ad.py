@@ -144,18 +144,10 @@ def check_dual(tensor: Any, tangent: Any) -> None:
         )
 
 
-class Tangent(NamedTuple):
-    """The tensor that shows a dual's tangent, for as long as the dual stands where it stood and has that memory."""
-
-    tensor: Any
-    array: Any
-    edge: Any
-
-
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
     from ..tensor import _base
-    from ..tensor._entering import enter
+    from ..tensor._entering import enter, show_tangent
 
     _base.materialise(tensor)
     _base.materialise(tangent)
@@ -167,7 +159,7 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     if isinstance(result._edge, Node):
         result._edge.shown = MADE_BY_USER
     if tangent is given and result._array.tangent is tangent._array:
-        result._extra.tangent = Tangent(tangent, tangent._array, result._edge)
+        show_tangent(result, tangent)
     return result
 
 
@@ -220,6 +212,7 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Split a dual tensor into primal and tangent."""
+    from ..tensor._entering import show_tangent, shown_tangent
     from ..tensor._leaving import primal_of, tangent_of
     from ..tensor._views import register_view
 
@@ -238,8 +231,12 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     tangent = tangent_of(tensor, now)
     if as_given and node._edges[1] is None and not tangent.is_leaf:
         tangent._edge = None  # as it was given to make_dual
-    if type(array) is Dual and (node is None or tangent._edge is not None):
-        tensor._need_extra().tangent = Tangent(tangent, array.tangent, node)
+    if (
+        type(tensor._array) is Dual
+        and (node is None or tangent._edge is not None)
+        and tangent is not shown_tangent(tensor)
+    ):
+        show_tangent(tensor, tangent)  # again the next time
     return UnpackedDualTensor(primal, tangent)
 
 

@@ -83,6 +83,8 @@ class Storage:
     lasti = 0
     views: list[Any] | None = None  # weak references to the tensors that view the base
     most_views = 8  # before dead references are thrown out
+    inner: list[Any] | None = None  # weak references to tensors inside transforms that show the memory there
+    most_inner = 8
     inference: int = 0  # when it was made in inference mode, as a creation number
     detached: Any = None  # the edge that `detach_` took away
     real: Storage | None = None  # behind the stand-in that `detach_` leaves with the node
@@ -132,6 +134,15 @@ class Storage:
         """Throw out references to views that are gone; next time when twice as many have come."""
         self.views = [one for one in self.views or () if one() is not None]
         self.most_views = max(8, 2 * len(self.views))
+
+    def add_inner(self, tensor: Any) -> None:
+        """Let the memory know, weakly, who shows it inside a transform."""
+        if self.inner is None:
+            self.inner = []
+        self.inner.append(ref(tensor))
+        if len(self.inner) > self.most_inner:
+            self.inner = [one for one in self.inner if one() is not None]
+            self.most_inner = max(8, 2 * len(self.inner))
 
     def forget_last_view(self, view: Any) -> None:
         """Do not keep the edge of the newest view up to date."""

@@ -4,6 +4,7 @@ Note [Writes inside transforms]
 Rule 1. What a transform hands to a function shows the memory of the tensor it was given, and shares its version. A write into it is
         a write into that one: it is refused where that one's would be, and the history of both becomes that of the write.
 Rule 2. A variable of grad or vjp is a leaf to whoever writes into it, whatever graph its tensor is in.
+        The other way round, a write into the tensor outside gives what shows it inside a new history, too.
 Rule 3. Inside grad, vjp and jvp no operation may write into a tensor made outside of them, nor into a view of one. `out=`, lists of
         tensors (`_foreach_*`) and running statistics are not operations in place, and may.
 """
@@ -43,6 +44,7 @@ def enter(inner: Any, outer: Any, leaving: Any) -> Any:
     level = params.get("level")
     own = level is None or (bool(transforms) and transforms[-1].level is level)
     is_view = level is not None and params.get("axis") != 0
+    inner._storage.add_inner(inner)
     inner._need_extra().entered = Entered(outer, len(transforms) - own, leaving, level, is_view)
     return inner
 
@@ -56,6 +58,28 @@ def base_of(tensor: Any) -> Any:
 def entered(base: Any) -> Entered | None:
     """Return how a base has entered a transform, if it has."""
     return None if base._extra is None else base._extra.entered
+
+
+class Tangent(NamedTuple):
+    """The tensor that shows a dual's tangent, for as long as the dual stands where it stood and has that memory."""
+
+    tensor: Any
+    array: Any
+    edge: Any
+
+
+def show_tangent(dual: Any, tangent: Any) -> None:
+    """Note which tensor shows the tangent of a dual; a write into it is one into the dual."""
+    dual._need_extra().tangent = Tangent(tangent, dual._array.tangent, dual._edge)
+    storage_of(tangent).add_inner(dual)
+
+
+def shown_tangent(dual: Any) -> Any:
+    """Return the tensor that shows the tangent of a dual, if there is one and the dual is as it was."""
+    known, array = None if dual._extra is None else dual._extra.tangent, dual._array
+    if known is None or known.edge is not dual._edge or type(array) is not Dual or known.array is not array.tangent:
+        return None
+    return known.tensor
 
 
 def given_tangent(tensor: Any) -> Any:

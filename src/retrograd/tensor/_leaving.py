@@ -7,7 +7,7 @@ Rule 2. Where the tensor inside is one that has entered, or views one, what come
 Rule 3. Of what was made inside a level, the first to leave is the outer tensor of its base; what leaves later is a view of that.
         (For batches see Note [Views that leave a vmap].)
 Rule 4. A tangent is a part of the value that nodes inside have saved, but a write into it is none into that value. Where somebody
-        can ask for its derivative, it gets memory of its own.
+        can ask for its derivative, it leaves what was saved behind: the tangent and its dual get memory of their own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .._core.arrays import Dual, levels_of
 from .._core.levels import Level
 from .._core.primitive import vocabulary
 from .._modes import current_mode
-from ._base import materialise, wrap
+from ._base import materialise, storage_of, wrap
 from ._creation import zeros_like
-from ._entering import Entered, base_of, enter, entered
+from ._entering import Entered, base_of, enter, entered, show_tangent, shown_tangent
 from ._memory import own_memory
 from ._views import GRAD, Step, register_view
 
@@ -30,13 +30,14 @@ def primal_of(tensor: Any, level: Level) -> Any:
     materialise(tensor)
     base = base_of(tensor)
     leaving: Step = (vocabulary.dual_plain, {"level": level})
+    whole: Step = (vocabulary.alias, {})
     if level not in levels_of(tensor._array):
-        return _view(tensor, _left(tensor, leaving), ((vocabulary.alias, {}),))
+        return _view(tensor, _left(tensor, leaving), (whole,))
     first = entered(base) is None and tensor is base
     link = _shown_outside(base, leaving)
     if link is None:
         return _left(tensor, leaving)
-    return link.outer if first else _view(link.outer, _left(tensor, leaving), _steps(tensor), tensor)
+    return link.outer if first else _view(link.outer, _left(tensor, leaving), _steps(tensor) or (whole,), tensor)
 
 
 def tangent_of(tensor: Any, level: Level) -> Any:
@@ -44,12 +45,14 @@ def tangent_of(tensor: Any, level: Level) -> Any:
     array = tensor._array
     if level not in levels_of(array):
         return zeros_like(tensor)
-    known = None if tensor._extra is None else tensor._extra.tangent
-    if known is not None and known.edge is tensor._edge and type(array) is Dual and known.array is array.tangent:
-        return known.tensor
+    if type(array) is Dual and array.level is level and (known := shown_tangent(tensor)) is not None:
+        return known
     tangent = vocabulary.dual_eps(tensor, level=level)
     if tangent._edge is not None:
         tangent._array = own_memory(tangent._array)
+        if type(array) is Dual and array.level is level and base_of(tensor) is tensor and not storage_of(tensor).views:
+            tensor._array = Dual(level, array.primal, tangent._array)  # nodes keep the tangent as it was
+            show_tangent(tensor, tangent)
     return tangent
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import Dual, LevelArray, levels_of
-from .._core.levels import creation_numbers
+from .._core.levels import BATCH, creation_numbers
 from .._core.primitive import Primitive, vocabulary
 from .._graph.node import Guard, InputFacts, Meta, Node, Slot
 from .._modes import NO_GRAD as NO_GRAD_MODE
@@ -30,7 +30,15 @@ from .._modes import PLAIN, Mode, current_mode, read_mode, using
 from .._ops.shape import overwrite
 from . import _base, _record
 from ._base import LEAF, NothingExtra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
-from ._entering import check_outside, entered, refuse_captured
+from ._entering import (
+    base_of,
+    check_outside,
+    entered,
+    given_tangent,
+    refuse_captured,
+    show_tangent,
+    shown_tangent,
+)
 from ._memory import covers, own_memory, store
 from ._record_flat import flat_recorder
 from ._view_nodes import CopySlices, Step, replaying_node
@@ -354,8 +362,11 @@ def _scalar_type(tensor: Any) -> str:
     return _base.dtype_of(tensor)._scalar_name
 
 
-def rebase(tensor: Any, node: Any) -> None:
-    """Make `node`, which may be a Slot if the tensor is no view, the history of a written tensor. See Note [Views and in-place]."""
+def rebase(tensor: Any, node: Any, written: Any = None) -> None:
+    """Make `node`, which may be a Slot if the tensor is no view, the history of a written tensor. See Note [Views and in-place].
+
+    `written` is the tensor inside a transform, showing this one, that the write was made into.
+    """
     view = None if tensor._extra is None else tensor._extra.view
     if view is None:
         if tensor._extra is not None and tensor._extra.retains_grad:
@@ -385,15 +396,46 @@ def rebase(tensor: Any, node: Any) -> None:
     storage = base._storage
     if storage is not None:
         storage.owner = ref(base)
-    if storage is not None:
         force_views(base, storage)
+        if storage.inner is not None:
+            enter_again(base, written)
     link = entered(base)
     if link is not None and link.leaving is not None:  # see Note [Writes inside transforms]
         primitive, params = link.leaving
         left, of = primitive(base, **params), link.outer._extra
         if of is not None and of.view is not None:
             left = _record.record(overwrite, (link.outer, left), {}, "CopyBackwards")
-        rebase(link.outer, left._edge)
+        rebase(link.outer, left._edge, base)
+
+
+def enter_again(base: Any, written: Any = None) -> None:
+    """Give tensors inside transforms that show a base new histories. See Note [Writes inside transforms]."""
+    for one in tuple(base._storage.inner):
+        inner = one()
+        if inner is None or inner is written or inner is base:
+            continue
+        link, tangent = entered(inner), given_tangent(inner)
+        if link is not None and link.leaving is not None and base_of(link.outer) is base:
+            level = link.level
+            if level is None:
+                again = vocabulary.alias(link.outer)
+            elif level.kind == BATCH:
+                again = vocabulary.enter_batch(link.outer, **link.leaving[1])
+            else:
+                again = vocabulary.enter_dual(link.outer, vocabulary.dual_eps(inner, level=level), level=level)
+        elif tangent is not None and base_of(tangent) is base:
+            level = inner._array.level
+            again = vocabulary.enter_dual(vocabulary.dual_plain(inner, level=level), tangent, level=level)
+        else:
+            continue
+        if level is not None and not level.alive:
+            continue
+        known = shown_tangent(inner)
+        inner._edge = again._edge
+        if known is not None:
+            show_tangent(inner, known)
+        force_views(inner, inner._storage)
+        enter_again(inner, written)
 
 
 def force_views(base: Any, storage: Any) -> None:
