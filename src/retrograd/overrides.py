@@ -105,7 +105,7 @@ def disable_torch_function() -> Any:
         yield
 
 
-ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
 class _Missing:
@@ -113,6 +113,7 @@ class _Missing:
 
 
 MISSING = _Missing()
+NOTHING = _Missing()  # stands for an argument that may be left out, where None means something
 
 
 def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,62 +139,156 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
 
     defaults = function.__defaults__ or ()
     defaults = (MISSING,) * (function.__code__.co_argcount - len(defaults)) + defaults
-    keyword_defaults = {**(function.__kwdefaults__ or {}), **({"out": None} if out else {})}
+    named = function.__kwdefaults__ or {}
+    keyword_defaults = {name: named.get(name, MISSING) for name in _parameters(function)[1]}
+    keyword_defaults |= {"out": None} if out else {}
 
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for alias, name in ALIASES.items():  # NumPy's words, which torch takes as well
-            if alias in kwargs:
-                kwargs[name] = kwargs.pop(alias)
         if has_torch_function(_flat(args, kwargs)):
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
-        if old_forms and len(args) > len(defaults):
-            args, kwargs = _tensor_layer()._old_forms.present_form(function.__name__, args, kwargs)
-        if (autocast := current_mode().autocast) is not None:
-            casting = import_module(".tensor._autocast", __package__)
-            args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
-        if out and (target := kwargs.pop("out", None)) is not None:
-            return _tensor_layer()._out.call_into(function, args, kwargs, target)
+        if not _surely_taken(_parameters(function)[0], plain_kinds(), args, kwargs):
+            args, kwargs = arguments().taken(call, args, kwargs)
+        given = args, kwargs
         try:
+            for alias in kwargs.keys() & ALIASES.keys():  # NumPy's words, which torch takes as well
+                if ALIASES[alias] not in kwargs and alias not in _parameters(function)[0]:
+                    kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
+                    del kwargs[alias]
+            if old_forms and len(args) > len(defaults):
+                args, kwargs = _tensor_layer()._old_forms.present_form(function.__name__, args, kwargs)
+            if (autocast := current_mode().autocast) is not None:
+                casting = import_module(".tensor._autocast", __package__)
+                args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
+            if out and (target := kwargs.get("out")) is not None:
+                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
+                return _tensor_layer()._out.call_into(function, args, kwargs, target)
+            if out and "out" in kwargs:
+                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
             return function(*args, **kwargs)
-        except AttributeError as error:
-            raise complaint((*args, *kwargs.values()), error) from None
+        except Exception as error:
+            if (other := refusal(call, *given, error)) is not None:
+                raise other from None
+            raise
 
-    def complaint(values: tuple[Any, ...], error: AttributeError) -> Exception:
-        """Turn the error of an argument that is no Tensor into torch's; any other stays as it is."""
-        layer = _tensor_layer()
-        for position, (name, value) in enumerate(zip(_parameters(function)[0], values, strict=False), 1):
-            if value is error.obj and not isinstance(value, layer._base.Tensor):
-                return TypeError(layer._operands.not_a_tensor(function.__name__, position, value, name))
-        return error
-
-    def unusual(values: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        aliased = [ALIASES[name] for name in named if name in ALIASES]
-        args, kwargs = (values + rest, {}) if rest else _as_given(_parameters(function)[0], defaults, values, aliased)
+    def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
+        if more is not NOTHING and more != ():
+            if type(more) is tuple and _parameters(function)[2] is not None:
+                args = values + more
+            else:
+                # what stands in the places after it was given by position, up to the first that was not given
+                rest = {
+                    name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)
+                }
+                count = next((k for k, name in enumerate(named) if name not in rest), len(named))
+                by_position = [named[name] for name in list(named)[:count]]
+                return (*values, more, *by_position), dict(list(rest.items())[count:])
+            kwargs: dict[str, Any] = {}
+        else:
+            aliased = [ALIASES[name] for name, value in named.items() if name in ALIASES and value is not NOTHING]
+            args, kwargs = _as_given(_parameters(function)[0], defaults, values, aliased)
         kwargs.update(
-            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, MISSING)}
+            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)}
         )
-        return general(args, kwargs)
+        return args, kwargs
+
+    def refused(error: Exception, *call_given: Any) -> BaseException | None:
+        return refusal(call, *given(*call_given), error)
+
+    def unusual(*call_given: Any) -> Any:
+        return general(*given(*call_given))
+
+    @cache
+    def plain_kinds() -> dict[str, Any]:
+        found: dict[str, Any] = arguments().plain_kinds(call)
+        known = {**dict(zip(_parameters(function)[0], defaults, strict=True)), **keyword_defaults}
+        for name, some in found.items():
+            if some and name in known and known[name] is not MISSING and type(known[name]) not in some:
+                found[name] = (*some, type(known[name]))
+        return found
 
     def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not plain_types:
             call.__code__ = _in_general.__code__
         else:
             made: dict[str, Any] = {}
-            exec(compile(_quick_form(function, out, old_forms), own_text("public functions"), "exec"), made)
-            call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
+            kinds = {f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some}
+            names.update(kinds)
+            names.update({f"default_{n}": value for n, value in zip(_parameters(function)[0], defaults, strict=True)})
+            names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
+            exec(compile(_quick_form(function, out, plain_kinds()), own_text("public functions"), "exec"), made)
+            if _parameters(function)[2] is None:
+                count = made["call"].__code__.co_argcount
+                known = (*defaults, NOTHING, *keyword_defaults.values())
+                call.__defaults__ = known + (NOTHING,) * (count - len(known))
+            else:
+                call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
             call.__code__ = made["call"].__code__  # last: another thread may be calling
             _quick.append(call)
         return call(*args, **kwargs)
 
     names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
-    names["complaint"] = complaint
+    names |= {"refused": refused, "NOTHING": NOTHING}
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
     call.__module__ = function.__module__
     call.__wrapped__ = function
     call.takes_out = out
+    call.refuses = True
     return call  # type: ignore[no-any-return]
+
+
+def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> BaseException | None:
+    """Return what torch says about a call that raised an error, None if the error says it. See Note [Refusals]."""
+    return arguments().refusal(function, args, kwargs, error)  # type: ignore[no-any-return]
+
+
+def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a public function that nothing takes over refuse arguments in torch's words. See Note [Refusals]."""
+
+    @cache
+    def plain_kinds() -> dict[str, Any]:
+        return arguments().plain_kinds(call)  # type: ignore[no-any-return]
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not _surely_taken((), plain_kinds(), (), kwargs):
+            args, kwargs = arguments().taken(call, args, kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if (other := refusal(call, args, kwargs, error)) is not None:
+                raise other from None
+            raise
+
+    call.refuses = True  # type: ignore[attr-defined]
+    return call
+
+
+def refuses_itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that a public function does what `refusing` would do, without another call."""
+    function.refuses = True  # type: ignore[attr-defined]
+    return function
+
+
+@cache
+def arguments() -> Any:
+    """Return the module that knows torch's signatures; it is loaded when it is needed."""
+    return import_module("._arguments", __package__)
+
+
+def _surely_taken(names: tuple[str, ...], kinds: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether torch takes the arguments, as far as their types tell."""
+    if not kinds:
+        return True
+    if len(args) > len(names):
+        return False
+    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        some = kinds.get(name, ())
+        if some is not None and type(value) not in some and not (value is None and name == "out"):
+            return False
+    return True
 
 
 _quick: list[Any] = []  # public functions in their quick form
@@ -238,37 +333,54 @@ def call({signature}):
     try:
         if {plain}:
             return function({straight})
-    except AttributeError as error:  # costs nothing as long as nothing is raised
-        raise complaint(({positional}), error)
-    return unusual(({positional}), {rest}, {{{named}}}{others})
+    except Exception as error:  # costs nothing as long as nothing is raised
+        if (other := refused(error, ({positional}), {more}, {{{named}}})) is not None:
+            raise other from None
+        raise
+    return unusual(({positional}), {more}, {{{named}}})
 """
 
 
-def _quick_form(function: Any, out: bool, old_forms: bool) -> str:
-    """Write a public function in its quick form."""
+def _quick_form(function: Any, out: bool, kinds: dict[str, Any]) -> str:
+    """Write a public function in its quick form.
+
+    What follows the positional parameters is positional too, after one that nothing should be given for: Python fills
+    defaults of such parameters in a third of the time that keyword-only ones take.
+    """
     positional, keywords, rest = _parameters(function)
     required = len(positional) - len(function.__defaults__ or ())
-    names = (*positional, *keywords)
-    aliased = rest is None and any(name in names for name in ALIASES.values())
     others = keywords + (("out",) if out else ())
-    # required arguments are looked at, and the second in any case: that may be another tensor, as in max(a, b)
-    plain = [f"type({name}) in plain_types" for name in positional[: max(required, 2)]]
-    plain += (["out is None"] if out else []) + (["not others"] if aliased else [])
+    taken = {*positional, *others}
+    in_python = ".nn." in function.__globals__["__name__"]  # there torch does not know NumPy's words
+    aliases = [
+        alias
+        for alias, name in ALIASES.items()
+        if rest is None and name in taken and alias not in taken and not (in_python and name in ("input", "other"))
+    ]
+    plain = []
+    for k, name in enumerate((*positional, *keywords)):
+        some = kinds.get(name)
+        if not some:
+            # required arguments are looked at, and the second in any case: that may be another tensor, as in max(a, b)
+            plain += [f"type({name}) in plain_types"] if k < min(max(required, 2), len(positional)) else []
+        elif some == (bool,):
+            plain.append(f"({name} is False or {name} is True)")
+        else:
+            test = f"type({name}) in kinds_of_{name}"
+            optional = name in (function.__kwdefaults__ or {}) or required <= k < len(positional)
+            plain.append(f"({name} is default_{name} or {test})" if optional else test)
+    plain += ["out is None"] if out else []
+    plain += [" is ".join(["more", *aliases, "NOTHING"])] if rest is None else []
     straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
-    if old_forms:  # more arguments than the function has
-        rest = "more"
-        plain.append("not more")
-    stars = [f"*{rest}"] if rest else ["*"] if others else []
     return _QUICK_FORM.format(
         signature=", ".join(
-            [f"{n}=0" for n in positional] + stars + [f"{n}=0" for n in others] + ["**others"] * aliased
+            f"{n}=0" if n[0] != "*" else n for n in (*positional, f"*{rest}" if rest else "more", *others, *aliases)
         ),
         plain=" and ".join(plain) or "True",
         straight=", ".join(straight),
         positional="".join(f"{name}, " for name in positional),
-        rest=rest or "()",
-        named=", ".join(f"{name!r}: {name}" for name in others),
-        others=" | others" * aliased,
+        more=rest or "more",
+        named=", ".join(f"{name!r}: {name}" for name in (*others, *aliases)),
     )
 
 

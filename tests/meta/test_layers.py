@@ -28,7 +28,7 @@ LAYERS = [
     {"_core"},
     {"_ops"},
     {"_graph"},
-    {"overrides", "utils._pytree"},
+    {"_arguments", "_signatures", "overrides", "utils._pytree"},
     {"tensor"},
     {"autograd"},
     {"func"},

@@ -201,7 +201,7 @@ for call in (lambda: retrograd.softmax(x), lambda: retrograd.sum(), lambda: retr
     try:
         call()
     except TypeError as error:
-        print(error)
+        print(str(error).splitlines()[0])
 
 class Mine(retrograd.Tensor):
     @classmethod
@@ -220,8 +220,8 @@ def test_public_functions_take_calls_before_and_after_something_overrides_them()
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(FORMS)], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "('sum', 1, {}) ('sum', 2, {}) 3.0 torch.Size([2])",
-        "softmax() missing 1 required positional argument: 'dim'",
-        "sum() missing 1 required positional argument: 'input'",
+        'softmax() missing 1 required positional arguments: "dim"',
+        "sum() received an invalid combination of arguments - got (), but expected one of:",
         "sum() got an unexpected keyword argument 'other'",
         "sum 1 {'dim': 0}",
         "cat 1 {}",

@@ -81,7 +81,7 @@ def _polygamma(xp, x, *, n):
         return _trigamma(xp, x)
     if n == 0:
         return _digamma(xp, x)
-    factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
+    factor = (math.factorial(n) if n <= 170 else math.inf) * (1.0 if n % 2 else -1.0)  # more is no float64
     return factor * _hurwitz_zeta(xp, n + 1, x)
 
 

@@ -14,6 +14,7 @@ from . import elementwise as _  # noqa: F401 - the rules read its names
 
 # Beyond these degrees a Hermite polynomial of ordinary numbers overflows; torch gives NaN.
 HERMITE_LIMITS = {4: 128, 8: 512}
+FARTHEST = 1 << 22  # the highest degree computed step by step
 LONG = 64  # beyond this degree Chebyshev polynomials inside the interval are computed by cosines
 
 
@@ -40,6 +41,20 @@ COSINES = {
 }
 
 
+# Chebyshev polynomials of degree n at 1 and, but for the sign of odd degrees, at -1: a * n + b.
+AT_ENDS = {
+    "chebyshev_polynomial_t": ((0, 1), (0, 1)),
+    "chebyshev_polynomial_u": ((1, 1), (1, 1)),
+    "chebyshev_polynomial_v": ((0, 1), (2, 1)),
+    "chebyshev_polynomial_w": ((2, 1), (0, 1)),
+}
+
+
+def _at_end(xp, right, left, x, degrees):
+    values = [a * degrees.astype("float64") + b for a, b in (right, left)]
+    return xp.where(x > 0, values[0], xp.where(degrees % 2 == 0, values[1], -values[1]))
+
+
 def _by_degree(xp, x, most, order, coefficients):
     """Yield the polynomials of degrees 0 to `most`."""
     zero = xp.zeros_like(x)
@@ -56,6 +71,8 @@ def _by_degree(xp, x, most, order, coefficients):
             after.append(value - (before[d] if c == 1 else c * before[d]) if c else value)
         before, now = now, after
         yield now[order]
+        if k % LONG == LONG - 1 and not xp.isfinite(now[order]).any():
+            return  # and none ever will be
 
 
 def _one_degree(xp, x, degree, order, coefficients):
@@ -70,7 +87,12 @@ def _degree_of_each(xp, x, degrees, most, order, coefficients):
     out = xp.zeros_like(x)
     if most >= 0:
         for degree, value in enumerate(_by_degree(xp, x, most, order, coefficients)):
+            if degree == LONG**2 and most > FARTHEST:  # it has not overflowed by now
+                raise RuntimeError(
+                    f"a polynomial of degree {most} takes as many steps; the highest degree is {FARTHEST}"
+                )
             out = xp.where(degrees == degree, value, out)
+        out = xp.where(degrees > degree, math.nan, out)
     return out
 
 
@@ -92,11 +114,14 @@ def _polynomial(name, shifted):
         cosine = None
         if by_cosine is not None and order == 0:
             cosine = xp.logical_and(degrees > LONG, xp.abs(x) < 1)
-            wanted = xp.where(cosine, -1, wanted)
+            at_end = xp.logical_and(degrees > LONG, xp.abs(x) == 1)
+            wanted = xp.where(xp.logical_or(cosine, at_end), -1, wanted)
         most = int(wanted.max()) if wanted.size else -1
         out = _degree_of_each(xp, x, wanted, most, order, coefficients)
         if cosine is not None and cosine.any():
             out = xp.where(cosine, by_cosine(xp, degrees, xp.arccos(xp.where(cosine, x, 0))), out)
+        if cosine is not None and at_end.any():
+            out = xp.where(at_end, _at_end(xp, *AT_ENDS[name], x, degrees), out)
         if limits:
             out = xp.where(degrees > limit, math.nan, out)
         return (2**order * out if shifted else out).astype(dtype, copy=False)

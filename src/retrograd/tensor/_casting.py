@@ -19,6 +19,7 @@ from .._graph.node import InputFacts, Meta, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
+from ..overrides import refusal, refuses_itself
 from . import _base
 from ._base import LEAF, edge_of, wrap
 from ._layout import laid_out_like
@@ -89,41 +90,49 @@ def _refuse_arguments(args: Any, kwargs: dict[str, Any]) -> TypeError:
     return TypeError(f"to() received an invalid combination of arguments - got ({', '.join(shown)}), {_EXPECTED}")
 
 
+@refuses_itself
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Convert to a dtype, a device, or those of another tensor."""
-    if len(args) == 1 and not kwargs and type(args[0]) is _dtypes.dtype:
-        return to_dtype(self, args[0])
-    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
-    memory_format, given = kwargs.get("memory_format"), list(args)
-    if not _TAKEN.issuperset(kwargs) or not (dtype is None or isinstance(dtype, (_dtypes.dtype, type))):
-        raise _refuse_arguments(args, kwargs)
-    if "tensor" in kwargs:
-        given.insert(0, kwargs["tensor"])
-    if given:
-        first = given.pop(0)
-        if isinstance(first, _base.Tensor):
-            dtype, device = _base.dtype_of(first), device_of(first)
-        elif isinstance(first, (_dtypes.dtype, type)):
-            dtype = first
-        elif isinstance(first, (str, device_type, int)) or first is None:
-            device = first
-            if given and not isinstance(given[0], bool):
-                dtype = given.pop(0)
-        else:
+    try:
+        if len(args) == 1 and not kwargs and type(args[0]) is _dtypes.dtype:
+            return to_dtype(self, args[0])
+        dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+        memory_format, given = kwargs.get("memory_format"), list(args)
+        if not _TAKEN.issuperset(kwargs) or not (dtype is None or isinstance(dtype, (_dtypes.dtype, type))):
             raise _refuse_arguments(args, kwargs)
-        if not all(isinstance(one, bool) for one in given) or len(given) > 2:
-            raise _refuse_arguments(args, kwargs)
-        copy = given[1] if len(given) == 2 else copy
-    result = self
-    if device is not None:
-        result = to_device(result, device if isinstance(device, device_type) else device_type(device))
-    if dtype is not None:
-        result = to_dtype(result, PYTHON_TYPES[dtype] if isinstance(dtype, type) else dtype)
-    if copy and result is self:
-        result = to_dtype(self, _base.dtype_of(self), True)
-    return (
-        result if memory_format is None or memory_format is preserve_format else _in_format(result, self, memory_format)
-    )
+        if "tensor" in kwargs:
+            given.insert(0, kwargs["tensor"])
+        if given:
+            first = given.pop(0)
+            if isinstance(first, _base.Tensor):
+                dtype, device = _base.dtype_of(first), device_of(first)
+            elif isinstance(first, (_dtypes.dtype, type)):
+                dtype = first
+            elif isinstance(first, (str, device_type, int)) or first is None:
+                device = first
+                if given and not isinstance(given[0], bool):
+                    dtype = given.pop(0)
+            else:
+                raise _refuse_arguments(args, kwargs)
+            if not all(isinstance(one, bool) for one in given) or len(given) > 2:
+                raise _refuse_arguments(args, kwargs)
+            copy = given[1] if len(given) == 2 else copy
+        result = self
+        if device is not None:
+            result = to_device(result, device if isinstance(device, device_type) else device_type(device))
+        if dtype is not None:
+            result = to_dtype(result, PYTHON_TYPES[dtype] if isinstance(dtype, type) else dtype)
+        if copy and result is self:
+            result = to_dtype(self, _base.dtype_of(self), True)
+        return (
+            result
+            if memory_format is None or memory_format is preserve_format
+            else _in_format(result, self, memory_format)
+        )
+    except Exception as error:
+        if (words := refusal(to, (self, *args), kwargs, error)) is not None:
+            raise words from None
+        raise
 
 
 def _in_format(result: Any, source: Any, memory_format: Any) -> Any:

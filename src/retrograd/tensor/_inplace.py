@@ -17,6 +17,7 @@ from .._graph.node import Node, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
+from ..overrides import MISSING, refusal, refuses_itself
 from . import _base
 from ._base import Storage, edge_of, storage_of, wrap
 from ._entering import refuse_captured, refuse_new_data, without_tangents
@@ -62,72 +63,92 @@ def inplace(name: str, function: Any) -> Any:
     most = len(FORMS[name].tensors) if name in FORMS else sys.maxsize
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        array = memory_to_write(self)
-        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not refused:
-            if ufunc is not None and not args and not kwargs:
-                ufunc(array, array)
-                finish_write(self, None)
-                return self
-            if writer is not None and writer(array, args, kwargs):
-                finish_write(self, None)
-                return self
-            if len(args) <= most and all([type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]):
-                result = function(self, *args, **kwargs)
-                out = result._array
-                if out.dtype is dtype and out.shape == array.shape:
-                    array[...] = out
+        try:
+            array = memory_to_write(self)
+            if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not refused:
+                if ufunc is not None and not args and not kwargs:
+                    ufunc(array, array)
                     finish_write(self, None)
                     return self
-                return adopt(self, result)
-        if len(args) > most:
-            (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
-            return method(self, *args, **kwargs)
-        others = tuple(a for a in args if isinstance(a, _base.Tensor))
-        check_inplace(self, others, method.__name__, args, kwargs)
-        refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
-        refuse_repeats(self._array)
-        for other in others:
-            refuse_overlap(self._array, other._array)
-        return adopt(self, function(before_write(self), *args, **kwargs))
+                if writer is not None and writer(array, args, kwargs):
+                    finish_write(self, None)
+                    return self
+                if len(args) <= most and all(
+                    [type(a) in ARGUMENTS or value_beside(array, a) is not None for a in args]
+                ):
+                    result = function(self, *args, **kwargs)
+                    out = result._array
+                    if out.dtype is dtype and out.shape == array.shape:
+                        array[...] = out
+                        finish_write(self, None)
+                        return self
+                    return adopt(self, result)
+            if len(args) > most:
+                (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
+                return method(self, *args, **kwargs)
+            others = tuple(a for a in args if isinstance(a, _base.Tensor))
+            check_inplace(self, others, method.__name__, args, kwargs)
+            refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
+            refuse_repeats(self._array)
+            for other in others:
+                refuse_overlap(self._array, other._array)
+            return adopt(self, function(before_write(self), *args, **kwargs))
+        except Exception as error:
+            if (words := refusal(method, (self, *args), kwargs, error)) is not None:
+                raise words from None
+            raise
 
+    method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__module__ = sys._getframe(1).f_globals["__name__"]  # which has it under that name
     method.__doc__ = f"Compute {name} in place."
     return method
 
 
+def _of_another(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """Stand for the signature of what `arithmetic` makes."""
+
+
 def arithmetic(name: str, function: Any) -> Any:
     """Make an in-place arithmetic method; without gradients it writes straight into memory."""
     ufunc = NUMPY_INTO[name]
 
-    def method(self: Any, other: Any, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
-        array = memory_to_write(self)
-        if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs and not more:
-            value: Any = other if type(other) is float or type(other) is int else value_beside(array, other)
-            if value is not None and (value is other or value.dtype is dtype):
-                try:
-                    ufunc(array, value if alpha == 1 else value * alpha, array)
-                except ValueError:
-                    _refuse_shape(array.shape, np.shape(value))
-                wrote(self)
-                return self
-        if more:
-            given = kwargs if alpha == 1 else {**kwargs, "alpha": alpha}
-            args, kwargs = present_form(method.__name__, (self, other, *more), given)
-            return method(*args, **kwargs)
-        array = self._array
-        value = other._array if isinstance(other, _base.Tensor) else other
-        others = (other,) if isinstance(other, _base.Tensor) else ()
-        check_inplace(self, others, method.__name__, (other,), kwargs)
-        refuse_repeats(array)
-        refuse_overlap(array, value)
-        if alpha != 1:
-            kwargs["alpha"] = alpha
-        result = function(before_write(self), other, **kwargs)
-        if result is NotImplemented:
-            raise TypeError(f"{name}_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
-        return adopt(self, result)
+    def method(self: Any, other: Any = MISSING, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
+        try:
+            array = memory_to_write(self)
+            if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs and not more:
+                value: Any = other if type(other) is float or type(other) is int else value_beside(array, other)
+                if value is not None and (value is other or value.dtype is dtype):
+                    try:
+                        ufunc(array, value if alpha == 1 else value * alpha, array)
+                    except ValueError:
+                        _refuse_shape(array.shape, np.shape(value))
+                    wrote(self)
+                    return self
+            if more:
+                given = kwargs if alpha == 1 else {**kwargs, "alpha": alpha}
+                args, kwargs = present_form(method.__name__, (self, other, *more), given)
+                return method(*args, **kwargs)
+            array = self._array
+            value = other._array if isinstance(other, _base.Tensor) else other
+            others = (other,) if isinstance(other, _base.Tensor) else ()
+            check_inplace(self, others, method.__name__, (other,), kwargs)
+            refuse_repeats(array)
+            refuse_overlap(array, value)
+            if alpha != 1:
+                kwargs["alpha"] = alpha
+            result = function(before_write(self), other, **kwargs)
+            if result is NotImplemented:
+                raise TypeError(f"{name}_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+            return adopt(self, result)
+        except Exception as error:
+            values = (self, *more) if other is MISSING else (self, other, *more)
+            named = kwargs if alpha == 1 and type(alpha) is int else {**kwargs, "alpha": alpha}
+            if (words := refusal(method, values, named, error)) is not None:
+                raise words from None
+            raise
 
+    method.__wrapped__, method.refuses = _of_another, True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."
     return method
@@ -143,11 +164,17 @@ def _refuse_shape(own: Any, other: Any) -> None:
     )
 
 
+@refuses_itself
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy values from another tensor."""
-    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
-        refuse_captured(self, "copy_")
-    return copy_into(self, other)
+    try:
+        if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+            refuse_captured(self, "copy_")
+        return copy_into(self, other)
+    except Exception as error:
+        if (words := refusal(copy_, (self, other), {}, error)) is not None:
+            raise words from None
+        raise
 
 
 def copy_into(target: Any, src: Any) -> Any:
@@ -205,15 +232,21 @@ def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
     return node
 
 
+@refuses_itself
 def fill_(self: Any, value: Any) -> Any:
     """Fill with a value."""
-    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
-        refuse_captured(self, "fill_", (value,))
-    if type(value) is float or type(value) is int:
-        return _constant(self, value, "FillBackward2")
-    if isinstance(value, _base.Tensor):
-        return fill_with(self, value)
-    return _constant(self, plain_scalar(value), "FillBackward2")
+    try:
+        if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+            refuse_captured(self, "fill_", (value,))
+        if type(value) is float or type(value) is int:
+            return _constant(self, value, "FillBackward2")
+        if isinstance(value, _base.Tensor):
+            return fill_with(self, value)
+        return _constant(self, plain_scalar(value), "FillBackward2")
+    except Exception as error:
+        if (words := refusal(fill_, (self, value), {}, error)) is not None:
+            raise words from None
+        raise
 
 
 def fill_with(target: Any, value: Any) -> Any:
@@ -264,24 +297,35 @@ def _constant(tensor: Any, value: Any, name: str) -> Any:
     return tensor
 
 
+@refuses_itself
 def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
     """Write a value where a mask is true."""
-    array = memory_to_write(self)
-    if array is not None and type(value) is float and (array.dtype is F32 or array.dtype is F64):
-        chosen = None if type(mask) not in EXACT else mask._array
-        if type(chosen) is NDARRAY and chosen.dtype is BOOL and chosen.shape == array.shape and -1e38 < value < 1e38:
-            putmask(array, chosen, np.array(value, array.dtype))
-            finish_write(self, None)
-            return self
-    from ._masks import masked_fill_record
+    try:
+        array = memory_to_write(self)
+        if array is not None and type(value) is float and (array.dtype is F32 or array.dtype is F64):
+            chosen = None if type(mask) not in EXACT else mask._array
+            if (
+                type(chosen) is NDARRAY
+                and chosen.dtype is BOOL
+                and chosen.shape == array.shape
+                and -1e38 < value < 1e38
+            ):
+                putmask(array, chosen, np.array(value, array.dtype))
+                finish_write(self, None)
+                return self
+        from ._masks import masked_fill_record
 
-    check_inplace(self, (value,) if isinstance(value, _base.Tensor) else (), "masked_fill_", (mask, value))
-    if repeats(self._array):
-        warn(
-            "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
-            "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar"
-        )
-    return adopt(self, masked_fill_record(self, mask, value))
+        check_inplace(self, (value,) if isinstance(value, _base.Tensor) else (), "masked_fill_", (mask, value))
+        if repeats(self._array):
+            warn(
+                "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+                "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar"
+            )
+        return adopt(self, masked_fill_record(self, mask, value))
+    except Exception as error:
+        if (words := refusal(masked_fill_, (self, mask, value), {}, error)) is not None:
+            raise words from None
+        raise
 
 
 def detach_(self: Any) -> Any:
@@ -396,6 +440,7 @@ def reshaping(name: str, function: Any) -> Any:
             wrote(self)
         return self
 
+    method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."
     return method

@@ -22,18 +22,12 @@ def plain_scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: of classes written in Python, which torch names without their module
-
-
 def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
     """Write torch's complaint about an argument that is no Tensor."""
-    kind = type(value)
-    written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
-    shown = f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
-    hint = ""
-    if kind is tuple and value and isinstance(value[0], _base.Tensor):
-        hint = "\nHint: some layers return more than a tensor, recurrent ones (output, state): pass on the output only."
-    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}{hint}"
+    from .._signatures import TUPLE_HINT, type_name
+
+    hint = TUPLE_HINT if type(value) is tuple and value and isinstance(value[0], _base.Tensor) else ""
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(value)}{hint}"
 
 
 def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:

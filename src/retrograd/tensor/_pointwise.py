@@ -26,16 +26,13 @@ from ._inplace import inplace
 from ._layout import ordered, output_order
 from ._no_derivative import without_derivative
 from ._numbers import element_of
-from ._operands import refuse_operands
+from ._operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
 from ._out import call_into
 from ._out_dtypes import CPP_NAMES
 from ._record import (
     Elementwise,
     binary,
     build_node,
-    is_operand,
-    not_a_tensor,
-    plain_scalar,
     promoted,
     record,
     run_under,

@@ -26,16 +26,17 @@ from .._graph.cuts import note_operation
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from .._places import library_files, user_frame
+from ..overrides import MISSING, NOTHING, arguments
 from . import _base, _tensor
 from . import _record_flat as _flat
 from ._base import LEAF, edge_of, storage_of, wrap
 from ._layout import packed
-from ._operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
-from ._out import call_into
+from ._operands import is_operand, plain_scalar
 from ._promotion import cast, misfit, promoted
 from ._record_flat import EXACT, flat_recorder, guard_operands, guarded_tensor, promoting_recorder
 from ._record_saved import broadcast_meta, save_arrays
 from ._refusals import for_floats, refuse, refuse_zero_divisor
+from ._unusual_calls import dispatch_override, of_one_tensor, of_two_tensors, overridden, unusual_call
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -360,17 +361,24 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _tensor.Tensor, _tensor.Parameter
     slow = rules.slow
 
-    def call(input: Any, *, out: Any = None) -> Any:
-        if out is not None:
-            return call_into(call, (input,), {}, out)
+    def call(
+        input: Any = MISSING,
+        more: Any = NOTHING,
+        out: Any = None,
+        x: Any = NOTHING,
+        a: Any = NOTHING,
+        x1: Any = NOTHING,
+    ) -> Any:
+        if out is not None or not (more is x is a is x1 is NOTHING):
+            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)
             if kind is tensor_type or kind is parameter_type:
-                x = input._array
-                kind = type(x)
-                if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := x.dtype) is F32 or d is F64)):
-                    out = function(x) if kind is not NDARRAY or x.size < WIDE else wide(x)
+                array = input._array
+                kind = type(array)
+                if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := array.dtype) is F32 or d is F64)):
+                    out = function(array) if kind is not NDARRAY or array.size < WIDE else wide(array)
                     result = new_tensor()
                     result._array = out
                     result._storage = result._extra = None
@@ -383,7 +391,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                     node = result._edge = cls()
                     node._edges = (input if edge is LEAF else edge,)
                     if saves_x:
-                        node.x = x
+                        node.x = array
                         node.guard = None if input._storage is None else guarded_tensor(None, "x", input)
                     else:
                         node.guard = None
@@ -399,13 +407,14 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                     node.seq = creation_numbers()
                     return result
                 return slow((input,))
-        if not isinstance(input, tensor_type):
-            raise TypeError(not_a_tensor(name, 1, input, "input"))
         if overridden(input):
             return dispatch_override(call, (input,), {})
+        if not isinstance(input, tensor_type):
+            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
         return slow((input,))
 
     call.__name__ = call.__qualname__ = name
+    call.__wrapped__, call.refuses = of_one_tensor, True  # type: ignore[attr-defined]
     call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
     call.__doc__ = f"Compute {name} of each element."
     ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
@@ -446,15 +455,18 @@ def binary(
     new_tensor, tensor_type, parameter_type = _base.new_tensor, _tensor.Tensor, _tensor.Parameter
     slow = rules.slow
 
-    def call(input: Any, other: Any, *, out: Any = None) -> Any:
-        if out is not None:
-            return call_into(call, (input, other), {}, out)
+    def call(
+        input: Any = MISSING, other: Any = MISSING, more: Any = NOTHING, out: Any = None, x1: Any = NOTHING, x2: Any = NOTHING,
+        x: Any = NOTHING, a: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        if out is not None or not (more is x1 is x2 is x is a is NOTHING):
+            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             kind = type(input)
             if kind is tensor_type or kind is parameter_type:
-                x = input._array
-                kind = type(x)
+                left = input._array
+                kind = type(left)
                 second = type(other)
                 if second is tensor_type or second is parameter_type:
                     y = other._array
@@ -463,19 +475,19 @@ def binary(
                         if y_kind is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
                             y = y[()]
                             y_kind = type(y)
-                        elif kind is NDARRAY and not x.ndim:
-                            x = x[()]
-                            kind = type(x)
+                        elif kind is NDARRAY and not left.ndim:
+                            left = left[()]
+                            kind = type(left)
                     if (
-                        y_kind is NDARRAY and (d := x.dtype) is y.dtype and (d is F32 or d is F64)
+                        y_kind is NDARRAY and (d := left.dtype) is y.dtype and (d is F32 or d is F64)
                         if kind is NDARRAY
                         else kind is y_kind and (kind is f32 or kind is f64)
                     ):
                         try:
-                            run = function if kind is not NDARRAY else ufunc if x.size < WIDE else wide
-                            out = run(x, y)
+                            run = function if kind is not NDARRAY else ufunc if left.size < WIDE else wide
+                            out = run(left, y)
                         except ValueError:
-                            raise _errors.broadcast_error(x.shape, y.shape) from None
+                            raise _errors.broadcast_error(left.shape, y.shape) from None
                         result = new_tensor()
                         result._array = out
                         result._storage = result._extra = None
@@ -491,7 +503,7 @@ def binary(
                         node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
                         node.meta = node.guard = node.extra = node._storage = None
                         if saves_both and ex is not None and ey is not None:
-                            node.x = x  # shapes are compared in backward, on these
+                            node.x = left  # shapes are compared in backward, on these
                             node.y = y
                             if (
                                 (s := input._storage) is not None
@@ -502,10 +514,12 @@ def binary(
                             ):  # else the edges lead to them: see `guarded_tensor`
                                 node.guard = guard_operands(node, input, other)
                         else:
-                            if kind is NDARRAY and x.shape != y.shape:
-                                node.meta = broadcast_meta(x, y, ex, ey)
+                            if kind is NDARRAY and left.shape != y.shape:
+                                node.meta = broadcast_meta(left, y, ex, ey)
                             if saves_inputs:
-                                node.x = x if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
+                                node.x = (
+                                    left if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
+                                )
                                 node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
                                 node.guard = guard_operands(node, input, other)
                         if saves_out:
@@ -523,9 +537,13 @@ def binary(
                 elif (
                     take_numbers
                     and (second is float or second is int)
-                    and (((d := x.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
+                    and (((d := left.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
                 ):
-                    out = function(x, other) if kind is not NDARRAY or x.size < WIDE else wide_with_number(x, other)
+                    out = (
+                        function(left, other)
+                        if kind is not NDARRAY or left.size < WIDE
+                        else wide_with_number(left, other)
+                    )
                     result = new_tensor()
                     result._array = out
                     result._storage = result._extra = None
@@ -541,7 +559,7 @@ def binary(
                     if saves_inputs:
                         node.y = other
                         if x_for_dx:
-                            node.x = x
+                            node.x = left
                             if input._storage is not None:
                                 node.guard = guarded_tensor(None, "x", input)
                         else:
@@ -561,36 +579,20 @@ def binary(
                     return slow((input, other))
         if overridden(input) or overridden(other):
             return dispatch_override(call, (input, other), {})
+        if input is MISSING or other is MISSING:
+            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
         if numbers == "operator" or (numbers == "self" and isinstance(input, tensor_type)):
             if not is_operand(input) or not is_operand(other):
                 return NotImplemented
-        else:
-            refuse_operands(name, input, other, numbers)
+        elif not isinstance(input, tensor_type) or not isinstance(other, tensor_type):
+            arguments().check(call, (input, other), {})
         return slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = name
+    call.__wrapped__, call.refuses = of_two_tensors, True  # type: ignore[attr-defined]
     call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
     return call
-
-
-def overridden(value: Any) -> bool:
-    """Tell whether a value's class, or a mode, takes calls over by `__torch_function__`."""
-    kind = type(value)
-    mode = current_mode()
-    if kind is _base.Tensor or kind is _base.Parameter:
-        return bool(mode.function_modes)
-    if not mode.torch_function:
-        return False
-    function = getattr(kind, "__torch_function__", None)
-    return function is not None and function is not _base.disabled_torch_function
-
-
-def dispatch_override(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Hand a call to `__torch_function__`."""
-    from ..overrides import handle_torch_function
-
-    return handle_torch_function(function, args, *args, **kwargs)
 
 
 _flat.install(_tensor.Tensor, _tensor.Parameter)

@@ -15,7 +15,7 @@ from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
 from .._warnings import warn
-from ..overrides import overridable
+from ..overrides import overridable, refusal, refuses_itself
 from . import _base
 from ._entering import without_tangents
 from ._formats import is_laid_out_in, laid_out_in, order_in
@@ -116,20 +116,26 @@ def _is_one_run(array: Any) -> bool:
     return True
 
 
+@refuses_itself
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Read the same memory with another shape (or dtype)."""
     if size is not None or dtype is not None:
         shape = (dtype if size is None else size,)
-    if len(shape) == 1 and isinstance(shape[0], dtype_type):
-        return view_dtype(input, shape[0])
-    array = input._array
-    wanted = fitted(shape, array.size)
-    if (type(array) is not NDARRAY or not array.flags.c_contiguous) and not _is_viewable(input, wanted):
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            "contiguous subspaces). Use .reshape(...) instead."
-        )
-    return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
+    try:
+        if len(shape) == 1 and isinstance(shape[0], dtype_type):
+            return view_dtype(input, shape[0])
+        array = input._array
+        wanted = fitted(shape, array.size)
+        if (type(array) is not NDARRAY or not array.flags.c_contiguous) and not _is_viewable(input, wanted):
+            raise RuntimeError(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+                "contiguous subspaces). Use .reshape(...) instead."
+            )
+        return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
+    except Exception as error:
+        if (words := refusal(view, (input, *shape), {}, error)) is not None:
+            raise words from None
+        raise
 
 
 def view_dtype(input: Any, wanted: Any) -> Any:
@@ -317,9 +323,15 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward2", {"dim": dim})
 
 
+@refuses_itself
 def expand(input: Any, *shape: Any, size: Any = None) -> Any:
     """Repeat along dimensions of size one without copying."""
-    return expanded(input, sizes_from(shape if size is None else (size,)))
+    try:
+        return expanded(input, sizes_from(shape if size is None else (size,)))
+    except Exception as error:
+        if (words := refusal(expand, (input, *shape), {} if size is None else {"size": size}, error)) is not None:
+            raise words from None
+        raise
 
 
 def expanded(input: Any, given: tuple[int, ...]) -> Any:

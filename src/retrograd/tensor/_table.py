@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 from .. import _dtypes
 from .._modes import NO_GRAD, PLAIN, read_mode
+from ..overrides import refusing
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
@@ -26,6 +27,12 @@ CASTS |= {
     "cdouble": "complex128",
 }
 
+
+# Methods of a few nanoseconds whose arguments, if they have any, Python checks well enough.
+PLAIN_METHODS = {
+    *CASTS,
+    *"bool contiguous item tolist numpy zero_ detach_ requires_grad_ cpu".split(),  # noqa: SIM905
+}
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -52,8 +59,15 @@ def _family(module: str) -> Any:
     return family
 
 
+@cache
+def _refusing(value: Any) -> Any:
+    """Let a public function refuse arguments in torch's words, if it does not do so itself."""
+    return value if hasattr(value, "refuses") or not isinstance(value, FunctionType) else refusing(value)
+
+
 def _set_method(name: str, function: Any) -> None:
-    setattr(Tensor, name, _named(function, f"Tensor.{name}"))
+    method = _named(function, f"Tensor.{name}")
+    setattr(Tensor, name, method if name in PLAIN_METHODS or name.startswith("__") else _refusing(method))
 
 
 def functions() -> dict[str, Any]:
@@ -61,7 +75,7 @@ def functions() -> dict[str, Any]:
     found = {}
     for module, names in NOW.items():
         for name in (names.both + " " + names.functions).split():
-            found[name] = getattr(_family(module), name)
+            found[name] = _refusing(getattr(_family(module), name))
     return found
 
 
@@ -71,9 +85,21 @@ later_functions = owners("both", "functions")
 def find(name: str) -> Any:
     """Return a function of a family that is loaded when asked for, or None if there is no such name."""
     if name in IN_PLACE_FUNCTIONS:
-        return getattr(Tensor, name)
+        return _in_place_function(getattr(Tensor, name))
     module = later_functions.get(name)
-    return None if module is None else getattr(_family(module), name)
+    return None if module is None else _refusing(getattr(_family(module), name))
+
+
+@cache
+def _in_place_function(method: Any) -> Any:
+    """Make a function of a method that writes in place: its tensor is called `input`."""
+
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(input, *args, **kwargs)
+
+    return refusing(
+        _named(wraps(method, assigned=("__name__", "__doc__", "__module__"), updated=())(call), method.__name__)
+    )
 
 
 class _LaterMethod:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,6 +18,7 @@ from .._graph.cuts import note_cut
 from .._graph.node import Slot
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._warnings import warn
+from ..overrides import arguments
 from . import _base
 from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
 from ._entering import NO_POINTER, data_of, memory_under, share_birth
@@ -44,6 +46,13 @@ class read_only(property):  # noqa: N801 - a decorator
     def __set__(self, instance: Any, value: Any) -> None:
         name = self.fget.__name__  # type: ignore[union-attr]
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+
+def dim_given(function: Any, tensor: Any, dim: Any) -> int:
+    """Return a dim as a number; what torch does not take for one is refused."""
+    if type(dim) is not int:
+        arguments().check(function, (tensor, dim), {})
+    return operator.index(dim)
 
 
 class Tensor(TensorBase):
@@ -156,6 +165,7 @@ class Tensor(TensorBase):
             return _size._trusted(shape)
         if type(dim) is int and -len(shape) <= dim < len(shape):
             return shape[dim]
+        dim = dim_given(type(self).size, self, dim)
         from .._errors import wrap_dim
 
         if not self._array.ndim:
@@ -229,6 +239,7 @@ class Tensor(TensorBase):
         found = strides(self._array) if self._array.size else geometry(self)[0]
         if dim is None:
             return found
+        dim = dim_given(type(self).stride, self, dim)
         from .._errors import wrap_dim
 
         if not found:

@@ -1,0 +1,305 @@
+"""Arguments that torch refuses, and its words for them.
+
+Note [Refusals]
+A public function does not look at its arguments before it works: a plain call pays nothing. Only when something was raised
+does `refusal` read the function's signatures (`_signatures.txt`) and bind the arguments as torch's parser does, which refuses
+before anything else happens. If it refuses, its words take the place of what was raised. Functions that would accept what
+torch refuses ask `check` themselves, on a way that plain calls do not take.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import cache
+from importlib import import_module
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ._places import library_files, user_frame
+from ._signatures import (
+    NUMBERS_AS_TENSORS,
+    NUMPY_NAMES,
+    Form,
+    Signature,
+    in_brackets,
+    is_tensor,
+    mismatch,
+    parsed,
+    signature,
+    table,
+    type_name,
+)
+
+
+def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise torch's error for arguments that it refuses. `function` is a public function, called just now."""
+    reason = _refused(function, args, kwargs, user_frame(sys._getframe(1)))
+    if reason is not None:
+        raise reason
+
+
+def taken(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Do as `check`, and return the arguments with tensors and NumPy's scalars that stand for numbers made numbers."""
+    check(function, args, kwargs)
+    as_function, as_method = (signature(key) for key in keys_of(function))
+    for values, named in _variants(function, args, kwargs):
+        for known, own in ((as_function, 0), (as_method, 1)):
+            if known is None or known.binder != "parser" or (own and not (values and is_tensor(values[0]))):
+                continue
+            for form in known.forms:
+                if mismatch(known.name, form, values[own:], named) is None:
+                    return _as_numbers(form, values, own, named)
+    return args, kwargs
+
+
+def _variants(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Return how a call may have been written: as it seems, and with all that has a default by name, but for the defaults.
+
+    The quick form of a public function does not know which of its arguments were given, and how.
+    """
+    found = [(args, kwargs)]
+    written = getattr(function, "__wrapped__", function)
+    names, defaults = written.__code__.co_varnames[: written.__code__.co_argcount], written.__defaults__ or ()
+    required = len(names) - len(defaults)
+    if required < len(args) <= len(names) and not written.__code__.co_flags & VARARGS:
+        given = zip(names[required:], args[required:], defaults, strict=False)
+        moved = {name: value for name, value, default in given if value is not default}
+        found.append((args[:required], {**moved, **kwargs}))
+    return found
+
+
+def _as_numbers(
+    form: Form, args: tuple[Any, ...], own: int, kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    values = list(args)
+    named = dict(kwargs)
+    for at, one in enumerate(form.parameters):
+        if one.kind not in ("int", "float", "Number", "ints"):
+            continue
+        if at + own < len(values):
+            values[at + own] = _number(values[at + own])
+            continue
+        for word in (one.name, *NUMPY_NAMES.get(one.name, ())):
+            if word in named:
+                named[word] = _number(named[word])
+    return tuple(values), named
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return type(value)([_number(element) for element in value]) if type(value) in (tuple, list) else value
+    return value.item() if isinstance(value, np.generic) or is_tensor(value) else value
+
+
+def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> BaseException | None:
+    """Return what torch says about a call of a public function that raised an error; None if the error says it itself."""
+    if isinstance(error, Warning) or error.__traceback__ is None:
+        return None
+    return _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
+
+
+def _refused(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, error: BaseException | None = None
+) -> TypeError | None:
+    """Return what torch says about a call; of a function that is a method as well, what it says about either."""
+    as_function, as_method = (signature(key) for key in keys_of(function))
+    if (as_function or as_method or _UNKNOWN).binder == "python" and (error is None or not _is_internal(error)):
+        return None
+    at = _instruction(frame)
+    args, kwargs = _by_name(function, args, kwargs, _keywords(frame, at))
+    reasons = []
+    for known, own in ((as_function, 0), (as_method, 1)):
+        if known is None or (own and not (args and is_tensor(args[0]))):
+            continue
+        some = [
+            _reason(known, values if known.binder == "python" else values[own:], named, error)
+            for values, named in _variants(function, args, kwargs)
+        ]
+        if None in some:
+            return None
+        reasons.append(some[0])
+    if not reasons:
+        return None
+    return reasons[len(reasons) > 1 and _is_method_call(frame, at, function.__name__)]
+
+
+def _reason(
+    known: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException | None
+) -> TypeError | None:
+    """Return why torch refuses a call by a signature, None if it does not."""
+    if known.binder == "nothing":
+        return _takes_nothing(known.name, args, kwargs)
+    reason = parsed(known, args, kwargs)
+    if reason is None and known.binder == "python" and isinstance(error, (TypeError, AttributeError)):
+        given = [type_name(value) for value in args] + [f"{key}={type_name(kwargs[key])}" for key in kwargs]
+        got = in_brackets(given, args)
+        return TypeError(f"{known.name}() received an invalid combination of arguments - got {got}: {error}")
+    return reason
+
+
+_UNKNOWN = Signature("parser", "", ())
+
+
+def _takes_nothing(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    if kwargs:
+        return TypeError(f"TensorBase.{name}() takes no keyword arguments")
+    return TypeError(f"TensorBase.{name}() takes no arguments ({len(args)} given)") if args else None
+
+
+@cache
+def _owners() -> dict[str, str]:
+    """Return the file of every function of the package."""
+    names = import_module(".tensor._names", __package__)
+    found = {name: module for module, some in names.NOW.items() for name in f"{some.both} {some.functions}".split()}
+    return {**found, **names.owners("both", "functions")}
+
+
+@cache
+def keys_of(function: Any) -> tuple[str, str]:
+    """Return under which keys of the table a public function is to be found: as a function and as a method."""
+    written = function
+    while hasattr(written, "__wrapped__"):
+        written = written.__wrapped__
+    name, file = function.__name__, written.__globals__["__name__"]
+    functional = sys.modules.get(f"{__package__}.nn.functional") if ".nn." in file else None
+    if f"nn.functional.{name}" in table() and getattr(functional, name, None) is function:
+        return f"nn.functional.{name}", f"Tensor.{name}"
+    owner = _owners().get(name)
+    if owner is None or (owner.rpartition(".")[2] != file.rpartition(".")[2] and not file.endswith("._record")):
+        for space in ("linalg", "fft", "special"):
+            if f"{space}_{name}" in table():
+                return f"{space}_{name}", f"Tensor.{name}"
+    return name, f"Tensor.{name}"
+
+
+def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
+    """Return by parameter the types that torch surely takes there in some form; None where it is not a matter of types."""
+    tensors = import_module(".tensor._base", __package__)
+    as_function, as_method = (signature(key) for key in keys_of(function))
+    known = as_function or as_method
+    if known is None or known.binder != "parser":
+        return {}
+    sized = import_module("._size", __package__).Size
+    devices = import_module("._device", __package__)
+    number = (int, float, bool, complex)
+    types = {
+        "Tensor": (tensors.Tensor, tensors.Parameter, *(number if known.name in NUMBERS_AS_TENSORS else ())),
+        "Tensors": (tuple, list),
+        "ints": (tuple, list, sized),
+        "Number": number,
+        "int": (int,),
+        "float": (float, int, bool),
+        "bool": (bool,),
+        "str": (str,),
+        "dtype": (import_module("._dtypes", __package__).dtype,),
+        "device": (str, int, devices.device),
+        "layout": (type(devices.strided),),
+        "memory_format": (type(devices.preserve_format),),
+    }
+    found: dict[str, tuple[type, ...] | None] = {}
+    if as_function is None:
+        found["self"] = types["Tensor"]
+    for form in (*known.forms, *(as_method.forms if as_method is not None else ())):
+        for one in form.parameters:
+            some = types.get(one.kind)
+            before = found.get(one.name, ())
+            if some is None or before is None:
+                found[one.name] = None
+                continue
+            some += (int,) if one.kind == "ints" and one.size else ()
+            some += (type(None),) if one.takes_none else ()
+            found[one.name] = tuple(dict.fromkeys(before + some))
+    return found
+
+
+# ---- how a call was written ----
+def _instruction(frame: FrameType) -> list[Any]:
+    """Return the instructions of a frame up to the call at which it stands; none if they cannot be read."""
+    import dis
+
+    try:
+        return [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
+    except Exception:  # code that somebody has made
+        return []
+
+
+def _keywords(frame: FrameType, instructions: list[Any]) -> tuple[str, ...]:
+    """Return the names by which a call gives arguments, as far as its instructions tell."""
+    for one in instructions[-3:]:
+        if one.opname == "KW_NAMES" or (one.opname == "LOAD_CONST" and instructions[-1].opname == "CALL_KW"):
+            names = frame.f_code.co_consts[one.arg]
+            if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
+                return names
+    return ()
+
+
+def _by_name(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], words: tuple[str, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Undo the guess that arguments were given by position, for the words that say otherwise."""
+    written = getattr(function, "__wrapped__", function)
+    names, defaults = written.__code__.co_varnames[: written.__code__.co_argcount], written.__defaults__ or ()
+    first = next((k for k in range(len(args)) if k < len(names) and names[k] in words), len(args))
+    moved = dict(zip(names[first:], args[first:], strict=False))
+    if words and moved.keys() <= {*words}:
+        required = len(names) - len(defaults)
+        while required < first <= len(names) and args[first - 1] is defaults[first - 1 - required]:
+            first -= 1
+        given = {**moved, **kwargs}
+        args, kwargs = args[:first], {word: given[word] for word in words if word in given}
+        kwargs |= {name: value for name, value in given.items() if name not in kwargs}
+    return args, kwargs
+
+
+def _is_method_call(frame: FrameType, instructions: list[Any], name: str) -> bool:
+    """Tell whether the call at which a frame stands is one of a method, as in `x.add(1)`, not one of a module's function."""
+    if not instructions or instructions[-1].positions is None:
+        return False
+    start = instructions[-1].positions[0], instructions[-1].positions[2]
+    for k in range(len(instructions) - 2, 0, -1):
+        one = instructions[k]
+        is_load = one.opname in ("LOAD_METHOD", "LOAD_ATTR") and one.argval == name and one.positions is not None
+        if is_load and (one.positions[0], one.positions[2]) == start:
+            return not _is_module(frame, instructions[:k])
+    return False
+
+
+def _is_module(frame: FrameType, before: list[Any]) -> bool:
+    """Tell whether the last instructions of a list put a module on the stack."""
+    names: list[str] = []
+    for one in reversed(before):
+        if one.opname == "LOAD_ATTR":
+            names.insert(0, one.argval)
+        elif one.opname.startswith("LOAD_") and isinstance(one.argval, str):
+            value = frame.f_locals.get(one.argval, frame.f_globals.get(one.argval))
+            for name in names:
+                value = getattr(value, name, None)
+            return isinstance(value, ModuleType)
+        elif one.opname not in ("CACHE", "EXTENDED_ARG", "PRECALL"):
+            return False
+    return False
+
+
+VARARGS = 0x04  # inspect.CO_VARARGS
+_BINDING = re.compile(r"[\w.]+\(\) (takes|missing|got) .*argument")
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Tell whether an error comes from Python or NumPy while the package worked, and was not raised on purpose."""
+    from opcode import opmap
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or (isinstance(error, TypeError) and _BINDING.match(str(error))):
+        return False
+    code = trace.tb_frame.f_code
+    if code.co_filename in library_files:
+        return code.co_code[trace.tb_lasti] not in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+    return f"{os.sep}numpy{os.sep}" in code.co_filename
