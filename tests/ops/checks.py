@@ -45,7 +45,7 @@ def tensor(array: Any, requires_grad: bool = False) -> Any:
 
 def array(value: Any) -> np.ndarray:
     """Return a tensor's values."""
-    return np.asarray(value.detach().numpy())
+    return np.asarray(value.detach().resolve_conj().resolve_neg().numpy())
 
 
 def outputs(result: Any) -> list[Any]:

@@ -27,7 +27,7 @@ def same() -> AbstractContextManager[Any]:
 
 
 def through_numpy() -> AbstractContextManager[Any]:
-    return saved_tensors_hooks(lambda t: t.detach().numpy().copy(), torch.from_numpy)
+    return saved_tensors_hooks(lambda t: t.detach().resolve_conj().resolve_neg().numpy().copy(), torch.from_numpy)
 
 
 def through_files() -> AbstractContextManager[Any]:
@@ -36,7 +36,7 @@ def through_files() -> AbstractContextManager[Any]:
 
     def pack(tensor: Any) -> Path:
         path = next(paths)
-        np.save(path, tensor.detach().numpy())
+        np.save(path, tensor.detach().resolve_conj().resolve_neg().numpy())
         return path
 
     def unpack(path: Path) -> Any:

@@ -70,6 +70,12 @@ def running(kind: str, level: Level | None = None, **mode: Any) -> Iterator[Tran
             level.alone = None
 
 
+def batch_levels() -> list[Level]:
+    """Return the levels of the vmaps that are running, the innermost first."""
+    levels = [one.level for one in reversed(current_mode().transforms)]
+    return [level for level in levels if level is not None and level.kind == BATCH]
+
+
 def innermost_batch_level() -> Level | None:
     """Return the level of the innermost vmap that is running, if any."""
     for transform in reversed(current_mode().transforms):

@@ -9,6 +9,7 @@ from typing import Any
 from .._core.arrays import Batched
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
+from ..tensor._base import signed_types, stored
 from ..tensor._entering import enter
 from ..tensor._sample_views import Leaving
 from ..tensor._tensor import Tensor
@@ -132,6 +133,10 @@ def _mapped(
 def _enter(arg: Any, level: Level, axis: int) -> Any:
     """Show a tensor as a batch; a write into it is one into the tensor."""
     inside = vocabulary.enter_batch(arg, level=level, axis=axis)
+    if type(arg) in signed_types:
+        from ..tensor._signs import carry
+
+        carry(arg, inside, vocabulary.enter_batch(stored(arg), level=level, axis=axis))
     return enter(inside, arg, (vocabulary.leave_batch, {"level": level, "axis": axis}))
 
 

@@ -192,7 +192,8 @@ plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None),
 # Classes that may exist without any function looking for `__torch_function__`. The uninitialised ones are met as first arguments,
 # where the quick forms see them as well.
 UNWATCHED = frozenset(
-    ["TensorBase", "Tensor", "Parameter", "Buffer", "ForbiddenView", "UninitializedParameter", "UninitializedBuffer"]
+    """TensorBase Tensor Parameter Buffer ForbiddenView SignedView ConjugateView NegativeView NegativeConjugateView
+    UninitializedParameter UninitializedBuffer""".split()  # noqa: SIM905
 )
 
 
@@ -239,6 +240,13 @@ class TensorBase(metaclass=TensorMeta):
 
 
 _edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
+array_slot: Any = TensorBase.__dict__["_array"]  # what is stored, even where the attribute shows something else
+signed_types: set[type] = set()  # classes of such tensors, see Note [Signs] in `_signs.py`; empty until one is needed
+
+
+def stored(tensor: Any) -> Any:
+    """Return the array whose memory a tensor has; of a signed view it is not the values. See Note [Signs]."""
+    return array_slot.__get__(tensor)
 
 
 def mark_born(tensor: Any) -> None:

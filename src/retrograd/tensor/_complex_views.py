@@ -18,6 +18,11 @@ def view_as_real(input: Any) -> Any:
     """View complex numbers as a last dimension of real and imaginary parts."""
     if input._array.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
+    if input.is_conj():
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
+            "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
     return view_op(input, s.view_as_real, {}, "ViewAsRealBackward0")
 
 

@@ -125,6 +125,8 @@ def warn_of_hooks(tensor: Any) -> None:
 def as_array(tensor: Any) -> Any:
     """Return what a pickle between processes keeps of a tensor: a leaf, whatever it was, and its memory as an array."""
     warn_of_hooks(tensor)
+    if type(tensor) in _base.signed_types:
+        tensor = tensor.detach().clone()  # another process gets the values
     owner, offset = memory_of(tensor)
     shape, steps = tuple(tensor._array.shape), steps_of(tensor, owner)
     attributes, dtype = dict(tensor.__dict__), tensor._array.dtype
@@ -137,6 +139,10 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
         return memo[id(tensor)]
     if tensor._edge is not None and not tensor.is_leaf:
         raise RuntimeError(NOT_A_LEAF)
+    if type(tensor) in _base.signed_types:  # the copy holds the values, as torch's
+        result = memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor._edge is not None)
+        result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+        return result
     _base.materialise(tensor)
     owner, offset = memory_of(tensor)
     steps = steps_of(tensor, owner)

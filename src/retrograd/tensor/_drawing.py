@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import _errors, _random
-from .._core.arrays import Batched, Dual, LevelArray
+from .._core.arrays import Batched, LevelArray, levels_of
 from .._core.levels import innermost_batch_level
+from .._core.primitive import vocabulary
 from .._graph.cuts import note_operation
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import drawing as ops
@@ -18,17 +19,22 @@ from . import _base
 from ._base import LEAF, edge_of
 from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
 from ._devices import beside, on_host
+from ._entering import without_tangents
 from ._gathering import refuse_kernel
 from ._generators import chosen, default_generator
 from ._layout import refuse_repeats
 from ._no_derivative import without_derivative
 from ._out import call_into
 from ._record import record
-from ._sampling import REFUSED, drawn, randn
-from ._views import check_inplace, finish_write, refuse_inference, store, wrote
+from ._sampling import drawn, filled_as_it_lies, in_batches, levels_to_draw, randn, refuse_out, with_chance
+from ._views import check_inplace, finish_write, refuse_inference, store, write_array, wrote
 from ._writers import memory_to_write
 
 F32 = np.dtype(np.float32)
+UNBATCHED = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If "
+    "this is necessary for your usage, please file an issue with functorch."
+)
 
 
 # ---- in place ----
@@ -49,6 +55,8 @@ _OPERATORS = {  # torch's, by its nodes
 
 def _fill(tensor: Any, draw: Any, name: str) -> Any:
     """Fill a tensor in place with `draw(shape, is_contiguous)`."""
+    if type(tensor) in _base.signed_types:
+        return tensor.copy_(_fill(tensor.detach().clone(), draw, name))
     array = memory_to_write(tensor)
     if array is not None:
         array[...] = draw(array.shape, True)
@@ -69,11 +77,9 @@ def _fill(tensor: Any, draw: Any, name: str) -> Any:
     else:
         level = innermost_batch_level()
         if level is not None and level.randomness == "different" and not isinstance(array, Batched):
-            raise RuntimeError(
-                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
-                "randomness. If this is necessary for your usage, please file an issue with functorch."
-            )
-        store(array, drawn(tuple(array.shape), lambda shape: draw(shape, True)))
+            raise RuntimeError(UNBATCHED)
+        if filled_as_it_lies(array, draw) is None:
+            store(array, drawn(tuple(array.shape), lambda shape: draw(shape, True)))
     if tensor._storage is not None:
         refuse_inference(tensor._storage)
     node = None
@@ -129,6 +135,8 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     gen = chosen("bernoulli_", generator)
     if not isinstance(p, _base.Tensor):
         return _fill(self, lambda shape, _: _random.bernoulli(gen, p, shape, self._array.dtype), "BernoulliBackward2")
+    if current_mode().transforms:
+        return _with_chances(self, p, gen)
     chance, own = np.asarray(p._array), tuple(self._array.shape)
     for k, (n, m) in enumerate(zip(reversed(own), reversed(chance.shape), strict=False)):
         if n != m != 1:
@@ -146,6 +154,30 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     return _fill(
         self, lambda shape, _: _random.bernoulli(gen, arranged, shape, self._array.dtype), "BernoulliBackward1"
     )
+
+
+def _with_chances(tensor: Any, p: Any, gen: Any) -> Any:
+    """Fill a tensor inside a transform with ones with the chances of another, else zeros."""
+    levels = levels_to_draw(p._array)
+    own = levels_of(tensor._array)
+    if not levels_of(p._array) <= own:
+        raise RuntimeError(
+            "vmap: inplace bernoulli(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+            "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
+            "over in a vmap. Please try to use out-of-place operators instead of inplace bernoulli. If said operator is being "
+            "called inside the PyTorch framework, please file a bug report instead."
+        )
+    if any(level not in own for level in levels):
+        raise RuntimeError(UNBATCHED)
+    check_inplace(tensor, (), "bernoulli_.Tensor")
+    dtype = tensor._array.dtype
+    chances = p.detach().expand(tensor.shape)._array
+    write_array(tensor, _sampled(chances, gen, lambda a: _random.bernoulli(gen, a, a.shape, dtype)))
+    node = None
+    if tensor._edge is not None and current_mode().tracks:
+        node = record(s.forget, (tensor,), {}, "BernoulliBackward1")._edge
+    finish_write(tensor, node)
+    return tensor
 
 
 def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
@@ -173,29 +205,15 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 
 
 # ---- tensors as parameters ----
-def _sampled(array: Any, gen: Any, draw: Any, inside: bool = False) -> Any:
-    """Apply `draw(raw array)` to an array of any level, under vmap as its `randomness` says.
-
-    `inside`: the array belongs to a batch already, whose samples are different.
-    """
-    while isinstance(array, Dual):
-        array = array.primal
-    level = innermost_batch_level() if current_mode().transforms else None
-    if level is not None and level.randomness == "error":
-        raise RuntimeError(REFUSED)
-    if isinstance(array, Batched):
-        inner = array.array
-        if level is not None and level.randomness == "same" and not isinstance(inner, LevelArray):
-            start = _random.Generator.get_state(gen)
-            rows = []
-            for row in inner:
-                _random.Generator.set_state(gen, start)
-                rows.append(draw(np.asarray(on_host(row))))
-            return Batched(array.level, beside(np.stack(rows), inner))
-        return Batched(array.level, _sampled(inner, gen, draw, True))
-    if level is not None and level.randomness == "different" and not inside:
-        return Batched(level, beside(draw(np.broadcast_to(on_host(array), (level.size, *array.shape))), array))
-    return beside(draw(np.asarray(on_host(array))), array)
+def _sampled(array: Any, gen: Any, draw: Any) -> Any:
+    """Apply `draw(raw array)` to an array of any level, under vmap as its `randomness` says."""
+    levels = levels_to_draw(array) if current_mode().transforms else []
+    for level in levels:
+        array = vocabulary.leave_batch(without_tangents(array), level=level, axis=0)
+    array = without_tangents(array)
+    if isinstance(array, Batched):  # of a vmap that draws once, or has ended
+        return Batched(array.level, _sampled(array.array, gen, draw))
+    return in_batches(beside(draw(np.asarray(on_host(array))), array), levels)
 
 
 def _followed(values: Any, parameter: Any, name: str) -> Any:
@@ -209,10 +227,15 @@ def _followed(values: Any, parameter: Any, name: str) -> Any:
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Draw ones with the given probabilities, else zeros."""
     if out is not None:  # whose dtype may be any
+        refuse_out()
         return call_into(lambda: bernoulli(input, p, generator=generator).to(_base.dtype_of(out)), (), {}, out)
     gen = chosen("bernoulli", generator)
     if p is not None:
-        result = bernoulli_(empty_like(input), p, generator=generator)
+        if isinstance(p, _base.Tensor):
+            result = bernoulli_(empty_like(input), p, generator=generator)
+        else:
+            levels_to_draw(input._array)
+            result = with_chance(input, p, generator)
         if current_mode().tracks and input._edge is not None:
             result._edge = without_derivative("aten::bernoulli", (edge_of(input),))
         return result
@@ -239,8 +262,6 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     if (edge := _base._edge_slot.__get__(input)) is not None:
         note_operation("multinomial", input if edge is LEAF else edge)
     array = input._array
-    if isinstance(array, Batched) and array.ndim == 1 and innermost_batch_level().randomness == "different":  # type: ignore[union-attr]
-        return finish(Batched(array.level, _random.multinomial(gen, array.array, num_samples, replacement)))
     return finish(_sampled(array, gen, lambda a: _multinomial(gen, a, num_samples, replacement)))
 
 
@@ -282,6 +303,7 @@ def normal(
     if isinstance(mean, _base.Tensor) or isinstance(std, _base.Tensor):
         if out is None:
             return _normal_of(mean, std, gen)
+        refuse_out()
         if not (isinstance(mean, _base.Tensor) and isinstance(std, _base.Tensor)):
             own, given = ((mean if isinstance(mean, _base.Tensor) else std).shape, out.shape)
             if any(n != m and 1 not in (n, m) for n, m in zip(reversed(own), reversed(given), strict=False)):
@@ -294,6 +316,7 @@ def normal(
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     refuse_options(layout, pin_memory)
     if out is not None:
+        refuse_out()
         from ._creation import into
 
         return into(out, dtype, lambda own: normal(mean, std, size, generator=gen, dtype=own))
@@ -304,6 +327,8 @@ def normal(
 
 def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
     means, stds = isinstance(mean, _base.Tensor), isinstance(std, _base.Tensor)
+    if current_mode().transforms:
+        levels_to_draw(*[one._array for one in (mean, std) if isinstance(one, _base.Tensor)])
     if stds:
         deviations = std._array
         if deviations.dtype.kind == "c":

@@ -19,7 +19,7 @@ from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
 from ..overrides import MISSING, refusal, refuses_itself
 from . import _base
-from ._base import Storage, edge_of, storage_of, wrap
+from ._base import Storage, array_slot, edge_of, storage_of, stored, wrap
 from ._entering import refuse_captured, refuse_new_data, without_tangents
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
@@ -409,12 +409,12 @@ def reshaping(name: str, function: Any) -> Any:
         if transposes and not args and not kwargs and _turned(self):
             return self
         check_inplace(self, (), method.__name__, args, kwargs)
-        before = self._array
+        before = stored(self)
         seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
         result = function(seen, *args, **kwargs)
         node = result._edge
         refuse_inference(storage_of(self))
-        self._array = result._array
+        array_slot.__set__(self, result._array)
         view = None if self._extra is None else self._extra.view
         steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
         if view is not None:

@@ -116,7 +116,7 @@ LATER: dict[str, Names] = {
     ),
     "_unary": Names(
         both="""acosh arccosh asinh arcsinh atanh arctanh exp2 deg2rad rad2deg frac sinc angle signbit isposinf isneginf
-        isreal positive conj_physical resolve_conj resolve_neg nan_to_num logit frexp""",
+        isreal positive conj_physical _conj _neg_view resolve_conj resolve_neg nan_to_num logit frexp""",
         methods="acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_",
         inplace="exp2 deg2rad rad2deg frac sinc nan_to_num logit",
     ),

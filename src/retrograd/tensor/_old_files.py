@@ -99,7 +99,6 @@ def read_old(file: Any, unpickler_class: Any, restore: Any, storage_of_size: Any
         if key not in storages:
             made = storage_of_size(storage_type, count, left)
             placed = restore(made.untyped(), location)
-            placed._not_read_yet = []
             storages[key] = made, placed
         made, placed = storages[key]
         whole = made if placed is made.untyped() else _typed_like(made, placed)
@@ -133,9 +132,6 @@ def _read_storage(file: Any, made: Any, placed: Any, is_little: bool) -> None:
         own.byteswap(made.dtype)
     if placed is not own:
         placed._row[...] = place_array(own._row, placed.device)
-    waiting, placed._not_read_yet = placed._not_read_yet, None
-    for tensor, sign in waiting or ():
-        tensor._array = getattr(tensor.detach(), sign)()._array
 
 
 def _compare_source(cls: Any, path: str | None, source: str | None) -> None:

@@ -89,12 +89,10 @@ def _tensor_on(
     need_inside(size, stride, offset, dtype.itemsize, storage.nbytes())
     tensor = rebuild(_base.Tensor, storage._memory, offset, size, stride, requires_grad, {}, dtype.numpy)
     storage._has_tensors = True
-    for sign in ("conj", "neg"):  # views in torch, which show something else than what is stored
-        if metadata and metadata.get(sign):
-            if storage._not_read_yet is None:
-                tensor._array = getattr(tensor.detach(), sign)()._array
-            else:
-                storage._not_read_yet.append((tensor, sign))
+    if metadata:
+        from ._signs import show
+
+        show(tensor, tensor._array, (bool(metadata.get("conj")), bool(metadata.get("neg"))))
     return tensor
 
 
@@ -180,11 +178,19 @@ def reduced(tensor: Any) -> Any:
             return named(_rebuild_parameter, "_utils"), arguments
         return named(_rebuild_parameter_with_state, "_utils"), (*arguments, state)
     warn_of_hooks(tensor)
-    function, parts = _parts(tensor)
+    kind: Any = type(tensor)
     state = _get_obj_state(tensor)
-    if type(tensor) is _base.Tensor and not state:
+    if kind in _base.signed_types:
+        from ._signs import as_stored
+
+        function, parts = _parts(as_stored(tensor))
+        signs = {"conj": kind.conjugated, "neg": kind.negated}
+        parts, kind = (*parts, {name: True for name, given in signs.items() if given}), _base.Tensor
+    else:
+        function, parts = _parts(tensor)
+    if kind is _base.Tensor and not state:
         return function, parts
-    return named(_rebuild_from_type_v2, "_tensor"), (function, type(tensor), parts, state)
+    return named(_rebuild_from_type_v2, "_tensor"), (function, kind, parts, state)
 
 
 def _goes_to_another_process() -> bool:

@@ -150,7 +150,6 @@ _LERP = {
 }
 _ADDCMUL = Elementwise(e.addcmul, "addcmul", "AddcmulBackward0", False)
 _ADDCDIV = Elementwise(e.addcdiv, "addcdiv", "AddcdivBackward0", False)
-_CONJ = Elementwise(e.conj, "conj", "ConjBackward0", False)
 _COMPLEX = Elementwise(e.complex_, "complex", None, False)
 
 
@@ -486,7 +485,12 @@ def real_view(tensor: Any, part: str) -> Any:
         return tensor
     from ._views import view_op
 
-    pairs = view_op(tensor, s.view_as_real, {}, "ViewAsRealBackward0")
+    opposite = tensor.is_conj()
+    pairs = view_op(conj(tensor) if opposite else tensor, s.view_as_real, {}, "ViewAsRealBackward0")
+    if opposite and part == "imag":
+        from ._signs import negative_view
+
+        pairs = negative_view(pairs)
     at = 0 if part == "real" else 1
     index = (slice(None),) * tensor._array.ndim + (at,)
     return view_op(
@@ -496,10 +500,12 @@ def real_view(tensor: Any, part: str) -> Any:
 
 @overridable
 def conj(input: Any) -> Any:
-    """Conjugate; a real tensor is returned as it is."""
+    """View as the conjugate; a real tensor is returned as it is."""
     if input._array.dtype.kind != "c":
         return input
-    return _CONJ.slow((input,))
+    from ._signs import conjugate_view
+
+    return conjugate_view(input)
 
 
 @overridable

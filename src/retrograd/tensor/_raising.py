@@ -14,7 +14,7 @@ from ._base import edge_of, materialise
 from ._entering import entered, without_tangents
 from ._layout import laid_out_like
 from ._memory import covers, own_memory, zero_memory
-from ._view_nodes import replay
+from ._view_nodes import show_again
 
 
 def promote(tensor: Any, value: Any) -> None:
@@ -26,7 +26,7 @@ def promote(tensor: Any, value: Any) -> None:
         _lower(base, levels_of(value))
     _replace_memory(base, _raised(_with_outer(base, value), value))
     if view is not None:
-        tensor._array = replay(base._array, view.steps)
+        show_again(tensor, base._array)
 
 
 def _refuse_batches(base: Any, value: Any) -> None:
@@ -102,7 +102,7 @@ def _replace_memory(base: Any, array: Any) -> None:
     for one in () if storage is None or storage.views is None else storage.views:
         other = one()
         if other is not None and other._extra.view is not None and other._extra.view.base is base:
-            other._array = replay(array, other._extra.view.steps)
+            show_again(other, array)
 
 
 def align_tangents(tensor: Any) -> None:
@@ -111,7 +111,7 @@ def align_tangents(tensor: Any) -> None:
     base = tensor if view is None else view.base
     _replace_memory(base, _aligned(base._array))
     if view is not None:
-        tensor._array = replay(base._array, view.steps)
+        show_again(tensor, base._array)
 
 
 def _aligned(array: Any) -> Any:

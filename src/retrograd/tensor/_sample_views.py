@@ -19,7 +19,7 @@ from .._core.primitive import linear, vocabulary
 from .._graph.node import Node
 from .._modes import current_mode
 from .._places import user_place
-from . import _base
+from ._base import materialise, signed_types, stored
 from ._entering import base_of, entered
 from ._inplace import may_overlap
 from ._view_nodes import replay, scatter_back
@@ -95,6 +95,10 @@ class Leaving:
 
     def _left(self, out: Any, axis: int) -> Any:
         left = vocabulary.leave_batch(out, level=self.level, axis=axis)
+        if type(out) in signed_types:
+            from ._signs import carry
+
+            carry(out, left, vocabulary.leave_batch(stored(out), level=self.level, axis=axis))
         if isinstance(left._edge, Node) and self.place is not None:
             left._edge.code, left._edge.lasti = self.place.code, self.place.offset
         return left
@@ -102,5 +106,7 @@ class Leaving:
 
 def _share_memory(one: Any, other: Any) -> bool:
     """Tell whether two tensors show the same memory; by their bounds, because one is made of the other."""
-    first, second = raw_leaf(_base.materialise(one)), raw_leaf(other._array)
+    if type(one) not in signed_types:
+        materialise(one)
+    first, second = raw_leaf(stored(one)), raw_leaf(stored(other))
     return first.size == 0 or may_overlap(first, second)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes, _random
-from .._core.arrays import Batched
-from .._core.levels import innermost_batch_level
+from .._core.arrays import Batched, levels_of
+from .._core.levels import Level, batch_levels
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..overrides import overridable
 from . import _base
 from ._creation import as_dtype, finish, into, like, refuse_options, sizes_of
+from ._entering import without_tangents
 from ._generators import chosen, default_generator
 
 INT64 = np.dtype(np.int64)
@@ -22,16 +24,63 @@ REFUSED = (
 )
 
 
+SAME_BATCHED = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch\n"
+    "Hint: what is drawn depends on the tensor, which every sample has its own of; use randomness='different'."
+)
+NO_OUT = (
+    "vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out variants as a "
+    "workaround"
+)
+
+
+def levels_to_draw(*parameters: Any) -> list[Level]:
+    """Return the levels of running vmaps for whose samples numbers are drawn anew, the innermost first.
+
+    Refuses to draw where `randomness` does not allow it. `parameters` are arrays that tell how numbers are distributed.
+    """
+    levels = batch_levels()
+    for level in levels:
+        if level.randomness == "error":
+            raise RuntimeError(REFUSED)
+        if level.randomness == "same" and any(level in levels_of(without_tangents(one)) for one in parameters):
+            raise RuntimeError(SAME_BATCHED)
+    return [level for level in levels if level.randomness == "different"]
+
+
+def refuse_out() -> None:
+    """Raise torch's error for `out=` inside vmap."""
+    if current_mode().transforms and batch_levels():
+        raise RuntimeError(NO_OUT)
+
+
+def in_batches(values: Any, levels: list[Level]) -> Any:
+    """Make batches of values drawn for all samples of some levels, whose axes stand in front, the outermost first."""
+    for level in reversed(levels):
+        values = Batched(level, values)
+    return values
+
+
 def drawn(shape: tuple[int, ...], draw: Any) -> Any:
     """Draw values; under vmap, for each sample anew or once, as its `randomness` says."""
-    level = innermost_batch_level() if current_mode().transforms else None
-    if level is None:
+    if not current_mode().transforms:
         return draw(shape)
-    if level.randomness == "error":
-        raise RuntimeError(REFUSED)
-    if level.randomness == "same":
-        return draw(shape)
-    return Batched(level, draw((level.size, *shape)))
+    levels = levels_to_draw()
+    return in_batches(draw((*[level.size for level in reversed(levels)], *shape)), levels)
+
+
+def filled_as_it_lies(array: Any, draw: Any, copy: Any = None) -> Any:
+    """Fill a batch whose samples do not follow each other in memory, or a copy of it, as torch fills it; None for others.
+
+    `draw(shape, is_contiguous)`; `copy` makes the copy.
+    """
+    if not isinstance(array, Batched) or type(array.array) is not np.ndarray or array.array.flags.c_contiguous:
+        return None
+    if levels_to_draw() != [array.level]:
+        return None
+    target = array.array if copy is None else copy(array.array)
+    _random.fill_in_memory_order(target, lambda shape: draw(shape, False))
+    return Batched(array.level, target)
 
 
 def _sampler(name: str, draw: Any) -> Any:
@@ -47,6 +96,7 @@ def _sampler(name: str, draw: Any) -> Any:
         requires_grad: bool = False,
     ) -> Any:
         if out is not None:
+            refuse_out()
             return into(out, dtype, lambda own: create(*shape, size=size, generator=generator, dtype=own))
         sizes = shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
         if layout is not None or pin_memory:
@@ -100,6 +150,7 @@ def randint(
         kinds = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"randint() received an invalid combination of arguments - got ({kinds})")
     if out is not None:
+        refuse_out()
         return into(out, dtype, lambda own: randint(low, high, size, generator=generator, dtype=own))
     refuse_options(layout, pin_memory)
     gen = chosen("randint", generator)
@@ -123,15 +174,18 @@ def randperm(
     if not hasattr(n, "__index__"):
         raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if out is not None:
+        refuse_out()
         return into(out, dtype, lambda own: randperm(n, generator=generator, dtype=own))
     refuse_options(layout, pin_memory)
     gen = chosen("randperm", generator)
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randperm")).numpy
-    level = innermost_batch_level()
-    if level is not None and level.randomness == "different":
-        rows = np.stack([_random.randperm(gen, n, wanted) for _ in range(level.size)])
-        return finish(Batched(level, rows), device, requires_grad)
-    return finish(drawn((n,), lambda s: _random.randperm(gen, n, wanted)), device, requires_grad)
+
+    def draw(shape: tuple[int, ...]) -> Any:  # one by one, the outermost of several batches first
+        lead = shape[-2::-1]
+        rows = [_random.randperm(gen, n, wanted) for _ in range(math.prod(lead))]
+        return np.stack(rows).reshape(*lead, n).transpose(*reversed(range(len(lead))), len(lead))
+
+    return finish(drawn((n,), draw), device, requires_grad)
 
 
 def _like(name: str, draw: Any) -> Any:
@@ -162,7 +216,15 @@ def _like(name: str, draw: Any) -> Any:
 
 
 def _drawn_like(
-    input: Any, name: str, draw: Any, generator: Any, dtype: Any, device: Any, requires_grad: bool, memory_format: Any
+    input: Any,
+    name: str,
+    draw: Any,
+    generator: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    as_it_lies: bool = True,
 ) -> Any:
     array, gen = input._array, chosen(name, generator)
     wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
@@ -172,7 +234,23 @@ def _drawn_like(
         if not out.flags.c_contiguous:
             _random.fill_in_memory_order(out, lambda shape: draw(gen, shape, wanted, False))
             return finish(out, device, requires_grad)
-    return finish(drawn(tuple(array.shape), lambda s: draw(gen, s, wanted)), device, requires_grad)
+    values = None
+    if as_it_lies:
+        values = filled_as_it_lies(
+            array, lambda s, dense: draw(gen, s, wanted, dense), lambda raw: like(raw, wanted, None)
+        )
+    if values is None:
+        values = drawn(tuple(array.shape), lambda s: draw(gen, s, wanted))
+    return finish(values, device, requires_grad)
+
+
+def with_chance(input: Any, p: float, generator: Any = None, *, as_it_lies: bool = False) -> Any:
+    """Make a tensor like another of ones, with a chance, and zeros; of a batch, sample by sample or as it lies in memory."""
+
+    def draw(gen: Any, shape: Any, dtype: Any, dense: bool = True) -> Any:
+        return _random.bernoulli(gen, p, shape, dtype)
+
+    return _drawn_like(input, "bernoulli", draw, generator, as_it_lies=as_it_lies)
 
 
 rand_like = _like("rand_like", lambda gen, shape, dtype, dense=True: _random.uniform(gen, shape, dtype))

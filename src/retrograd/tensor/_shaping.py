@@ -11,7 +11,6 @@ from .. import _errors
 from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
 from .._device import contiguous_format, preserve_format
 from .._dtypes import dtype as dtype_type
-from .._ops import elementwise as e
 from .._ops import index as i
 from .._ops import shape as s
 from .._warnings import warn
@@ -140,6 +139,9 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
 def view_dtype(input: Any, wanted: Any) -> Any:
     """Read the same memory as another dtype; autograd does not follow."""
+    if type(input) in _base.signed_types and wanted is not _base.dtype_of(input):
+        kind = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
     array = _base.materialise(input)
     if array.dtype.itemsize != wanted.numpy.itemsize:
         _check_view_dtype(input, wanted, array.dtype.itemsize)
@@ -562,7 +564,7 @@ def transposed_property(input: Any, kind: str) -> Any:
                 f"tensor.{kind} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
             )
         result = swap(input, -2, -1, "TransposeBackward0")
-    return e.conj(result) if kind in ("H", "mH") and input._array.dtype.kind == "c" else result
+    return result.conj() if kind in ("H", "mH") else result
 
 
 @overridable

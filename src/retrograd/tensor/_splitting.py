@@ -23,6 +23,7 @@ from .._ops import index as i
 from .._places import library_files, user_frame
 from ..overrides import overridable
 from . import _base
+from ._base import signed_types, stored
 from ._views import MULTIPLE, NO_GRAD, NOWHERE, View, forget_ended_level, register_view
 
 NDARRAY = np.ndarray
@@ -95,13 +96,18 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
         if type(array) is not NDARRAY and isinstance(array, LevelArray):
             levels = levels_of(array)
             node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)
-    if followed and type(array) is NDARRAY and not mode.inference and (storage is None or not storage.inference):
+    normal = not mode.inference and (storage is None or not storage.inference) and type(input) not in signed_types
+    if followed and normal and type(array) is NDARRAY:
         return _raw_views(input, array, parts, node, mode)
     results = []
     for k, index in enumerate(parts.indices):
         result = _base.wrap(i.getitem.bind([array], {"index": index}), None if node is None else Slot(node, k))
         if followed:
             register_view(input, result, ((i.getitem, {"index": index}),), mode, True)
+        if type(input) in signed_types:
+            from ._signs import carry
+
+            carry(input, result, i.getitem.bind([stored(input)], {"index": index}))
         results.append(result)
     return tuple(results)
 

@@ -30,11 +30,10 @@ class UntypedStorage:
     """The bytes that a tensor and its views share."""
 
     __module__ = "retrograd.storage"
-    __slots__ = ("__weakref__", "_has_tensors", "_memory", "_not_read_yet", "filename")
+    __slots__ = ("__weakref__", "_has_tensors", "_memory", "filename")
 
     _memory: Any  # a dense array of any shape and dtype
     _has_tensors: bool  # whether tensors may lie on it, so that it cannot be replaced
-    _not_read_yet: list[Any] | None  # tensors to be conjugated or negated once a file has been read into the memory
     filename: str | None
 
     is_sparse = is_sparse_csr = is_hpu = False
@@ -53,7 +52,6 @@ class UntypedStorage:
     def _start(self, memory: Any) -> None:
         self._memory = memory
         self._has_tensors = False
-        self._not_read_yet = None
         self.filename = None
 
     # ---- what it is ----

@@ -13,7 +13,7 @@ from .._core.numpy_namespace import numpy_namespace
 from .._modes import current_mode
 from .._ops import strided
 from ..overrides import overridable
-from ._base import materialise, storage_of, wrap
+from ._base import materialise, signed_types, storage_of, wrap
 from ._creation import unset
 from ._entering import refuse_captured
 from ._formats import strides_in
@@ -110,6 +110,10 @@ def _is_inside(array: Any, size: Any, stride: Any, offset: Any) -> bool:
 @overridable
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """View the tensor's storage with any sizes and strides."""
+    if type(input) in signed_types:
+        from ._signs import of_memory
+
+        return of_memory(input, lambda plain: as_strided(plain, size, stride, storage_offset))
     offset = 0 if storage_offset is None else storage_offset
     extra = input._extra
     if (extra is None or extra.view is None) and _is_inside(input._array, size, stride, offset):

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from .. import _dtypes, _size
-from .._core.arrays import Dual, LevelArray
+from .._core.arrays import LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
 from .._device import strided
@@ -20,7 +20,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._warnings import warn
 from ..overrides import arguments
 from . import _base
-from ._base import LEAF, TensorBase, TensorMeta, storage_of, wrap
+from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
 from ._entering import NO_POINTER, data_of, memory_under, share_birth
 from ._formats import is_laid_out_in
 from ._layout import geometry, is_contiguous, strides
@@ -229,11 +229,6 @@ class Tensor(TensorBase):
         return False
 
     is_neg = is_conj
-
-    def resolve_conj(self) -> Any:
-        return self
-
-    resolve_neg = resolve_conj
 
     def stride(self, dim: int | None = None) -> Any:
         found = strides(self._array) if self._array.size else geometry(self)[0]
@@ -514,16 +509,14 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
 
     array = tensor._array
     extra: list[str] = []
-    while isinstance(array, LevelArray):
-        if isinstance(array, Dual):
-            if array.level.alive and array.tangent is not None:
-                extra.append(f"tangent={wrap(array.tangent)}")
-            array = array.primal
-        else:
-            inner = tensor_text(wrap(array.array)).replace("\n", "\n    ")  # type: ignore[attr-defined]
-            depths = {one.level: depth for depth, one in enumerate(current_mode().transforms, 1)}
-            number = depths.get(array.level, array.level.number)  # of a vmap that is over: its own
-            return f"BatchedTensor(lvl={number}, bdim=0, value=\n    {inner}\n)"
+    if current_mode().transforms or isinstance(array, LevelArray):
+        from ._wrapped_text import text_of_ended, wrapped_text
+
+        found = wrapped_text(tensor, tensor_text)
+        if found is None:
+            found = array = text_of_ended(array, extra, tensor_text)
+        if isinstance(found, str):
+            return found
     if not isinstance(array, (np.ndarray, np.generic)):
         array = array.get()
     device = tensor.device
@@ -537,7 +530,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
     parameter = isinstance(tensor, Parameter)
     return tensor_repr(
         np.asarray(array),
-        class_name="tensor" if kind is Tensor or parameter else kind.__name__,
+        class_name="tensor" if kind is Tensor or parameter or kind in signed_types else kind.__name__,
         dtype_text=str(tensor.dtype),
         default_float_text=str(_dtypes.get_default_dtype()),
         device_text=None if device.type == "cpu" else str(device),

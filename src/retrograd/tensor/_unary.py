@@ -74,14 +74,28 @@ def conj_physical(input: Any) -> Any:
 
 @overridable
 def resolve_conj(input: Any) -> Any:
-    """Return the tensor: conjugates are never lazy here."""
-    return _tensor("resolve_conj", input)
+    """Return a tensor whose memory holds what it shows, as far as conjugates go."""
+    return input.clone() if _tensor("resolve_conj", input).is_conj() else input
 
 
 @overridable
 def resolve_neg(input: Any) -> Any:
-    """Return the tensor: negatives are never lazy here."""
-    return _tensor("resolve_neg", input)
+    """Return a tensor whose memory holds what it shows, as far as negatives go."""
+    return input.clone() if _tensor("resolve_neg", input).is_neg() else input
+
+
+@overridable
+def _conj(input: Any) -> Any:
+    """View as the conjugate; a real tensor is returned as it is."""
+    return _tensor("_conj", input).conj()
+
+
+@overridable
+def _neg_view(input: Any) -> Any:
+    """View as the negative."""
+    from ._signs import negative_view
+
+    return negative_view(_tensor("_neg_view", input))
 
 
 @cache

@@ -17,7 +17,7 @@ from .._core.primitive import Primitive, vocabulary
 from .._graph.node import InputFacts, Meta, Node
 from .._modes import current_mode
 from .._ops.levels import remove_level
-from ._base import edge_of, materialise, storage_of, wrap
+from ._base import array_slot, edge_of, materialise, signed_types, storage_of, wrap
 from ._entering import share_birth, without_tangents
 
 Step = tuple[Primitive, dict[str, Any]]
@@ -28,6 +28,20 @@ def replay(array: Any, steps: tuple[Step, ...]) -> Any:
     for primitive, params in steps:
         array = primitive(array, **params)
     return array
+
+
+def stored_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps of a view that find its memory: all but those that turn signs. See Note [Signs]."""
+    kept = [(one, params) for one, params in steps if one.name not in ("conj", "negative")]
+    return tuple(
+        (one, params | {"steps": stored_steps(params["steps"])} if "steps" in params else params)
+        for one, params in kept
+    )
+
+
+def show_again(tensor: Any, array: Any) -> None:
+    """Let a view show its part of another array of its base."""
+    array_slot.__set__(tensor, replay(array, stored_steps(tensor._extra.view.steps)))
 
 
 def scatter_back(value: Any, steps: tuple[Step, ...], base_shape: tuple[int, ...], dtype: Any) -> Any:
@@ -74,7 +88,24 @@ class ViewAsComplexBackward0(ReplayedView):
     __slots__ = ()
 
 
-REPLAYED_AS = {"view_as_real": ViewAsRealBackward0, "view_as_complex": ViewAsComplexBackward0}
+class ConjBackward0(ReplayedView):
+    """Replays a view of the conjugates."""
+
+    __slots__ = ()
+
+
+class NegViewBackward0(ReplayedView):
+    """Replays a view of the negatives."""
+
+    __slots__ = ()
+
+
+REPLAYED_AS = {
+    "view_as_real": ViewAsRealBackward0,
+    "view_as_complex": ViewAsComplexBackward0,
+    "conj": ConjBackward0,
+    "negative": NegViewBackward0,
+}
 
 
 class CopySlices(Node):
@@ -216,6 +247,11 @@ def _replaying(
 
 def detached(tensor: Any) -> Any:
     """Return a tensor on the same memory and version, outside the graph and without tangents."""
+    if type(tensor) in signed_types:
+        from ._signs import as_stored, carry
+
+        result = detached(as_stored(tensor))
+        return carry(tensor, result, result._array)
     if type(array := tensor._array) is np.ndarray:
         result = wrap(array[...], None, tensor._storage or storage_of(tensor))
     else:

@@ -29,7 +29,18 @@ from .._modes import NO_GRAD as NO_GRAD_MODE
 from .._modes import PLAIN, Mode, current_mode, read_mode, using
 from .._ops.shape import overwrite
 from . import _base, _record
-from ._base import LEAF, NothingExtra, _edge_slot, add_view, edge_of, materialise, storage_of, wrap
+from ._base import (
+    LEAF,
+    NothingExtra,
+    _edge_slot,
+    add_view,
+    edge_of,
+    materialise,
+    signed_types,
+    storage_of,
+    stored,
+    wrap,
+)
 from ._entering import (
     base_of,
     check_outside,
@@ -127,12 +138,17 @@ def view_op(
         result = flat(tensor, params, shown, mode is PLAIN)
         if result is not None:
             return result
-    materialise(tensor)
-    forget_ended_level(tensor)
+    if type(tensor) not in signed_types:
+        materialise(tensor)
+        forget_ended_level(tensor)
     result = _record.record(primitive, (tensor,), params, name, shown)
     if result._edge is not None and result._array.dtype.kind in "biu":
         refuse_integers(result)
     register_view(tensor, result, ((primitive, params),), current_mode())
+    if type(tensor) in signed_types:
+        from ._signs import carry
+
+        carry(tensor, result, primitive.bind((stored(tensor),), params))
     return result
 
 
@@ -261,6 +277,10 @@ def refusal(tensor: Any, what: str) -> str:
 
 def write_array(tensor: Any, value: Any) -> None:
     """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
+    if type(tensor) in signed_types:
+        from ._signs import write_stored
+
+        return write_stored(tensor, value, write_array)
     target = materialise(tensor)
     if tensor._storage is not None:
         refuse_inference(tensor._storage)
@@ -312,7 +332,8 @@ def _keep_original(tensor: Any, node: Any) -> None:
         if name == "out" or node.input_of[name] != 0:
             continue
         value = getattr(node, name)
-        if value is tensor._array or (isinstance(value, np.generic) and not tensor._array.shape):
+        signed = value is not None and type(tensor) in signed_types  # values that were computed, not taken from memory
+        if signed or value is tensor._array or (isinstance(value, np.generic) and not tensor._array.shape):
             setattr(node, name, own_memory(value))
             if type(node.guard) is not Guard:
                 node.guard = Guard()

@@ -15,6 +15,7 @@ from ...tensor import _base
 from ...tensor._creation import empty_like, ones_like, zeros
 from ...tensor._generators import default_generator
 from ...tensor._record import Elementwise
+from ...tensor._sampling import with_chance
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -39,12 +40,12 @@ def _refuse_integers(input: Any) -> None:
 def _kept(input: Any, p: float, feature: bool) -> Any:
     """Draw ones for what is kept and zeros for what is dropped: for every element, or for every channel."""
     if not feature:
-        return empty_like(input).bernoulli_(1 - p)
+        return with_chance(input, 1 - p)
     shape = input.shape
     if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     channels = input.detach()[(slice(None), slice(None), *(slice(0, 1),) * (len(shape) - 2))]
-    return empty_like(channels).bernoulli_(1 - p)
+    return with_chance(channels, 1 - p)
 
 
 def _noise(count: int, chance: float, dtype: Any) -> Any:
@@ -121,7 +122,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
         mask = ones_like(input, dtype=_dtypes.bool_)
         return _NATIVE.slow((input, mask), {"scale": 1.0}), mask
     _refuse_integers(input)
-    mask = empty_like(input).bernoulli_(1 - p).to(_dtypes.bool_)
+    mask = with_chance(input, 1 - p, as_it_lies=True).to(_dtypes.bool_)
     return _NATIVE.slow((input, mask), {"scale": 0.0 if p == 1 else 1 / (1 - p)}), mask
 
 
