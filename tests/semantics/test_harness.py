@@ -31,17 +31,21 @@ def test_torch_agrees_with_itself():
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found_and_explained(name, monkeypatch):
     mutant = MUTANTS[name]
+    tried = 0
     for number in range(2500):
         program = random_program(f"mutant:{number}")
         if f".{mutant.method}(" not in "".join(step.source for step in program.steps):
             continue
         difference = find_difference(program, mutant)
-        if difference is not None:
+        if difference is None:
+            continue
+        smallest, difference = Reducer(program, difference, mutant).reduce()
+        tried += 1
+        if len(smallest.steps) <= 6 or tried == 4:  # some programs show a mutant by a long way only
             break
     else:
         pytest.fail("no program told the mutant from torch")
-    smallest, difference = Reducer(program, difference, mutant).reduce()
-    assert len(smallest.steps) <= min(len(program.steps), 6)
+    assert len(smallest.steps) <= 6
     import_module = importlib.import_module
     monkeypatch.setattr(importlib, "import_module", lambda n: mutant if n == name else import_module(n))
     lines = printed_by(script(smallest, difference, mutant), mutant)
