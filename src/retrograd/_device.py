@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 _DEVICE_TYPES: Final = (
@@ -15,6 +16,24 @@ _DEVICE_TYPES: Final = (
 _DEVICE_STRING: Final = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
 _LARGEST_INT: Final = (1 << 31) - 1
 _SIGNATURES: Final = " * (torch.device device)\n{} * (str type, int index = -1)\n"
+
+
+# ---- the devices of blocks ----
+_entered: ContextVar[tuple[device, ...]] = ContextVar("retrograd_entered_devices", default=())
+
+
+# Both in C: see Note [Leaving a mode cannot be interrupted] in `_modes.py`. A step reads the devices and writes all but the last.
+class _Enter:
+    __getitem__ = _entered.set
+
+
+class _Steps(map):  # type: ignore[type-arg]
+    next = property(next)
+
+
+_enter: Any = _Enter()
+_steps = _Steps(_entered.set, map(operator.itemgetter(slice(None, -1)), iter(_entered.get, None)))
+_exit: Callable[..., Any] = partial("{0.next.var.name:.0}".format, _steps)
 
 
 class device:  # noqa: N801
@@ -79,12 +98,11 @@ class device:  # noqa: N801
 
     def __enter__(self) -> Self:
         """Make this the device of new tensors until the block ends."""
-        _entered.set((*_entered.get(), self))
+        entered = (*_entered.get(), self)
+        _enter[entered]
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Return to the device of the enclosing block."""
-        _entered.set(_entered.get()[:-1])
+    __exit__ = staticmethod(_exit)  # returns to the device of the enclosing block
 
 
 def _parse_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, int | None]:
@@ -171,7 +189,6 @@ def _type_name(value: object) -> str:
 _accelerator: str | None = None
 _CPU: Final = device("cpu")
 _base: ContextVar[device | None] = ContextVar("retrograd_default_device", default=None)
-_entered: ContextVar[tuple[device, ...]] = ContextVar("retrograd_entered_devices", default=())
 
 
 def register_accelerator(kind: str | None) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from ._modes import change_mode, current_mode, set_mode, using
+from ._modes import Block, change_mode, current_mode, restore_mode, using, write
 from ._places import own_text
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
@@ -61,11 +60,12 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
     modes = current_mode().function_modes
     if modes:
         mode = modes[-1]
-        previous = change_mode(function_modes=modes[:-1])
+        before = current_mode()
         try:
+            change_mode(function_modes=modes[:-1])
             result = mode.__torch_function__(function, types, args, kwargs)
         finally:
-            set_mode(previous)
+            restore_mode(before)
         if result is not NotImplemented:
             return result
     for value in _overloaded(relevant):
@@ -83,7 +83,7 @@ def is_tensor_like(value: Any) -> bool:
     return isinstance(value, _tensor_layer()._base.Tensor) or hasattr(value, "__torch_function__")
 
 
-class TorchFunctionMode:
+class TorchFunctionMode(Block):
     """A mode that sees every call; override `__torch_function__(self, func, types, args=(), kwargs=None)`."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -91,18 +91,16 @@ class TorchFunctionMode:
 
     def __enter__(self) -> TorchFunctionMode:
         watch_calls()
-        change_mode(function_modes=(*current_mode().function_modes, self))
+        before = current_mode()
+        entered = before._replace(function_modes=(*before.function_modes, self))
+        self._prepare(before, entered, ("function_modes",))
+        write[entered]
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        change_mode(function_modes=current_mode().function_modes[:-1])
 
-
-@contextmanager
-def disable_torch_function() -> Any:
+def disable_torch_function() -> using:
     """Run a block in which subclasses do not take calls over."""
-    with using(torch_function=False):
-        yield
+    return using(torch_function=False)
 
 
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}

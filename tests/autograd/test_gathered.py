@@ -8,11 +8,13 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import _gathered
 from retrograd.nn import functional as F  # noqa: N812 - torch's name
+from retrograd.tensor._leaves import LeafDtypes
 
 
 @pytest.fixture
 def blocks(monkeypatch):
     """Count the blocks that are made."""
+    monkeypatch.setattr(LeafDtypes, "wanted", False)  # another test may have asked for gradients of another dtype
     made = []
     init = _gathered.Block.__init__
     monkeypatch.setattr(_gathered.Block, "__init__", lambda self, *args: (made.append(self), init(self, *args))[1])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from .._modes import change_mode, current_mode, set_mode
+from .._modes import Block, Saved, current_mode, write
 
 BATCH = "vmap"
 DUAL = "jvp"
@@ -40,7 +38,11 @@ class Level:
 class UserLevel(Level):
     """A level that `forward_ad` began: to torch its duals are tensors like others, with memory of their own."""
 
-    __slots__ = ()
+    __slots__ = ("block",)
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.block: Saved | None = None  # what puts the modes back, if a block began the level
 
 
 class Transform:
@@ -55,16 +57,23 @@ class Transform:
         self.born = creation_numbers()
 
 
-@contextmanager
-def running(kind: str, level: Level | None = None, **mode: Any) -> Iterator[Transform]:
+class running(Block):  # noqa: N801 - reads as a word
     """Keep a transform on the stack while its function runs; its level is dead afterwards, whatever happens."""
-    transform = Transform(kind, level)
-    previous = change_mode(transforms=(*current_mode().transforms, transform), **mode)
-    try:
-        yield transform
-    finally:
-        set_mode(previous)
-        transform.alive = False
+
+    def __init__(self, kind: str, level: Level | None = None, **mode: Any) -> None:
+        self.transform = Transform(kind, level)
+        self.changes = mode
+
+    def __enter__(self) -> Transform:
+        before = current_mode()
+        entered = before._replace(transforms=(*before.transforms, self.transform), **self.changes)
+        self._prepare(before, entered, ("transforms", *self.changes), self._end)
+        write[entered]
+        return self.transform
+
+    def _end(self) -> None:
+        self.transform.alive = False
+        level = self.transform.level
         if level is not None:
             level.alive = False
             level.alone = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
-from .._modes import change_mode, current_mode
+from .._modes import Block, current_mode, unique, write
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import watch_calls
@@ -18,7 +18,7 @@ _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
 _LOWER = {"cpu": ("bfloat16", "float16"), "cuda": ("float16", "bfloat16")}  # the first is what torch takes by itself
 
 
-class autocast:  # noqa: N801 - torch's name
+class autocast(Block):  # noqa: N801 - torch's name
     """A block, or a decorated function, in which products are computed in a smaller dtype.
 
     Linear layers, matrix products, convolutions and attention take their floats in that dtype; losses take theirs in float32. It is
@@ -34,7 +34,6 @@ class autocast:  # noqa: N801 - torch's name
         self.device = _device_type(device_type).type
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._enabled = bool(enabled) and self._torch_would_cast()
-        self._previous: list[Any] = []
 
     def _torch_would_cast(self) -> bool:
         if self.device == "cuda" and not _has_cuda():
@@ -53,11 +52,11 @@ class autocast:  # noqa: N801 - torch's name
         now = (self.device, self.fast_dtype) if self._enabled else None
         if now is not None:
             watch_calls()  # public functions look at modes from now on
-        self._previous.append(change_mode(autocast=now).autocast)
+        before = current_mode()
+        entered = unique(before._replace(autocast=now))
+        self._prepare(before, entered, ("autocast",))
+        write[entered]
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        change_mode(autocast=self._previous.pop())
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._core.arrays import owner_of_memory, raw_leaf
 from .._core.primitive import vocabulary
-from .._modes import change_mode, current_mode
+from .._modes import Block, current_mode, write
 from ..tensor._base import wrap
 
 
@@ -72,21 +71,21 @@ def _memory(array: Any) -> int:
     return id(owner_of_memory(raw_leaf(array)))
 
 
-@contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+class allow_mutation_on_saved_tensors(Block, ContextDecorator):  # noqa: N801 - torch's name
     """Let in-place operations overwrite what backward needs: it is copied first.
 
     Backward must run inside the block, too.
     """
-    mode = current_mode()
-    if any(isinstance(getattr(pack, "__self__", None), _AllowMutationOnSavedContext) for pack, _ in mode.saved_hooks):
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    if mode.saved_hooks_disabled is not None:
-        raise RuntimeError(mode.saved_hooks_disabled)
-    context = _AllowMutationOnSavedContext()
-    change_mode(saved_hooks=(*mode.saved_hooks, (context.pack, context.unpack)))
-    try:
-        yield context
-    finally:
-        context.clear()
-        change_mode(saved_hooks=current_mode().saved_hooks[:-1])
+
+    def __enter__(self) -> _AllowMutationOnSavedContext:
+        mode = current_mode()
+        packs = (getattr(pack, "__self__", None) for pack, _ in mode.saved_hooks)
+        if any(isinstance(one, _AllowMutationOnSavedContext) for one in packs):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        if mode.saved_hooks_disabled is not None:
+            raise RuntimeError(mode.saved_hooks_disabled)
+        context = _AllowMutationOnSavedContext()
+        entered = mode._replace(saved_hooks=(*mode.saved_hooks, (context.pack, context.unpack)))
+        self._prepare(mode, entered, ("saved_hooks",), context.clear)
+        write[entered]
+        return context

@@ -7,11 +7,13 @@ from typing import Any
 
 from .._core.arrays import has_nan
 from .._graph.node import Node, Slot
-from .._modes import change_mode, current_mode
+from .._modes import Block, change_mode, current_mode, is_in_with, unique, write
 from .._warnings import warn
 
+ANOMALY = ("anomaly", "anomaly_check_nan")
 
-class detect_anomaly:  # noqa: N801 - torch's name
+
+class detect_anomaly(Block):  # noqa: N801 - torch's name
     """Watch the operations of this block and the backward of what it records."""
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -22,23 +24,27 @@ class detect_anomaly:  # noqa: N801 - torch's name
         )
 
     def __enter__(self) -> None:
-        self._previous = change_mode(anomaly=True, anomaly_check_nan=self.check_nan)
+        before = current_mode()
+        entered = unique(before._replace(anomaly=True, anomaly_check_nan=self.check_nan))
+        self._prepare(before, entered, ANOMALY)
+        write[entered]
 
-    def __exit__(self, *exc: object) -> None:
-        change_mode(anomaly=self._previous.anomaly, anomaly_check_nan=self._previous.anomaly_check_nan)
 
-
-class set_detect_anomaly:  # noqa: N801
+class set_detect_anomaly(Block):  # noqa: N801
     """Switch anomaly detection on or off, at once or for a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._previous = change_mode(anomaly=bool(mode), anomaly_check_nan=check_nan)
+        self._changes: dict[str, Any] = {"anomaly": bool(mode), "anomaly_check_nan": check_nan}
+        before = current_mode()
+        self._previous: dict[str, Any] = {name: getattr(before, name) for name in ANOMALY}
+        if not is_in_with():
+            change_mode(**self._changes)
 
     def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: object) -> None:
-        change_mode(anomaly=self._previous.anomaly, anomaly_check_nan=self._previous.anomaly_check_nan)
+        mode = current_mode()
+        entered = unique(mode._replace(**self._changes))
+        self._prepare(unique(mode._replace(**self._previous)), entered, ANOMALY)
+        write[entered]
 
 
 def is_anomaly_enabled() -> bool:

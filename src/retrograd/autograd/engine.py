@@ -80,17 +80,18 @@ def run_backward(
     if depth and depth % REENTRANT_LIMIT == 0 and not _state.fresh:
         _in_fresh_thread(roots, seeds, graph, keep, capture, place, depth)
         return
-    _state.depth = depth + 1
-    _state.fresh = False
     graph = graph and not current_mode().inference
     # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
     tensors = graph or any(seed.requires_grad for seed in seeds)
-    previous = set_grad(graph)
+    before = current_mode()
     try:
+        _state.depth = depth + 1
+        _state.fresh = False
+        set_grad(graph)
         _run(roots, seeds, tensors, keep, capture, place)
-    finally:
-        restore_mode(previous)
+    finally:  # the depth first: after a call there can be an interrupt
         _state.depth = depth
+        restore_mode(before)
 
 
 def _in_fresh_thread(*arguments: Any) -> None:

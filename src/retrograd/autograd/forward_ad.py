@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from operator import call
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +14,10 @@ from .._core.arrays import Dual, LevelArray, levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
-from .._modes import change_mode, current_mode
+from .._modes import Block, change_mode, current_mode, restore_mode
 
 _own = threading.local()
-_open: list[Level] = []  # of all threads; one that has none of its own takes part in the newest
-_current_level = -1  # torch's number of the level: 0 while there is one
+_open: list[UserLevel] = []  # of all threads; one that has none of its own takes part in the newest
 MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
 
@@ -29,19 +30,30 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begin a level of forward mode."""
-    if _own_level() is not None:
-        raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _own.level = level = UserLevel(DUAL)
+    level = _new_level()
     _open.append(level)
-    _count_levels()
     change_mode(transforms=(*_without_dual_level(), Transform("dual_level", level)))
     return 0
 
 
+def _new_level() -> UserLevel:
+    if _own_level() is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _own.level = level = UserLevel(DUAL)
+    return level
+
+
 def _own_level() -> Level | None:
     """Return the level that this thread has begun, if nobody has ended it."""
-    level: Level | None = getattr(_own, "level", None)
-    return level if level in _open else None
+    level: UserLevel | None = getattr(_own, "level", None)
+    if level not in _open:
+        return None
+    if (
+        level.block is not None and "left" in level.block
+    ):  # an interrupt came between the end of the block and that of the level
+        _end(level)
+        return None
+    return level
 
 
 def open_level() -> Level | None:
@@ -49,9 +61,10 @@ def open_level() -> Level | None:
     return _own_level() or (_open[-1] if _open else None)
 
 
-def _count_levels() -> None:
-    global _current_level
-    _current_level = 0 if _open else -1
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":  # torch's number of the level: 0 while there is one
+        return -1 if open_level() is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _without_dual_level() -> tuple[Transform, ...]:
@@ -68,20 +81,27 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    current.alive = False
-    _open.remove(current)
-    _count_levels()
+    _end(current)
     change_mode(transforms=_without_dual_level())
 
 
-class dual_level:  # noqa: N801 - torch's name
+def _end(level: Any) -> None:
+    if level not in _open:
+        raise RuntimeError("Dual level must be a positive number.")
+    level.alive = False
+    _open.remove(level)
+
+
+class dual_level(Block):  # noqa: N801 - torch's name
     """A level of forward mode as a block."""
 
     def __enter__(self) -> int:
-        return enter_dual_level()
-
-    def __exit__(self, *exc: object) -> None:
-        exit_dual_level()
+        level, before = _new_level(), current_mode()
+        entered = before._replace(transforms=(*_without_dual_level(), Transform("dual_level", level)))
+        level.block = self._prepare(before, entered, ("transforms",), partial(_end, level))
+        began: Any = (partial(_open.append, level), partial(restore_mode, entered))
+        [*map(call, began)]  # both at once: see Note [Leaving a mode cannot be interrupted]
+        return 0
 
 
 class _set_fwd_grad_enabled:  # noqa: N801 - torch's name

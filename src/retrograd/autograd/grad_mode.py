@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from .._graph.cuts import note_block
-from .._modes import change_mode, current_mode, set_grad
+from .._modes import NO_GRAD, PLAIN, Block, change_mode, current_mode, is_in_with, unique, with_grad, write
 from .._warnings import warn
 from ..tensor import _base
 
@@ -16,23 +16,14 @@ def _is_generator(function: Any) -> bool:
     return code is not None and bool(code.co_flags & 0x20)  # inspect.CO_GENERATOR
 
 
-class _ModeContext:
-    """A context manager over a change of mode that also decorates functions and generators."""
+GRAD = ("grad",)
 
-    def _changes(self) -> dict[str, Any]:
-        raise NotImplementedError
+
+class _Decorating:
+    """The part of a context manager that decorates functions and generators."""
 
     def clone(self) -> Any:
         return type(self)()
-
-    def __enter__(self) -> Any:
-        self._previous = change_mode(**self._changes())
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        previous = self._previous
-        changed = self._changes()
-        change_mode(**{name: getattr(previous, name) for name in changed})
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type):
@@ -83,7 +74,7 @@ class _ModeContext:
         return decorated
 
 
-class _NoArguments(_ModeContext):
+class _NoArguments(_Decorating, Block):
     """Also decorates without parentheses: `@torch.no_grad`."""
 
     def __new__(cls, function: Any = None) -> Any:
@@ -96,25 +87,25 @@ class no_grad(_NoArguments):  # noqa: N801 - torch's name
     """Switch gradients off."""
 
     def __enter__(self) -> None:
-        self._before = set_grad(False).grad
-        if self._before:
+        before = current_mode()
+        entered = NO_GRAD if before is PLAIN else with_grad(before, False)
+        self._prepare(before, entered, GRAD)
+        if before.grad:
             note_block("no_grad()")
-
-    def __exit__(self, *exc: object) -> None:
-        set_grad(self._before)
+        write[entered]
 
 
 class enable_grad(_NoArguments):  # noqa: N801
     """Switch gradients on."""
 
     def __enter__(self) -> None:
-        self._before = set_grad(True).grad
+        before = current_mode()
+        entered = with_grad(before, True)
+        self._prepare(before, entered, GRAD)
+        write[entered]
 
-    def __exit__(self, *exc: object) -> None:
-        set_grad(self._before)
 
-
-class set_grad_enabled(_ModeContext):  # noqa: N801
+class set_grad_enabled(_Decorating, Block):  # noqa: N801
     """Switch gradients on or off, at once or for a block."""
 
     def __init__(self, mode: bool) -> None:
@@ -124,28 +115,28 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
             )
         self.mode = mode
         self.prev = current_mode().grad
-        self._previous = change_mode(grad=self.mode)
+        if not is_in_with():
+            change_mode(grad=self.mode)
         if self.prev and not self.mode:
             note_block("set_grad_enabled(False)")
 
-    def _changes(self) -> dict[str, Any]:
-        return {"grad": self.mode}
-
     def clone(self) -> Any:
-        return set_grad_enabled(self.mode)
+        made = object.__new__(set_grad_enabled)  # which switches nothing yet
+        made.mode, made.prev = self.mode, current_mode().grad
+        return made
 
     def __enter__(self) -> None:
-        change_mode(grad=self.mode)
-
-    def __exit__(self, *exc: object) -> None:
-        change_mode(grad=self.prev)
+        mode = current_mode()
+        entered = with_grad(mode, self.mode)
+        self._prepare(with_grad(mode, self.prev), entered, GRAD)
+        write[entered]
 
     def __call__(self, function: Any) -> Any:
         change_mode(grad=self.prev)
         return super().__call__(function)
 
 
-class _Switch(_ModeContext):
+class _Switch(_Decorating):
     """A setting of torch's engine, set at once or for a block. See `_running.py`."""
 
     _names = ("", "")  # of the functions that read and write it
@@ -200,7 +191,7 @@ class _force_original_view_tracking(_Switch):  # noqa: N801
     _names = ("is_view_replay_enabled", "set_view_replay")
 
 
-class _unsafe_preserve_version_counter(_ModeContext):  # noqa: N801
+class _unsafe_preserve_version_counter(_Decorating):  # noqa: N801
     """Hide writes into tensors from the check of saved values: at the end their versions are what they were."""
 
     def __init__(self, tensors: Any) -> None:
@@ -220,7 +211,7 @@ class _unsafe_preserve_version_counter(_ModeContext):  # noqa: N801
             _base.storage_of(tensor).version = version
 
 
-class inference_mode(_ModeContext):  # noqa: N801
+class inference_mode(_Decorating, Block):  # noqa: N801
     """Switch gradients, versions and view tracking off; tensors made here never take part in autograd."""
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -231,20 +222,16 @@ class inference_mode(_ModeContext):  # noqa: N801
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
 
-    def _changes(self) -> dict[str, Any]:
-        return {"inference": True, "grad": False} if self.mode else {"inference": False, "grad": True}
-
     def clone(self) -> Any:
         return inference_mode(self.mode)
 
-    def __enter__(self) -> Any:
-        self._previous = current_mode()
-        change_mode(**self._changes())
+    def __enter__(self) -> None:
+        before = current_mode()
+        entered = unique(before._replace(inference=self.mode, grad=not self.mode))
+        self._prepare(before, entered, ("inference", "grad"))
         if self.mode:
             note_block("inference_mode()")
-
-    def __exit__(self, *exc: object) -> None:
-        change_mode(grad=self._previous.grad, inference=self._previous.inference)
+        write[entered]
 
 
 def is_grad_enabled() -> bool:

@@ -7,8 +7,8 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from .._core.arrays import raw_leaf
@@ -16,7 +16,7 @@ from .._core.numpy_namespace import cupy_namespace, numpy_namespace, raw_namespa
 from .._graph.node import Node as GraphNode
 from .._graph.node import Slot, face_of
 from .._graph.unpacked import check_hooks
-from .._modes import change_mode, current_mode, set_mode
+from .._modes import Block, current_mode, using, write
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._views import NOWHERE, Nowhere, wrote
@@ -161,7 +161,7 @@ def edge_from(value: Any) -> Any:
     return Nowhere() if edge is NOWHERE else edge  # a node of its own: no backward reaches it
 
 
-class saved_tensors_hooks:  # noqa: N801 - torch's name
+class saved_tensors_hooks(Block):  # noqa: N801 - torch's name
     """Pack what the graph saves in this block, and unpack it when backward reads it."""
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -173,10 +173,9 @@ class saved_tensors_hooks:  # noqa: N801 - torch's name
         if mode.saved_hooks_disabled is not None:
             raise RuntimeError(mode.saved_hooks_disabled)
         check_hooks("_push_saved_tensors_default_hooks", self.pack_hook, self.unpack_hook)
-        change_mode(saved_hooks=(*mode.saved_hooks, (self.pack_hook, self.unpack_hook)))
-
-    def __exit__(self, *exc: object) -> None:
-        change_mode(saved_hooks=current_mode().saved_hooks[:-1])
+        entered = mode._replace(saved_hooks=(*mode.saved_hooks, (self.pack_hook, self.unpack_hook)))
+        self._prepare(mode, entered, ("saved_hooks",))
+        write[entered]
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
@@ -186,17 +185,16 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+class disable_saved_tensors_hooks(using):  # noqa: N801 - torch's name
     """Make saved-tensor hooks an error in this block."""
-    mode = current_mode()
-    if mode.saved_hooks:
-        raise RuntimeError(error_message)
-    previous = change_mode(saved_hooks_disabled=error_message)
-    try:
-        yield
-    finally:
-        set_mode(previous)
+
+    def __init__(self, error_message: str) -> None:
+        super().__init__(saved_hooks_disabled=error_message)
+
+    def __enter__(self) -> Any:
+        if current_mode().saved_hooks:
+            raise RuntimeError(self.changes["saved_hooks_disabled"])
+        return super().__enter__()
 
 
 def increment_version(tensor: Any) -> None:

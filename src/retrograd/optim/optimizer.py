@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
-from .._modes import restore_mode, set_grad
+from .._modes import current_mode, restore_mode, set_grad
 from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
@@ -70,8 +70,9 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = set_grad(bool(self.defaults.get("differentiable")))
+        before = current_mode()
         try:
+            set_grad(bool(self.defaults.get("differentiable")))
             return func(self, *args, **kwargs)
         finally:
             restore_mode(before)

@@ -11,14 +11,13 @@ import enum
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from .. import ops
 from .._core.fused import Fused
 from .._graph.node import default_node_name, node_class
 from .._graph.saved_nn import READ_INPUTS_ONLY
-from .._modes import change_mode, restore_mode, using
+from .._modes import Block, current_mode, using, write
 from ..tensor._base import Storage, memory_of, storage_of, wrap
 from ..tensor._tensor import Tensor
 
@@ -77,22 +76,19 @@ CONSUMED, RECOMPUTED = object(), object()
 Results = dict[Any, list[Any]]
 
 
-class _Dispatching:
+class _Dispatching(Block):
     """A context in which every operation goes through `__call__`."""
 
     def __init__(self, storage: Results) -> None:
         self.storage = storage
         self.counts: dict[Any, int] = defaultdict(int)
-        self._previous: Any = None
 
     def __enter__(self) -> None:
         self.counts.clear()
-        self._previous = change_mode(dispatch=self)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        restore_mode(self._previous)
+        before = current_mode()
+        entered = before._replace(dispatch=self)
+        self._prepare(before, entered, ("dispatch",))
+        write[entered]
 
     def __call__(self, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
         op = _identity(operation, name, args)
