@@ -52,6 +52,11 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled""".split(),  # noqa: SIM905
     "amp.autocast_mode",
 ) | {
+    **dict.fromkeys(
+        """_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+        _check_tensor_all_with _check_type _check_value _check_with""".split(),  # noqa: SIM905
+        "_checks",
+    ),
     "compile": "compiler",
     "OutOfMemoryError": "_errors",
     "as_torch": "_as_torch",

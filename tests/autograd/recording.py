@@ -53,6 +53,7 @@ MODULES = (
     "surface_names",
     "gradient_edges",
     "tests.nn.test_module_hook_order",
+    "tests.fx.test_tracing",
     "tests.func.test_surface_vmap",
     "tests.func.test_surface_views",
     "tests.func.test_surface_printing",

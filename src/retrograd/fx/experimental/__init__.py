@@ -1,0 +1,1 @@
+"""What torch keeps here: tracing through operations, and questions about sizes."""

@@ -1,0 +1,1 @@
+"""Passes over graphs, and what runs several of them."""
