@@ -57,6 +57,7 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
         _check_tensor_all_with _check_type _check_value _check_with""".split(),  # noqa: SIM905
         "_checks",
     ),
+    "Future": "futures",
     "compile": "compiler",
     "OutOfMemoryError": "_errors",
     "as_torch": "_as_torch",
