@@ -54,6 +54,7 @@ MODULES = (
     "gradient_edges",
     "tests.nn.test_module_hook_order",
     "tests.fx.test_tracing",
+    "tests.random.test_quasirandom",
     "tests.futures.test_futures",
     "tests.func.test_surface_vmap",
     "tests.func.test_surface_views",
