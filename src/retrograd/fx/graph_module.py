@@ -178,7 +178,7 @@ class GraphModule(nn.Module):
         root = nn.Module()
         state = {name: value for name, value in self.__dict__.items() if name != "_graph"}
         root.__dict__.update(copy.deepcopy(state, memo))
-        GraphModule.__init__(made, root, copy.deepcopy(self._graph, memo), type(self).__name__)
+        GraphModule.__init__(made, root, copy.deepcopy(self._graph, memo))
         for name, value in root.__dict__.items():  # what no node mentions is kept, too
             if name in ("_modules", "_parameters", "_buffers"):
                 for key, each in value.items():

@@ -162,7 +162,7 @@ class Transformer(Interpreter):
             plain = map_aggregate(result, lambda value: value.node if isinstance(value, Proxy) else value)
             output = self.new_graph.output(plain)
             for node in self.graph.find_nodes(op="output"):
-                output.type, output.meta = node.type, dict(node.meta)
+                output.meta = dict(node.meta)
         return GraphModule(self.module, self.new_graph)
 
 

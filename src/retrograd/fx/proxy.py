@@ -164,6 +164,7 @@ class Proxy:
     """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        overrides.watch_calls()  # so that arguments arrive as they were given, and proxies inside lists are seen
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
