@@ -23,7 +23,9 @@ def _assert(condition: Any, message: str) -> None:
     return None
 
 
-def _assert_async(condition: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+def _assert_async(
+    condition: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
     """Raise an error if a tensor of one element is zero."""
     if not condition:
         raise RuntimeError(assert_msg)
@@ -95,4 +97,3 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: C
 def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) -> None:
     """Raise a RuntimeError if an element is false."""
     _check_tensor_all_with(RuntimeError, cond, message)
-

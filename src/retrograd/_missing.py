@@ -15,13 +15,13 @@ class MissingNameError(AttributeError):
 
     def __init__(self, home: str, name: str) -> None:
         super().__init__(home, name)
-        self.home = home
+        self.home, self.missing = home, name
         self.name = name  # Python's own suggestions need `obj`, too, which stays empty: the text has them already
 
     def __str__(self) -> str:
-        if self.home.partition(".")[0] == "retrograd" or self.name.startswith("__"):
+        if self.home.partition(".")[0] == "retrograd" or self.missing.startswith("__"):
             return f"module '{self.home}' has no attribute '{self.name}'"
-        return f"module '{self.home}' has no attribute '{self.name}'{explanation(self.home, self.name)}"
+        return f"module '{self.home}' has no attribute '{self.name}'{explanation(self.home, self.missing)}"
 
 
 def explanation(home: str, name: str) -> str:

@@ -39,7 +39,7 @@ class SobolEngine:
         """Return the next `n` points, one in each row."""
         dtype = get_default_dtype() if dtype is None else dtype
         numbers = self._next(n)
-        result = from_numpy(numbers).to(dtype) * 2.0**-self.MAXBIT
+        result: Tensor = from_numpy(numbers).to(dtype) * 2.0**-self.MAXBIT
         if out is not None:
             out.resize_as_(result).copy_(result)
             return out
@@ -90,9 +90,7 @@ class SobolEngine:
         weights = 2 ** np.arange(self.MAXBIT)
         bits = randint(2, (self.dimension, self.MAXBIT), generator=generator).numpy()
         self.shift = from_numpy(bits @ weights)
-        matrices = np.tril(
-            randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator).numpy()
-        )
+        matrices = np.tril(randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator).numpy())
         diagonal = np.arange(self.MAXBIT)
         matrices[:, diagonal, diagonal] = 1
         rows = matrices[..., ::-1] @ weights  # each row of bits as a number, the highest bit first

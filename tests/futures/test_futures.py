@@ -19,13 +19,26 @@ def values_and_errors(torch):
     before = one.done()
     one.set_result(3)
     two.set_exception(ValueError("foo"))
-    return before, one.done(), one.wait(), one.value(), caught(one.set_result, 4), caught(two.wait), two.done(), caught(two.value)
+    return (
+        before,
+        one.done(),
+        one.wait(),
+        one.value(),
+        caught(one.set_result, 4),
+        caught(two.wait),
+        two.done(),
+        caught(two.value),
+    )
 
 
 @program
 def what_is_refused(torch):
     future = torch.futures.Future()
-    return caught(future.set_exception, 3), caught(lambda: torch.futures.Future(devices=["cpu"])), caught(future.then, 3).__class__
+    return (
+        caught(future.set_exception, 3),
+        caught(lambda: torch.futures.Future(devices=["cpu"])),
+        caught(future.then, 3).__class__,
+    )
 
 
 @program
@@ -55,8 +68,13 @@ def several_at_once(torch):
     half = both.done()
     b.set_result(2)
     c.set_exception(KeyError("z"))
-    return half, both.done(), [f.value() for f in both.wait()], torch.futures.wait_all([b, a]), caught(all_three.wait), (
-        torch.futures.collect_all([]).wait()
+    return (
+        half,
+        both.done(),
+        [f.value() for f in both.wait()],
+        torch.futures.wait_all([b, a]),
+        caught(all_three.wait),
+        (torch.futures.collect_all([]).wait()),
     )
 
 

@@ -35,7 +35,13 @@ def leaving_out_and_beginning_again(torch):
     e.fast_forward(3)
     after = e.draw(2)
     e.reset()
-    return after, e.draw_base2(2), caught(e.draw_base2, 4), e.draw_base2(2), engine(torch, 2).fast_forward(4).draw_base2(2)
+    return (
+        after,
+        e.draw_base2(2),
+        caught(e.draw_base2, 4),
+        e.draw_base2(2),
+        engine(torch, 2).fast_forward(4).draw_base2(2),
+    )
 
 
 @program

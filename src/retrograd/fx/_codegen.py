@@ -138,7 +138,12 @@ class _Writing:
             if name in inplace_methods:
                 return f"{inplace_methods[name].format(*args)};  {result} = {args[0]}"
         written = self.add_global(_get_qualified_name(node.target), node.target)
-        if written == "getattr" and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
+        if (
+            written == "getattr"
+            and len(node.args) == 2
+            and isinstance(node.args[1], str)
+            and node.args[1].isidentifier()
+        ):
             return f"{result} = {_format_target(args[0], node.args[1])}"
         if node.meta.get("is_wrapped", False):
             self.wrapped.setdefault(written)
@@ -174,7 +179,9 @@ class CodeGen:
         """Return names that the function needs beyond those of the graph."""
         return []
 
-    def _gen_python_code(self, nodes: Any, root_module: str, namespace: _Namespace, *, verbose: bool = False) -> PythonCode:
+    def _gen_python_code(
+        self, nodes: Any, root_module: str, namespace: _Namespace, *, verbose: bool = False
+    ) -> PythonCode:
         writing = _Writing(self, root_module, namespace)
         for name, (_, obj) in builtin_globals().items():
             writing.add_global(name, obj)

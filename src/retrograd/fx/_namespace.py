@@ -27,7 +27,8 @@ class _Namespace:
         candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
-        base, number = _NUMBERED.fullmatch(candidate).groups()  # type: ignore[union-attr] - it matches any text
+        match = _NUMBERED.fullmatch(candidate)
+        base, number = match.groups() if match else (candidate, None)
         if number is None or candidate in self._used_names:
             count = self._base_count.get(base, 0)
             if TAKEN.get(candidate, obj) is not obj:

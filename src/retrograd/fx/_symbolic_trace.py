@@ -7,12 +7,14 @@ import collections
 import functools
 import inspect
 import math
+import operator
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from .. import nn
+from .._checks import _assert
 from .._warnings import warn
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
@@ -151,7 +153,9 @@ class Tracer(TracerBase):
                 return name
         raise NameError("module is not installed as a submodule")
 
-    def call_module(self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Make a node of a call of a leaf; trace through all others."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
@@ -179,7 +183,7 @@ class Tracer(TracerBase):
                 if name not in parameter_proxy_cache:
                     options: dict[str, Any] = {}
                     if self.param_shapes_constant:
-                        options["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, attr_val)
+                        options["proxy_factory_fn"] = functools.partial(_parameter_proxy, self, name, attr_val)
                     parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
                 return parameter_proxy_cache[name]
         return attr_val
@@ -250,10 +254,8 @@ class Tracer(TracerBase):
                             setattr(proxy.node, key, each)
                 return proxy
             if isinstance(value, base_types):
-                import retrograd as torch
-
                 message = f"{name} has been specialized to have value {value} but got another value"
-                torch._assert(proxy == value, message)
+                _assert(operator.eq(proxy, value), message)
             elif value is None:
                 message = f"{name} has been specialized to have value None but got another value"
                 self.create_proxy("call_function", _assert_is_none, (proxy, message), {})
@@ -268,7 +270,7 @@ class Tracer(TracerBase):
 
     def trace(self, root: nn.Module | Callable[..., Any], concrete_args: Any = None) -> Graph:
         """Run a module's `forward`, or a function, on proxies; return the graph of what it did."""
-        global _is_fx_tracing_flag  # noqa: PLW0603 - what is_fx_tracing() answers
+        global _is_fx_tracing_flag
         before, _is_fx_tracing_flag = _is_fx_tracing_flag, True
         try:
             return self._trace(root, concrete_args)
@@ -330,6 +332,10 @@ class Tracer(TracerBase):
         patcher.patch_method(nn.Module, "__call__", calling)
 
 
+def _parameter_proxy(tracer: Tracer, name: str, value: Any, node: Any) -> ParameterProxy:
+    return ParameterProxy(tracer, node, name, value)
+
+
 def _with_plain_parameters(function: Any, count: int) -> FunctionType:
     """Return a function whose `*args`, `**kwargs` and keyword-only parameters are ordinary ones, to be given a proxy each."""
     code = function.__code__.replace(
@@ -347,9 +353,7 @@ def _assert_is_none(value: Any, msg: str) -> None:
 def wrap(fn_or_name: Any) -> Any:
     """Declare, at the top of a module, that calls of a function become one node, not what the function does."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name"
-        )
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":

@@ -56,7 +56,10 @@ class Graph:
     """A function as a list of nodes: placeholders, calls, and one output."""
 
     def __init__(
-        self, owning_module: GraphModule | None = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None
+        self,
+        owning_module: GraphModule | None = None,
+        tracer_cls: Any = None,
+        tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
         self._used_names: dict[str, int] = {}
@@ -127,7 +130,9 @@ class Graph:
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """Add an argument of the function."""
-        return self.create_node("placeholder", name, () if default_value is ... else (default_value,), {}, None, type_expr)
+        return self.create_node(
+            "placeholder", name, () if default_value is ... else (default_value,), {}, None, type_expr
+        )
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Add a read of an attribute of the owning module, such as a parameter."""
@@ -317,7 +322,9 @@ class Graph:
             value = getattr(value, part, None)
             seen = ".".join(parts[:i])
             if value is None:
-                raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {seen}")
+                raise RuntimeError(
+                    f"Node {node} target {node.target} references nonexistent attribute {part} of {seen}"
+                )
             if node.op == "call_module" and not isinstance(value, Module):
                 raise RuntimeError(f"Node {node} target {node.target} {part} of {seen} does not reference an nn.Module")
 

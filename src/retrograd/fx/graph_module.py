@@ -19,8 +19,15 @@ from .graph import Graph
 from .node import Node, map_aggregate, map_arg
 
 _numbers = itertools.count()
-KEPT_HOOKS = """_state_dict_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks _replace_hooks _create_node_hooks
-_erase_node_hooks _deepcopy_hooks""".split()
+KEPT_HOOKS = [
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+    "_replace_hooks",
+    "_create_node_hooks",
+    "_erase_node_hooks",
+    "_deepcopy_hooks",
+]
 
 
 class GraphModule(nn.Module):
@@ -30,7 +37,7 @@ class GraphModule(nn.Module):
         """Make a class for each module: its `forward` is its own."""
         base = next(each for each in cls.__mro__ if not each.__dict__.get("_is_for_one_instance", False))
         own = type("GraphModuleImpl", (base,), {"_is_for_one_instance": True, "__module__": base.__module__})
-        return super().__new__(own)  # type: ignore[arg-type]
+        return super().__new__(own)
 
     def __init__(self, root: nn.Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
@@ -88,7 +95,7 @@ class GraphModule(nn.Module):
         self._code = written.src
         self._lineno_map, self._prologue_start = written._lineno_map, written._prologue_start
         own = type(self)
-        own.forward = _function_from(written.src, written.globals, codegen._func_name)  # type: ignore[method-assign, assignment]
+        own.forward = _function_from(written.src, written.globals, codegen._func_name)  # type: ignore[method-assign]
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()
@@ -213,7 +220,9 @@ class GraphModule(nn.Module):
             lines.append(f"        self.{name} = torch.load(r'{os.path.join(folder, file)}', weights_only=False)")
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                lines.append(f"        self.register_buffer('{name}', torch.empty({list(buffer.shape)}, dtype={buffer.dtype}))")
+                lines.append(
+                    f"        self.register_buffer('{name}', torch.empty({list(buffer.shape)}, dtype={buffer.dtype}))"
+                )
         for name, parameter in self._parameters.items():
             if parameter is not None:
                 empty = f"torch.empty({list(parameter.shape)}, dtype={parameter.dtype})"
@@ -228,7 +237,9 @@ class GraphModule(nn.Module):
     # Words
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n\n{self._code}\n# To see more debug info, please use `graph_module.print_readable()`"
+        return (
+            f"{super().__str__()}\n\n{self._code}\n# To see more debug info, please use `graph_module.print_readable()`"
+        )
 
     def print_readable(self, print_output: bool = True, include_stride: bool = False, **options: Any) -> str:
         """Print, and return, the source with the place of each node in the program."""
@@ -236,7 +247,9 @@ class GraphModule(nn.Module):
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join(
             f"    {line}" if line.strip() else "" for line in written.split("\n")
         )
-        inner = [child.print_readable(print_output=False) for child in self.children() if isinstance(child, GraphModule)]
+        inner = [
+            child.print_readable(print_output=False) for child in self.children() if isinstance(child, GraphModule)
+        ]
         text = "\n".join([text, *("\n".join(f"    {line}" for line in each.split("\n")) for each in inner)])
         if print_output:
             print(text)
@@ -257,7 +270,8 @@ def _generated_place(frame: traceback.FrameSummary) -> str:
     lines = linecache.getlines(frame.filename)
     at = frame.lineno or 0
     before, after = "".join(lines[max(0, at - 3) : at]), "".join(lines[at : at + 2])
-    return f"Call using an FX-traced Module, line {at} of the traced Module's generated forward function:\n{before}\n~~~~~~~~ <--- HERE\n{after}"
+    place = f"Call using an FX-traced Module, line {at} of the traced Module's generated forward function:"
+    return f"{place}\n{before}\n~~~~~~~~ <--- HERE\n{after}"
 
 
 def _copy_attr(source: nn.Module, destination: nn.Module, target: str) -> None:
@@ -315,7 +329,9 @@ def _restored(name: str, records: list[tuple[Any, ...]], codegen: Any, state: di
         return nodes[value] if isinstance(value, _Reference) else value
 
     for op, node_name, target, args, kwargs, kind in records:
-        made = graph.create_node(op, target, map_aggregate(args, found), dict(map_aggregate(kwargs, found)), node_name, kind)
+        made = graph.create_node(
+            op, target, map_aggregate(args, found), dict(map_aggregate(kwargs, found)), node_name, kind
+        )
         nodes[node_name] = made
     graph._codegen = codegen
     module = GraphModule.__new__(GraphModule)
@@ -324,5 +340,3 @@ def _restored(name: str, records: list[tuple[Any, ...]], codegen: Any, state: di
     module.__dict__.update(state)
     module.graph = graph
     return module
-
-

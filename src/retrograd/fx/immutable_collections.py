@@ -21,10 +21,6 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 class immutable_list(list):  # type: ignore[type-arg]  # noqa: N801 - torch's name
     """A list that cannot be changed."""
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = insert = pop = remove = reverse = sort = (  # type: ignore[assignment]
-        _refuse
-    )
-
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
@@ -35,8 +31,6 @@ class immutable_list(list):  # type: ignore[type-arg]  # noqa: N801 - torch's na
 class immutable_dict(dict):  # type: ignore[type-arg]  # noqa: N801 - torch's name
     """A dictionary that cannot be changed."""
 
-    __delitem__ = __ior__ = __setitem__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
-
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
@@ -44,6 +38,10 @@ class immutable_dict(dict):  # type: ignore[type-arg]  # noqa: N801 - torch's na
         return immutable_dict, (tuple(self.items()),)
 
 
+for _name in "__delitem__ __iadd__ __imul__ __setitem__ append clear extend insert pop remove reverse sort".split():  # noqa: SIM905
+    setattr(immutable_list, _name, _refuse)
+for _name in "__delitem__ __ior__ __setitem__ clear pop popitem setdefault update".split():  # noqa: SIM905
+    setattr(immutable_dict, _name, _refuse)
 _pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda values, _: immutable_list(values))
 _pytree.register_pytree_node(
     immutable_dict,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import operator
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -308,9 +307,7 @@ class Node:
                 placeholder_names.append(f"{self.target}{'' if self.type is None else f': {_type_repr(self.type)}'}")
                 return None
             default = f"(default={self.args[0]})" if self.args else ""
-            return (
-                f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = {self.op}[target={self.target}]{default}"
-            )
+            return f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = {self.op}[target={self.target}]{default}"
         if self.op == "get_attr":
             return (
                 f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = "
@@ -333,10 +330,10 @@ class Node:
 # Calls that draw random numbers, check something or change what is not a tensor mean something even if nobody uses the result.
 RANDOM_FUNCTIONS = frozenset(
     """rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout
-    alpha_dropout feature_dropout feature_alpha_dropout native_dropout rrelu""".split()
+    alpha_dropout feature_dropout feature_alpha_dropout native_dropout rrelu""".split()  # noqa: SIM905
 )
 ALWAYS_KEPT = frozenset(
-    "_assert _assert_async _set_grad_enabled _enter_autocast _exit_autocast setitem _assert_is_none".split()
+    ["_assert", "_assert_async", "_set_grad_enabled", "_enter_autocast", "_exit_autocast", "setitem", "_assert_is_none"]
 )
 
 

@@ -33,7 +33,11 @@ def normalize_function(
 
 
 def normalize_module(
-    root: Any, target: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, normalize_to_only_use_kwargs: bool = False
+    root: Any,
+    target: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """Return the arguments of a call of a submodule in the same way."""
     try:
@@ -71,7 +75,7 @@ def create_type_hint(x: Any) -> Any:
         inner = {create_type_hint(each) for each in x}
         kind = list if isinstance(x, list) else tuple
         element = inner.pop() if len(inner) == 1 else Any
-        return kind[element] if kind is list else tuple[element, ...]  # type: ignore[index, valid-type]
+        return kind[element] if kind is list else tuple[element, ...]  # type: ignore[valid-type]
     return Tensor if isinstance(x, Tensor) else type(x)
 
 

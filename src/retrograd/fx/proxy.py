@@ -191,7 +191,7 @@ class Proxy:
     def __iter__(self) -> Iterator[Any]:
         instruction = _instructions_of(sys._getframe(1))[0]
         if instruction.opname == "UNPACK_SEQUENCE":
-            return iter([self[i] for i in range(instruction.argval)])  # type: ignore[index] - defined below, from the table
+            return iter([self[i] for i in range(instruction.argval)])  # type: ignore[index]
         return self.tracer.iter(self)
 
     def __abs__(self) -> Proxy:
@@ -318,7 +318,7 @@ for _name in magic_methods:
     setattr(Proxy, f"__{_name.strip('_')}__", _operator_method(_name, reflected=False))
 for _name in reflectable_magic_methods:
     setattr(Proxy, f"__r{_name.strip('_')}__", _operator_method(_name, reflected=True))
-Proxy.__hash__ = object.__hash__  # type: ignore[method-assign] - which defining == has taken away
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def _instructions_of(frame: FrameType) -> list[Any]:
@@ -346,7 +346,5 @@ def _is_constant(value: Any) -> bool:
 
 def _constant_key(key: Any) -> Any:
     if isinstance(key, Node):
-        raise RuntimeError(
-            f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}"
-        )
+        raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}")
     return key

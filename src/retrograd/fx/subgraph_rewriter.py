@@ -31,7 +31,9 @@ class ReplacedPatterns:
     replacements: list[Node]
 
 
-def replace_pattern(gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule) -> list[Match]:
+def replace_pattern(
+    gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
+) -> list[Match]:
     """Replace what looks like `pattern` by `replacement`, both functions or modules; return the places.
 
     What the parameters of the pattern stand for become the arguments of the replacement, in order.
@@ -49,13 +51,15 @@ def replace_pattern_with_filters(
     node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
     """Replace as `replace_pattern` does, but only places that all filters accept; a callback may write each replacement."""
-    return _replace_pattern(gm, pattern, replacement, match_filters, ignore_literals, replacement_callback, node_name_match)
+    return _replace_pattern(
+        gm, pattern, replacement, match_filters, ignore_literals, replacement_callback, node_name_match
+    )
 
 
 def _graph_of(source: Any) -> Graph:
     if isinstance(source, GraphModule):
         return source.graph
-    return source if isinstance(source, Graph) else symbolic_trace(source).graph  # type: ignore[no-any-return]
+    return source if isinstance(source, Graph) else symbolic_trace(source).graph
 
 
 def _replace_pattern(
@@ -100,7 +104,11 @@ def _replace_one(graph: Graph, match: InternalMatch, new: Graph, moved: dict[Nod
     values: dict[Node, Any] = {}
     for placeholder, given in zip(placeholders, match.placeholder_nodes, strict=True):
         values[placeholder] = moved.get(given, given) if isinstance(given, Node) else given
-    own = [node for pn, node in match.nodes_map.items() if isinstance(node, Node) and pn.op not in ("placeholder", "output")]
+    own = [
+        node
+        for pn, node in match.nodes_map.items()
+        if isinstance(node, Node) and pn.op not in ("placeholder", "output")
+    ]
     order = {node: i for i, node in enumerate(graph.nodes)}
     users = [user for node in match.returning_nodes for user in node.users if user not in own]
     place = min(users, key=order.__getitem__) if users else max(own, key=order.__getitem__).next

@@ -49,7 +49,7 @@ class TensorType:
 
 def is_consistent(t1: Any, t2: Any) -> bool:
     """Whether two types may be of one tensor."""
-    if t1 == t2 or t1 == Dyn or t2 == Dyn:
+    if t1 in (t2, Dyn) or t2 == Dyn:
         return True
     if isinstance(t1, TensorType) and isinstance(t2, TensorType):
         return len(t1.dims) == len(t2.dims) and all(map(is_consistent, t1.dims, t2.dims))

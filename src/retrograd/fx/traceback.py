@@ -44,7 +44,7 @@ class NodeSource:
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
     """Run a block in which new nodes take over what the current one remembers."""
-    global _is_preserving, _current_meta  # noqa: PLW0603 - the state that the functions here are about
+    global _is_preserving, _current_meta
     before = _is_preserving, _current_meta
     _is_preserving, _current_meta = enable, dict(_current_meta)
     try:
@@ -66,11 +66,14 @@ def get_current_meta() -> dict[str, Any]:
 @contextmanager
 def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
     """Run a block in which a node is the current one."""
-    global _current_meta  # noqa: PLW0603 - as above
+    global _current_meta
     if not (_is_preserving and node.meta):
         yield
         return
-    before, _current_meta = _current_meta, {**node.meta, "from_node": [NodeSource(node, pass_name, NodeSourceAction.CREATE)]}
+    before, _current_meta = (
+        _current_meta,
+        {**node.meta, "from_node": [NodeSource(node, pass_name, NodeSourceAction.CREATE)]},
+    )
     try:
         yield
     finally:
@@ -80,7 +83,7 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     """Run a block whose nodes remember these facts."""
-    global _current_meta  # noqa: PLW0603 - as above
+    global _current_meta
     before = _current_meta
     _current_meta = {**before, "custom": {**before.get("custom", {}), **annotation_dict}}
     try:

@@ -38,7 +38,9 @@ def tell_place(error: Exception, module: Any, given: tuple[Any, ...]) -> None:
     """Add a layer of the package to the text of an error that it raised, or a step of the path to it."""
     place: _Place | bool | None = error.__dict__.get("_layer_place")
     if place is None:
-        own = (type(module).forward.__module__ or "").startswith(PACKAGE)  # what a user's module raises is left as it is
+        own = (type(module).forward.__module__ or "").startswith(
+            PACKAGE
+        )  # what a user's module raises is left as it is
         text = len(error.args) == 1 and type(error.args[0]) is str and type(error) in KINDS
         place = _Place(error.args[0], module, given) if own and text else False
         error.__dict__["_layer_place"] = place

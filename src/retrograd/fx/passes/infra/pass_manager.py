@@ -64,7 +64,9 @@ class PassManager:
             for i, first in enumerate(self.passes):
                 for second in self.passes[i + 1 :]:
                     if not constraint(first, second):
-                        raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found otherwise")
+                        raise RuntimeError(
+                            f"pass schedule constraint violated. Expected {first} before {second} but found otherwise"
+                        )
 
     def check(self, module: Any) -> None:
         """Check the module between passes; subclasses say what for."""

@@ -23,7 +23,11 @@ class InternalMatch:
 
     def __copy__(self) -> InternalMatch:
         return InternalMatch(
-            self.anchors, dict(self.nodes_map), list(self.placeholder_nodes), list(self.returning_nodes), dict(self.name_node_map)
+            self.anchors,
+            dict(self.nodes_map),
+            list(self.placeholder_nodes),
+            list(self.returning_nodes),
+            dict(self.name_node_map),
         )
 
 
@@ -58,7 +62,8 @@ class SubgraphMatcher:
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """Return the places of the pattern in a graph, in the order of the graph."""
         candidates = [
-            [node for node in graph.nodes if self._nodes_are_equal(anchor, node, node_name_match)] for anchor in self.pattern_anchors
+            [node for node in graph.nodes if self._nodes_are_equal(anchor, node, node_name_match)]
+            for anchor in self.pattern_anchors
         ]
         found: list[InternalMatch] = []
 
@@ -89,7 +94,7 @@ class SubgraphMatcher:
         if pn.op == "get_attr":
             return self._match_attributes(pn, gn)
         if pn.op == "call_module":
-            return _called_types(pn) == _called_types(gn) if _called_types(pn) else pn.target == gn.target
+            return bool(_called_types(pn) == _called_types(gn) if _called_types(pn) else pn.target == gn.target)
         return bool(pn.target == gn.target)
 
     def _match_attributes(self, pn: Node, gn: Node) -> bool:
@@ -157,7 +162,9 @@ class SubgraphMatcher:
         taken: set[Node] = set()
         for match in matches:
             own = {
-                gn for pn, gn in match.nodes_map.items() if isinstance(gn, Node) and pn.op not in ("placeholder", "output")
+                gn
+                for pn, gn in match.nodes_map.items()
+                if isinstance(gn, Node) and pn.op not in ("placeholder", "output")
             }
             if not own & taken:
                 kept.append(match)
