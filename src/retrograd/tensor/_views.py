@@ -524,7 +524,7 @@ def _move_retained(tensor: Any, edge: Any) -> None:
     node: Any
     old = tensor._edge
     if isinstance(old, (Node, Slot)):
-        node, at = (old.node, old.index) if type(old) is Slot else (old, 0)
+        node, at = (old.node, old.index) if isinstance(old, Slot) else (old, 0)
         if node.extra is not None and node.extra.retained is not None:
             node.extra.retained.pop(at, None)
     node, at = (edge.node, edge.index) if type(edge) is Slot else (edge, 0)
