@@ -51,6 +51,7 @@ def test_value_and_gradient(loss: str, dtype: str) -> None:
         out = eval(loss, scope)
         return [out.detach().numpy(), library.autograd.grad(out.sum(), x)[0].numpy()]
 
+    rtol = 1e-11 if dtype == "float64" else 2e-3 if "repeat" in loss else 4e-6  # of a sum of 90,000 terms
     for row in ROWS:
         for ours, theirs in zip(told(retrograd, row), told(torch, row), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=4e-6 if dtype == "float32" else 1e-11, err_msg=str(row))
+            np.testing.assert_allclose(ours, theirs, rtol=rtol, err_msg=str(row))
