@@ -438,3 +438,21 @@ def test_nothing_is_kept_alive() -> None:
 def test_refuses_what_is_no_tensor() -> None:
     with pytest.raises(TypeError, match="output must be a Tensor, not int"):
         explain(3, leaf())
+
+
+def test_a_tensor_that_was_never_used() -> None:
+    x, w = leaf(), leaf()
+    h = (x * 2).detach()
+    z = (x * 3).sum() + h.sum()
+    assert str(explain(z, w)) == "No gradient flows from output to input: input was never used in what led to output."
+    assert "detach():" in str(explain(h.sum(), x))
+
+
+def test_a_tensor_that_may_have_been_used_by_another_name() -> None:
+    w = leaf()
+    held = [w]
+    h = (held[0] * 2).detach()
+    assert "detach():" in str(explain(h.sum(), w))
+    other = w
+    g = (other * 2).detach()
+    assert "detach():" in str(explain(g.sum(), w))

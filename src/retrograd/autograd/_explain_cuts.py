@@ -38,6 +38,9 @@ def why_not(output: Any, target: Any, frame: FrameType) -> tuple[str, list[Cut]]
             surely.append(cut)
         elif leads is None:
             perhaps.append(cut)
+    held = [cut for cut in surely if cut.source is not None and cut.source() is not None]
+    if not held and (surely or perhaps) and way.never_reads(target):
+        return f"{NO_PATH}: input was never used in what led to output.", []
     if surely:
         return f"{NO_PATH}. On the way from input to output, values left the graph here:", surely[-MOST:]
     taken_in = [] if output._edge is None else [node.seq for node in nodes if _takes_values_in(node)]

@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from types import CodeType, FrameType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from .._core import primitive as core
@@ -96,6 +96,15 @@ class Way:
                     name = getattr(source.scope(extent), "name", "<module>")
                     found.append(written(source.file, extent[0], name))
         return list(dict.fromkeys(found)) or ([] if all_known and self.steps else None)
+
+    def never_reads(self, edge: Any) -> bool:
+        """Tell whether the tensor with an edge is surely not read on the way: nothing that is may be it, or hold it."""
+        _, all_known, parts = self._parts(None)
+        if not all_known or not self.steps:
+            return False
+        names = {name for part, _ in parts for name in _names(part)}
+        values = [step._value(name) for step in self.steps for name in names]
+        return not any(_may_hold(value, edge) for value in values)
 
     def _parts(self, besides: _Source | None) -> tuple[set[str], bool, list[tuple[Any, _Source]]]:
         """Return the names of functions that may be called on the way, or by those that are; whether these are all; and the
@@ -286,6 +295,13 @@ class _Step:
 
     def _is_module(self, name: str) -> bool:
         return isinstance(self._value(name), ModuleType)
+
+
+def _may_hold(value: Any, edge: Any) -> bool:
+    if isinstance(value, core.tensor_type):
+        return value is edge or value._edge is edge
+    simple = (int, float, complex, str, type(None), type, ModuleType, FunctionType, BuiltinFunctionType)
+    return not isinstance(value, simple)
 
 
 class _Source:
