@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from ._modes import Block, change_mode, current_mode, restore_mode, using, write
-from ._places import own_text
+from ._places import library_files, own_text
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
@@ -48,8 +48,29 @@ def refuse_other_torch(values: Iterable[Any]) -> None:
         if hasattr(kind, "untyped_storage") and not isinstance(value, _tensor_layer()._base.TensorBase):
             raise TypeError(
                 f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
-                "retrograd's\nHint: convert it by retrograd.from_dlpack(x), or by retrograd.tensor(x.numpy())."
+                "retrograd's\nHint: convert it by retrograd.tensor(x), or by retrograd.from_dlpack(x), which shares its memory."
             )
+
+
+def refuse_function_of_other_torch(function: Any) -> None:
+    """Raise an error where an installed torch asks our tensors to run one of its own functions: it would ask again."""
+    if _is_of_other_torch(function):
+        name = getattr(function, "__name__", str(function))
+        raise TypeError(
+            f"'{name}' is a function of torch, an installed library besides retrograd, and got a tensor of retrograd\n"
+            "Hint: call retrograd's function of that name, or convert the tensor by torch.from_dlpack(x)."
+        )
+
+
+def _is_of_other_torch(function: Any) -> bool:
+    described = getattr(function, "__self__", None)  # by the getter of an attribute
+    if isinstance(described, property):
+        function = described.fget
+    code = getattr(function, "__code__", None)
+    if code is None and described is not None:
+        function = described
+    module = getattr(getattr(function, "__objclass__", function), "__module__", None) or ""
+    return module.partition(".")[0] == "torch" and (code is None or code.co_filename not in library_files)
 
 
 def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any], *args: Any, **kwargs: Any) -> Any:

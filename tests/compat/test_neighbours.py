@@ -49,3 +49,35 @@ def test_tensors_of_two_libraries_do_not_mix(program: str) -> None:
     with pytest.raises(TypeError, match=r"got a tensor of another library, torch.Tensor with shape \(2, 2\)"):
         eval(program, scope)
     assert retrograd.from_dlpack(scope["theirs"]).equal(retrograd.ones(2, 2))
+
+
+GIVEN_OURS = """
+torch.sin(ours)
+torch.add(ours, ours)
+torch.stack([ours, ours])
+torch.nn.functional.relu(ours)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("program", GIVEN_OURS)
+def test_functions_of_torch_refuse_our_tensors(program: str) -> None:
+    with pytest.raises(TypeError, match=r"is a function of torch(.|\n)*torch.from_dlpack\(x\)"):
+        eval(program, {"ours": retrograd.ones(2), "torch": torch})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "bool", "complex64"])
+def test_a_tensor_of_torch_becomes_ours(dtype: str) -> None:
+    theirs = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(getattr(torch, dtype))
+    for ours in (retrograd.tensor(theirs), retrograd.as_tensor(theirs), retrograd.tensor(theirs.T).T):
+        assert type(ours) is retrograd.Tensor
+        assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), theirs.tolist())
+
+
+def test_memory_and_graph_of_a_tensor_of_torch() -> None:
+    theirs = torch.ones(2, requires_grad=True)
+    copied, shared = retrograd.tensor(theirs, requires_grad=True), retrograd.as_tensor(theirs)
+    theirs.data.fill_(5.0)
+    assert (copied.tolist(), copied.requires_grad) == ([1.0, 1.0], True)
+    assert (shared.tolist(), shared.requires_grad) == ([5.0, 5.0], False)
+    assert retrograd.tensor(theirs, dtype=retrograd.float64).dtype is retrograd.float64
+    assert retrograd.tensor(torch.tensor([1j]).conj()).tolist() == [-1j]

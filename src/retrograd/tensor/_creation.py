@@ -86,6 +86,10 @@ def tensor(
         if (edge := _base._edge_slot.__get__(data)) is not None:
             note_cut("tensor(...)", data, edge, result)
         return result.requires_grad_(requires_grad)
+    if type(data) is not list and hasattr(type(data), "untyped_storage"):
+        from ._exchange import of_other_torch
+
+        return of_other_torch(data).to(device, dtype, copy=True).requires_grad_(requires_grad)
     return finish(_dtypes.array_from_python(data, dtype), device, requires_grad)
 
 
@@ -96,6 +100,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         result = data
     elif isinstance(data, np.ndarray) and data.dtype.kind != "O":
         result = from_numpy(data)
+    elif hasattr(type(data), "untyped_storage"):
+        from ._exchange import of_other_torch
+
+        result = of_other_torch(data)
     else:
         return tensor(data, dtype=dtype, device=device)
     if dtype is not None:

@@ -136,6 +136,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return result.clone() if copy else result
 
 
+def of_other_torch(tensor: Any) -> Any:
+    """Make a tensor on the memory of one of an installed torch, outside its graph."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    if str(plain.dtype) == "torch.bfloat16":  # of which NumPy knows nothing
+        return from_dlpack(plain.float()).to(_dtypes.bfloat16)
+    return from_dlpack(plain)
+
+
 def to_dlpack(tensor: Any) -> Any:
     """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
     if not isinstance(tensor, _base.Tensor):

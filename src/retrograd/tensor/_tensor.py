@@ -135,10 +135,11 @@ class Tensor(TensorBase):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function on subclasses and give its result their class."""
         from .._modes import using
-        from ..overrides import refuse_other_torch
+        from ..overrides import refuse_function_of_other_torch, refuse_other_torch
 
         kwargs = kwargs or {}
         refuse_other_torch(args)
+        refuse_function_of_other_torch(func)
         if not all(issubclass(cls, kind) for kind in types):
             return NotImplemented
         with using(torch_function=False):
