@@ -80,11 +80,12 @@ def read_by_user(ctx: Any, name: str) -> Any:
 def users_attributes(ctx: Any) -> dict[str, Any]:
     """Return all that a user has set on a ctx."""
     own = {name: value for name, value in vars(ctx).items() if name not in taken and name not in SETTABLE}
-    return own | own.pop(USERS, {})
+    beside: dict[str, Any] = own.pop(USERS, {})
+    return own | beside
 
 
 @cache
-def _telling_apart(cls: type) -> type:
+def _telling_apart(cls: Any) -> Any:
     """Make the class of a ctx on which a user has set an attribute that a node has, too."""
 
     def read(self: Any, name: str) -> Any:
