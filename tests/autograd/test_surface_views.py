@@ -731,6 +731,7 @@ def expanding_to_sizes_that_do_not_fit(torch):
     t = torch.ones(3, 3)
     target = torch.ones(1, 2, 2)
     found = [caught(t.expand, 2, 2), caught(t.expand, -1, 5, 4, 3), caught(torch.ones(3).expand, -1, 4)]
+    found.append(caught(torch.ones(2).__setitem__, 1, torch.ones(2)))
     return [*found, caught(target.__setitem__, -1, t)]
 
 

@@ -447,7 +447,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     else:
         if value._array.shape != target._array.shape:
             value = _stripped(value, always=True)
-            value = value if value.shape == target.shape else expand(value, *target.shape)
+            value = value if value.shape == target.shape else expand(value, target.shape)
         copy_into(target, value)
 
 

@@ -171,7 +171,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
         axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim
         if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):
-            input = input if input._edge is None else expand(input, *own.shape)  # a node of torch's
+            input = input if input._edge is None else expand(input, own.shape)  # a node of torch's
             return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
     if indices._array.dtype != np.int64:
         raise RuntimeError(
@@ -191,7 +191,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
             if 1 not in (a, b):
                 raise _errors.broadcast_error(tuple(shape), tuple(wanted))
             shape[k] = wanted[k] = b if a == 1 else a
-    input, indices = expand(input, *shape), expand(indices, *wanted)
+    input, indices = expand(input, shape), expand(indices, wanted)
     at, size = indices._array, shape[axis] if shape else 1
     if size and (isinstance(at, LevelArray) or (at.size and (int(at.min()) < 0 or int(at.max()) >= size))):
         indices = wrap(vocabulary.remainder(at, size))  # torch counts around, in both directions

@@ -356,7 +356,7 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
     """Refuse a tensor that does not expand to the shape of a product."""
     own = tuple(tensor._array.shape)
     if len(own) > len(shape):
-        expand(tensor, *shape)  # which says what is wrong
+        expand(tensor, tuple(shape))  # which says what is wrong
     for k, (size, have) in enumerate(zip(reversed(shape), reversed(own), strict=False), 1):
         if have not in (1, size):
             raise RuntimeError(

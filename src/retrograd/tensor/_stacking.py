@@ -169,7 +169,7 @@ def broadcast_tensors(*tensors: Any) -> Any:
             wide = np.broadcast_shapes(wide, shape)
         except ValueError:
             raise _errors.broadcast_error(wide, shape) from None
-    return tuple([one if tuple(one._array.shape) == wide else expand(one, *wide) for one in tensors])
+    return tuple([one if tuple(one._array.shape) == wide else expand(one, wide) for one in tensors])
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
