@@ -19,6 +19,7 @@ from retrograd.autograd import forward_ad
 from retrograd.overrides import TorchFunctionMode
 
 X = torch.ones(2, requires_grad=True)
+CHECKPOINT = torch.utils.checkpoint
 OPTIMIZER = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
 
 
@@ -106,13 +107,19 @@ def checkpoint() -> None:
     torch.utils.checkpoint.checkpoint(torch.sin, X, use_reentrant=True).sum().backward()
 
 
+def choices_of_checkpoint() -> None:
+    with CHECKPOINT.set_checkpoint_early_stop(False), CHECKPOINT.set_checkpoint_debug_enabled(True):
+        pass
+
+
 def devices() -> None:
     with torch.device("cpu"):
         torch.ones(1)
 
 
 PROGRAMS: tuple[Callable[[], None], ...] = (
-    grad_modes, decorators, autocast, saved_hooks, anomaly, function_modes, backward, transforms, forward_levels, checkpoint, devices,
+    grad_modes, decorators, autocast, saved_hooks, anomaly, function_modes, backward, transforms, forward_levels, checkpoint,
+    choices_of_checkpoint, devices,
 )  # fmt: skip
 
 
@@ -127,6 +134,11 @@ def stuck() -> str:
     if torch._device._entered.get():
         found.append("device")
         torch._device._entered.set(())
+    for name in ("early_stop", "debug"):
+        choices = getattr(CHECKPOINT, f"_{name}")
+        if choices:
+            found.append(name)
+            choices.clear()
     return ", ".join(found)
 
 

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
+from operator import methodcaller
 from typing import Any, Self
 
 from .._core.primitive import engine_state
@@ -97,32 +99,51 @@ class _StopRecomputationError(Exception):
 
 
 # ---- settings for a block: None leaves the choice to the argument of `checkpoint` ----
-_forced_early_stop: bool | None = None
-_forced_debug: bool | None = None
+class _Choices(list[bool | None]):
+    """What the open blocks have chosen, the innermost last."""
+
+    dropped = property(methodcaller("pop"))
+
+    def or_else(self, argument: bool) -> bool:
+        """Return the innermost choice, or the argument if there is none."""
+        chosen = self[-1] if self else None
+        return argument if chosen is None else chosen
 
 
-@contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+class _Choosing(ContextDecorator):
+    """A block with a choice. It is left in C: see Note [Leaving a mode cannot be interrupted] in `_modes.py`."""
+
+    choices: _Choices
+
+    def __init__(self, chosen: bool | None) -> None:
+        self.chosen = chosen
+
+    def __enter__(self) -> None:
+        choices = self.choices
+        choices += (self.chosen,)
+
+
+_early_stop, _debug = _Choices(), _Choices()
+
+
+class set_checkpoint_early_stop(_Choosing):  # noqa: N801 - torch's name
     """Choose for a block whether recomputation ends once it has all tensors, overriding the argument."""
-    global _forced_early_stop
-    previous = _forced_early_stop
-    _forced_early_stop = enable
-    try:
-        yield
-    finally:
-        _forced_early_stop = previous
+
+    choices = _early_stop
+    __exit__ = staticmethod(partial("{0.dropped!s:.0}".format, _early_stop))
+
+    def __init__(self, enable: bool) -> None:
+        super().__init__(enable)
 
 
-@contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+class set_checkpoint_debug_enabled(_Choosing):  # noqa: N801
     """Choose for a block whether errors list the operations that ran; None leaves it to the argument."""
-    global _forced_debug
-    previous = _forced_debug
-    _forced_debug = enabled
-    try:
-        yield
-    finally:
-        _forced_debug = previous
+
+    choices = _debug
+    __exit__ = staticmethod(partial("{0.dropped!s:.0}".format, _debug))
+
+    def __init__(self, enabled: bool | None) -> None:
+        super().__init__(enabled)
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
@@ -496,7 +517,7 @@ def _checkpoint_frames(
 ) -> Any:
     """Run a function whose saved tensors are recomputed. See Note [Checkpointing without reentrance]."""
     on_error: Any = None
-    if debug if _forced_debug is None else _forced_debug:
+    if _debug.or_else(debug):
         if context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
         context_fn, on_error = debug_contexts()
@@ -514,7 +535,7 @@ def _checkpoint_frames(
         get_rng_state() if preserve else None,
         recompute_context,
         _determinism_checks[determinism_check],
-        early_stop if _forced_early_stop is None else _forced_early_stop,
+        _early_stop.or_else(early_stop),
     )
     unpack = frame.unpack if on_error is None else _explained(frame.unpack, on_error)
     result: Any = _same  # stands for: nothing was returned
