@@ -7,10 +7,10 @@ import tempfile
 import warnings
 import weakref
 
-from tests.torch_tests.suite import Suite, function, leaf, near, no_collector, refused
+from tests.torch_tests.suite import Suite, function, leaf, near, no_collector, refused, suite
 
 mutation = Suite("TestAllowMutationOnSaved")
-saving = Suite("TestAutograd: saved tensors")
+saving = suite("TestAutograd")
 
 
 def cloned(context):

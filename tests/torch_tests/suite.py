@@ -37,6 +37,11 @@ class Suite:
         self.absent.update(dict.fromkeys(names, reason))
 
 
+def suite(name: str) -> Suite:
+    """Return the programs of a class, which may stand in several files."""
+    return SUITES[name] if name in SUITES else Suite(name)
+
+
 @contextmanager
 def refused(words: str, kind: type[BaseException] = RuntimeError) -> Iterator[None]:
     """Hold that a block raises an error in whose text a pattern is found."""
@@ -107,7 +112,7 @@ def function(torch: Any, forward: Any, backward: Any = None, **more: Any) -> Any
 def leaf(torch: Any, *shape: int, dtype: Any = None) -> Any:
     """Make a leaf of fixed numbers, no two alike."""
     count = math.prod(shape)
-    return (torch.arange(count, dtype=dtype or torch.float64) * 0.7 - 0.9).reshape(shape).requires_grad_()
+    return (torch.arange(count, dtype=dtype or torch.float64) * 0.7 - 0.9).reshape(shape).clone().requires_grad_()
 
 
 def accumulator(tensor: Any) -> Any:

@@ -506,6 +506,7 @@ class _EngineState(threading.local):
     depth = 0
     fresh = False  # this thread was started to go deeper
     task: Any = None
+    watched: Any = None  # the node that anomaly detection runs
 
 
 engine_state = _EngineState()  # the engine alone may compute with levels whose transform has ended

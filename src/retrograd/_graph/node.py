@@ -38,7 +38,7 @@ from .hot_backward import hot_methods
 from .saved_images import IMAGE_NAMES
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 from .saved_products import PRODUCT_NAMES
-from .unpacked import SavedTensor, computing_with_unpacked, raw, settled, unpacked
+from .unpacked import SavedTensor, computing_with_unpacked, output_edge, raw, settled, unpacked
 from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
@@ -50,7 +50,7 @@ TORCH_NAMES = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepd
 class NodeExtra:
     """What few nodes have: hooks, users' metadata, a traceback."""
 
-    __slots__ = ("hooks", "made_nan", "metadata", "pre_hooks", "retained", "tensor_hooks", "traceback")
+    __slots__ = ("hooks", "made_nan", "metadata", "parent", "pre_hooks", "retained", "stands", "tensor_hooks", "traceback")  # fmt: skip
 
     def __init__(self) -> None:
         self.hooks: OrderedDict[int, Any] | None = None
@@ -58,7 +58,9 @@ class NodeExtra:
         self.tensor_hooks: dict[int, Any] | None = None  # slot -> ordered dict of hooks
         self.retained: dict[int, Any] | None = None  # slot -> weak reference to the tensor
         self.metadata: dict[Any, Any] | None = None
+        self.stands: Any = None  # where the output stands in the graph, while a CopySlices runs this node
         self.traceback: Any = None
+        self.parent: Any = None  # the node in whose backward this one was made, under anomaly detection
         self.made_nan = False  # anomaly detection saw NaN in the output, and none in the inputs
 
 
@@ -342,8 +344,7 @@ class Node:
         if name == "out":
             if isinstance(value, tuple):
                 return tuple(v if v is None else wrap(v, None, None) for v in value)  # only indices are saved
-            storage = self._stored(name)
-            return wrap(value, self, storage)
+            return wrap(value, output_edge(self), self._stored(name))
         if isinstance(value, tuple):
             return tuple(wrap(v, None, None) for v in value)
         edge = self._edges[self.input_of[name]]
@@ -360,8 +361,8 @@ class Node:
         return self.storage_now(name)
 
     def _unpack(self, packed: Packed, name: str | None) -> Any:
-        edge = None if name is None else self if name == "out" else self._edges[self.input_of[name]]
-        tensor = unpacked(packed, edge is not None and edge is not self)
+        edge = None if name is None else output_edge(self) if name == "out" else self._edges[self.input_of[name]]
+        tensor = unpacked(packed, edge is not None and name != "out")
         if edge is not None and isinstance(edge, core.tensor_type):
             return wrap_leaf_alias(edge, tensor._array)
         return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there

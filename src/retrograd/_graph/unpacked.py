@@ -101,6 +101,11 @@ class SavedTensor:
         guard.packed[self._name] = pack_value(tensor, pack, unpack)
 
 
+def output_edge(node: Any) -> Any:
+    """Return where a node's output stands in the graph: at the node, or where the view of a written base does."""
+    return node if node.extra is None or node.extra.stands is None else node.extra.stands
+
+
 def unpacked(packed: Packed, follows: bool) -> Any:
     """Let the hook give a tensor back; `follows`: a gradient flows through it."""
     tensor = packed.unpack(packed.value)

@@ -102,10 +102,17 @@ def _power_dx(xp, g, x, y):
     return xp.where(xp.equal(y, 0), xp.zeros_like(g), g * (y * x ** (y - 1)))
 
 
+def _is_complex(value):
+    return getattr(value, "_array", value).dtype.kind == "c"
+
+
 def _power_dy(xp, g, x, y, out):
     # x == 0 with y >= 0: the limit is zero, where log(x) is infinite
     flat = xp.logical_and(xp.equal(x, 0), xp.greater_equal(xp.real(y), 0))
-    return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(xp.where(flat, xp.ones_like(x), x))))
+    base = xp.where(flat, xp.ones_like(x), x)
+    if _is_complex(out) and not _is_complex(x):
+        base = base + xp.zeros_like(out)  # a negative number has a complex logarithm
+    return xp.where(flat, xp.zeros_like(g * out), g * (out * xp.log(base)))
 
 
 def _power(xp, x, y):

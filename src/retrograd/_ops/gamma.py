@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .._core import kernels
-from .._core.primitive import elementwise
+from .._core.primitive import elementwise, engine_state
 from . import elementwise as _  # noqa: F401 - the rules read its names
 from .implementations import from_scipy, scipy_function, wide
 
@@ -110,6 +110,11 @@ mvlgamma = elementwise("mvlgamma", statics=("p",), implementation=wide(_mvlgamma
 # ---- incomplete gamma functions, zeta: torch has no derivative by the first argument, nor have we ----
 def _refuse(name):
     def rule(xp, g):
+        if not engine_state.depth:
+            operation = name.partition(":")[0]
+            raise NotImplementedError(
+                f"Trying to use forward AD with {operation} that does not support it because it has not been implemented yet."
+            )
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return rule

@@ -198,6 +198,14 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Compute the sum of gradients of tensors with respect to the graph's leaves."""
+    if not _base.plain_types:  # something may take calls over
+        from ..overrides import handle_torch_function, has_torch_function
+
+        of = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+        if has_torch_function(of):
+            more = {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph}
+            handle_torch_function(backward, of, tensors, inputs=inputs, **more)
+            return
     if grad_variables is not None:
         warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
@@ -325,18 +333,24 @@ def _batched_grad(
 
 def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, ...]:
     """Put zeros where there is no gradient."""
+    for one, result in zip(inputs, results, strict=True):
+        if result is None and isinstance(one, GradientEdge):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
     from ..tensor._creation import zeros_like
 
     return tuple(
-        zeros_like(one, requires_grad=create_graph) if result is None and isinstance(one, Tensor) else result
+        zeros_like(one, requires_grad=create_graph) if result is None else result
         for one, result in zip(inputs, results, strict=True)
     )
 
 
 _ELSEWHERE = {
     "NestedIOFunction": "_nested_io",
+    "_force_original_view_tracking": "grad_mode",
     "_unsafe_preserve_version_counter": "grad_mode",
+    "is_multithreading_enabled": "_running",
     "is_view_replay_enabled": "_running",
+    "_profiler_enabled": "profiler",
     "kineto_available": "profiler",
 }
 

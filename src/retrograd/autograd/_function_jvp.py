@@ -9,11 +9,12 @@ from .._core.levels import BATCH, DUAL
 from .._core.primitive import vocabulary
 from .._modes import current_mode, using
 from ..tensor._base import wrap
+from ..tensor._entering import base_of
 from ..tensor._tensor import Tensor
 from ._function_attributes import delete_by_user, read_by_user, set_by_user, users_attributes
 from ._function_run import CONSTANT, DIRTY, GIVEN, VIEW, join, new_node, run_forward
 from ._function_vmap import has_own_rule, run_batched
-from .forward_ad import check_dual
+from .forward_ad import check_dual, keep_tangent, parts_of
 
 
 class _Duals(NamedTuple):
@@ -64,8 +65,9 @@ def _run_dual(cls: Any, level: Any, args: tuple[Any, ...], two_part: bool, ctx_w
     tangents: list[Any] = []
     for arg in args:
         if isinstance(arg, Tensor) and level in levels_of(arg._array):
-            primals.append(vocabulary.dual_plain(arg, level=level))
-            tangents.append(vocabulary.dual_eps(arg, level=level))
+            primal, tangent = parts_of(arg, level)
+            primals.append(primal)
+            tangents.append(tangent)
         else:
             primals.append(arg)
             tangents.append(None)
@@ -73,7 +75,7 @@ def _run_dual(cls: Any, level: Any, args: tuple[Any, ...], two_part: bool, ctx_w
     node = new_node(cls, args, mode)  # before forward may write into the arguments
     output, inner = run(cls, tuple(primals), two_part, ctx_wanted=True)
     outs = output if isinstance(output, tuple) else (output,)
-    pushed = _pushed(cls, level, inner, primals, tangents, outs)
+    pushed = _pushed(cls, level, inner, args, primals, tangents, outs)
     tracked = mode.grad and any(isinstance(t, Tensor) and t._edge is not None for t in (*args, *outs, *pushed))
     raw = tuple(
         [
@@ -88,6 +90,8 @@ def _run_dual(cls: Any, level: Any, args: tuple[Any, ...], two_part: bool, ctx_w
         _set_up(cls, node, inner, args, primals, raw, outs, isinstance(output, tuple), two_part)
         duals = [isinstance(o, Tensor) and level in levels_of(o._array) for o in raw]
         raw = join(node, _Duals(level, duals), args, raw, (*outs, *pushed), tracked, mode)
+    for one, t in zip(raw, pushed, strict=True):
+        keep_tangent(one, t)
     inner.of_forward = ()
     return raw if isinstance(output, tuple) else raw[0], node
 
@@ -131,9 +135,9 @@ class _JvpContext:
     """ctx as jvp sees it: attributes of the node, saved tensors of the forward pass."""
 
     def __init__(self, node: Any) -> None:
-        to_save, for_forward = node.of_forward
+        _, for_forward = node.of_forward
         self.__dict__["_node"] = node
-        self.__dict__["saved_tensors"] = to_save if for_forward is None else for_forward
+        self.__dict__["saved_tensors"] = () if for_forward is None else for_forward
 
     def __getattr__(self, name: str) -> Any:
         return read_by_user(self._node, name)
@@ -145,7 +149,9 @@ class _JvpContext:
         delete_by_user(self._node, name)
 
 
-def _pushed(cls: Any, level: Any, node: Any, primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _pushed(
+    cls: Any, level: Any, node: Any, args: tuple[Any, ...], primals: Any, tangents: Any, outs: Any
+) -> tuple[Any, ...]:
     """Call the user's jvp and check what it returns."""
     from ..tensor._creation import zeros_like
 
@@ -178,7 +184,7 @@ def _pushed(cls: Any, level: Any, node: Any, primals: Any, tangents: Any, outs: 
         if made.kind is DIRTY and made.source is not None and tangents[made.source] is not None:
             _check_written(t, tangents[made.source], versions[made.source])
         elif made.kind in (GIVEN, VIEW) and t is not None and follows_views:
-            _check_view(t, tangents[made.source])
+            _check_view(t, tangents[made.source], args[made.source])
         if t is not None:
             if t._array.dtype.kind not in "fcV":
                 raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
@@ -201,14 +207,13 @@ def _check_written(tangent: Any, given: Any, version: Any) -> None:
         )
 
 
-def _check_view(tangent: Any, given: Any) -> None:
+def _check_view(tangent: Any, given: Any, arg: Any) -> None:
     """See that the tangent of a view of an input is a view of that input's tangent."""
     view = None if tangent._extra is None else tangent._extra.view
     if view is None:
         raise RuntimeError(
             "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
         )
-    if view.base is not given:
-        raise RuntimeError(
-            "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
-        )
+    if view.base is not base_of(given):
+        of = "the given grad input" if base_of(arg) is arg else "the same base as the given grad input"
+        raise RuntimeError(f"A custom Function is returning a view but the jvp is not returning a view of {of}.")

@@ -10,7 +10,7 @@ from .. import _errors
 from .._core.levels import creation_numbers
 from .._core.primitive import engine_state
 from .._graph.node import Freed, InputFacts, Node, Slot
-from .._graph.unpacked import Guard, unpacked
+from .._graph.unpacked import Guard, output_edge, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
 from .._warnings import warn
@@ -36,7 +36,7 @@ class Saved:
             refuse_saving(self.storage)
         self.version = self.storage.version
         self.array = tensor._array
-        self.tensor = tensor if tensor._edge is LEAF and slot is None else None
+        self.tensor = tensor if slot is None and (tensor._edge is LEAF or tensor._edge is None) else None
         self.edge: Any = slot if slot is not None else None if tensor._edge is LEAF else tensor._edge
         mode = current_mode()
         if mode.saved_hooks:
@@ -47,18 +47,20 @@ class Saved:
     def hand_over(self, packed: Any) -> None:
         """Let go of a value that hooks hold from now on."""
         self.packed = packed
-        if self.tensor is not None:
+        if self.tensor is not None and self.tensor._edge is LEAF:
             self.edge = self.tensor  # a leaf: what the hooks give back stands where it stands, see Note [Edges]
         self.array = self.tensor = None
 
     def unpack(self, node: Any) -> Any:
         edge = self.edge
         if isinstance(edge, int):
-            edge = Slot(node, edge) if node.num_outputs != 1 else node
+            edge = Slot(node, edge) if node.num_outputs != 1 else output_edge(node)
         if self.packed is not None:
             tensor = unpacked(self.packed, edge is not None and not isinstance(self.edge, int))
             if isinstance(edge, Tensor):
                 return wrap_leaf_alias(edge, tensor._array)
+            if edge is None and tensor._edge is None:
+                return tensor
             return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there
         if self.storage.version != self.version:
             array, edge = (self.array, edge) if isinstance(self.edge, int) else self.storage.now(self.array, edge)
@@ -246,6 +248,10 @@ class FunctionNode(Node, FunctionCtx):
             )
         return cls.vjp
 
+    def _left_out(self, at: int) -> bool:
+        """Tell whether the gradient of an output stays None: of one that has none, where the ctx says so."""
+        return not getattr(self, "_materialize_non_diff_grads", True) and self.outputs_made[at].kind == "constant"
+
     def pull_back(self, g: Any, graph: bool) -> Any:
         return self.pull_back_some(g, graph, None)
 
@@ -259,7 +265,7 @@ class FunctionNode(Node, FunctionCtx):
         grads = [None if p is None else p if graph else wrap(p) for p in parts]
         if self._materialize:
             for i, facts in enumerate(self.meta.outputs):  # type: ignore[union-attr]
-                if grads[i] is None and facts is not None:
+                if grads[i] is None and facts is not None and not self._left_out(i):
                     grads[i] = wrap(np.zeros(facts.shape, facts.dtype))
         call = self.users_backward()
         needs = self.needs_input_grad

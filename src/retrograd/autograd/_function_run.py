@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from .._core.arrays import levels_of
 from .._core.levels import creation_numbers
-from .._core.primitive import vocabulary
+from .._core.primitive import engine_state, vocabulary
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
 from .._places import user_frame, user_place
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
+from ..tensor._entering import base_of
 from ..tensor._tensor import Tensor
 from ..tensor._views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
 from ._function_node import BackwardCFunction, FunctionNode, Saved
@@ -112,9 +113,15 @@ def _connected(
     node.meta = Meta(facts, levels, False)
     node.meta.outputs = out_facts
     if tracked:
-        _keep_saved(node, outputs, wrapped)
+        try:
+            _keep_saved(node, outputs, wrapped)
+        except BaseException:  # of a pack hook, perhaps the one that ends a recomputation: the outputs must not be kept
+            node.to_save, node.of_forward = None, ()
+            raise
         if mode.anomaly:
-            node.need_extra().traceback = traceback.extract_stack(user_frame(sys._getframe(1)))
+            extra = node.need_extra()
+            extra.traceback = traceback.extract_stack(user_frame(sys._getframe(1)))
+            extra.parent = engine_state.watched
     else:
         node._edges = (None,) * len(node._edges)
         node.to_save = node.dirty_tensors = node.non_differentiable = ()
@@ -201,8 +208,11 @@ def _placed(node: Any, args: Any, outputs: tuple[Any, ...], tracked: bool, mode:
             made.append(_NEW if variable else _CONSTANT)
             if view is not None:
                 view.made_in = FUNCTION if variables == 1 else MULTIPLE
-                if variable and id(view.base) in given:
-                    made[-1] = Made(VIEW, given[id(view.base)])
+                source = next(
+                    (at for at, a in enumerate(args) if isinstance(a, Tensor) and base_of(a) is view.base), None
+                )
+                if variable and source is not None:
+                    made[-1] = Made(VIEW, source)
             if edge is not None:
                 out._edge = edge
             elif out._edge is not None and view is None:
@@ -243,9 +253,13 @@ def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) ->
 
 def _returned_input(out: Any, edge: Any, mode: Any, variables: int) -> Any:
     from .._ops.shape import alias
+    from ..overrides import has_torch_function
 
     array = _base.materialise(out)
-    result = wrap(vocabulary.alias(array) if array.ndim else array, edge)
+    result = wrap(vocabulary.alias(array) if array.ndim else array, None)
+    if not _base.plain_types and has_torch_function((out,)):
+        result = result.as_subclass(type(out))
+    result._edge = edge
     register_view(out, result, ((alias, {}),), mode)
     if result._extra is not None and result._extra.view is not None:
         result._extra.view.made_in = FUNCTION if variables == 1 else MULTIPLE

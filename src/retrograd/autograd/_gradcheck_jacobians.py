@@ -194,9 +194,8 @@ def _twice(compute: Callable[[], list[list[Any]]], tensors: list[Any], nondet_to
 def tangents_of(func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Any]) -> list[tuple[Any, Any]]:
     """Run a function on dual inputs; return value and tangent (or None) of its differentiable outputs."""
     with forward_ad.dual_level():
-        duals = [
-            forward_ad.make_dual(one.detach(), tangents[i]) if i in tangents else one for i, one in enumerate(inputs)
-        ]
+        plain = [one.detach() if isinstance(one, Tensor) else one for one in inputs]
+        duals = [forward_ad.make_dual(one, tangents[i]) if i in tangents else one for i, one in enumerate(plain)]
         outputs = [out for out in as_tuple(func(*duals)) if is_differentiable(out)]
         unpacked = [forward_ad.unpack_dual(out) for out in outputs]
         return [(u.primal, u.tangent) for u in unpacked]

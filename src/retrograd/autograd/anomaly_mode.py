@@ -6,6 +6,7 @@ import traceback
 from typing import Any
 
 from .._core.arrays import has_nan
+from .._core.primitive import engine_state
 from .._graph.node import Node, Slot
 from .._modes import Block, change_mode, current_mode, is_in_with, unique, write
 from .._warnings import warn
@@ -64,11 +65,14 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 
 def run_watched(node: Any, g: Any, graph: bool) -> Any:
     """Run a node's backward; say which operation it belongs to if it fails or gives NaN."""
+    outer, engine_state.watched = engine_state.watched, node
     try:
         grads = node.pull_back(g, graph)
     except Exception:
         _warn(node)
         raise
+    finally:
+        engine_state.watched = outer
     if current_mode().anomaly_check_nan:
         for i, grad in enumerate(grads):
             if grad is not None and has_nan(_array_of(grad)):
@@ -124,12 +128,18 @@ def _first_nan_in_forward(node: Any) -> Any:
 
 
 def _warn(node: Any) -> None:
-    where = None if node.extra is None else node.extra.traceback
-    if where is None:
-        warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
-            "forward pass for more information."
-        )
-        return
-    text = "".join(traceback.format_list(where))
-    warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{text}")
+    """Show where the operation of a node was called, and those in whose backward it was, one after the other."""
+    what, caused = f"Error detected in {node.name()}.", "caused the error"
+    while True:
+        where = None if node.extra is None else node.extra.traceback
+        if where is None:
+            warn(
+                f"{what} No forward pass information available. Enable detect anomaly during forward pass for more "
+                "information."
+            )
+        else:
+            warn(f"{what} Traceback of forward call that {caused}:\n{''.join(traceback.format_list(where))}")
+        node = None if node.extra is None else node.extra.parent
+        if node is None:
+            return
+        what, caused = f"\n\nPrevious calculation was induced by {node.name()}.", "induced the previous calculation"

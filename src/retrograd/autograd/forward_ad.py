@@ -167,7 +167,7 @@ def check_dual(tensor: Any, tangent: Any) -> None:
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
     from ..tensor import _base
-    from ..tensor._entering import enter, show_tangent
+    from ..tensor._entering import enter
 
     _base.materialise(tensor)
     _base.materialise(tangent)
@@ -178,8 +178,8 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     enter(result, tensor, (vocabulary.dual_plain, {"level": level}))
     if isinstance(result._edge, Node):
         result._edge.shown = MADE_BY_USER
-    if tangent is given and result._array.tangent is tangent._array:
-        show_tangent(result, tangent)
+    if tangent is given:
+        keep_tangent(result, tangent)
     return result
 
 
@@ -230,25 +230,30 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
     return copy
 
 
-def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """Split a dual tensor into primal and tangent."""
+def keep_tangent(dual: Any, tangent: Any) -> None:
+    """Let `unpack_dual` show the tensor that a dual's tangent was made of."""
+    from ..tensor._entering import show_tangent
+
+    if hasattr(tangent, "_array") and type(dual._array) is Dual and dual._array.tangent is tangent._array:
+        show_tangent(dual, tangent)
+
+
+def parts_of(tensor: Any, level: Level) -> tuple[Any, Any]:
+    """Return the primal and the tangent of a dual tensor; the tangent is the same tensor every time, if it can be."""
     from ..tensor._entering import show_tangent, shown_tangent
     from ..tensor._leaving import primal_of, tangent_of
     from ..tensor._views import register_view
 
-    now = open_level()
-    if now is None or not _is_fwd_grad_enabled() or now not in levels_of(tensor._array):
-        return UnpackedDualTensor(tensor, None)
     node, array = tensor._edge, tensor._array
-    as_given = getattr(node, "shown", None) is MADE_BY_USER and node.level is now  # nothing was written since
+    as_given = getattr(node, "shown", None) is MADE_BY_USER and node.level is level  # nothing was written since
     if as_given:
         outer = tensor._extra.entered.outer
         step = (vocabulary.permute_dims, {"axes": tuple(range(array.ndim))})
         primal = step[0](outer, **step[1])  # of the primal alone
         register_view(outer, primal, (step,), current_mode())
     else:
-        primal = primal_of(tensor, now)
-    tangent = tangent_of(tensor, now)
+        primal = primal_of(tensor, level)
+    tangent = tangent_of(tensor, level)
     if as_given and node._edges[1] is None and not tangent.is_leaf:
         tangent._edge = None  # as it was given to make_dual
     if (
@@ -257,7 +262,15 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         and tangent is not shown_tangent(tensor)
     ):
         show_tangent(tensor, tangent)  # again the next time
-    return UnpackedDualTensor(primal, tangent)
+    return primal, tangent
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """Split a dual tensor into primal and tangent."""
+    now = open_level()
+    if now is None or not _is_fwd_grad_enabled() or now not in levels_of(tensor._array):
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*parts_of(tensor, now))
 
 
 __all__ = [

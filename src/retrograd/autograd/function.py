@@ -92,8 +92,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return output
 
 
+OLD_VMAP = "old vmap"  # of `torch._vmap_internals`, which asks nothing of Functions
+
+
 def _in_transform() -> bool:
-    return any(t.kind != "dual_level" for t in current_mode().transforms)
+    return any(t.kind not in ("dual_level", OLD_VMAP) for t in current_mode().transforms)
 
 
 def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ from ._gradcheck_jacobians import (
     sum_of,
     tangents_of,
 )
-from .function import Function
+from .function import OLD_VMAP, Function
 
 __all__ = [
     "GradcheckError",
@@ -424,7 +424,7 @@ def _or_zeros(value: Any, like: Any) -> Any:
 
 def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
     """Compare a batch of two with its members. Forward mode knows the input's number only."""
-    from ..func import vmap
+    from ..func._vmap import vmap
     from ..tensor._joining import stack
     from ..tensor._sampling import randn_like
 
@@ -433,7 +433,7 @@ def _compare_batched(one: Any, like: Any, output: int | None, input: int | None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         try:
-            found = vmap(one)(stack(samples, 0))
+            found = vmap(one, _kind=OLD_VMAP)(stack(samples, 0))
         except RuntimeError as error:
             why = texts.FAILED_BATCHED if input is None else texts.FAILED_BATCHED_FORWARD
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{why}") from error

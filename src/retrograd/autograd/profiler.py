@@ -12,6 +12,11 @@ from .profiler_util import EventList, FunctionEventAvg, events_of
 __all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
 
+def _profiler_enabled() -> bool:
+    """Tell whether a profile is being taken."""
+    return Recorder.running is not None
+
+
 def kineto_available() -> bool:
     """Tell whether torch's profiling library is there: it is not."""
     return False

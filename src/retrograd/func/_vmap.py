@@ -28,6 +28,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
     _allow_none: bool = False,
+    _kind: str = "vmap",
 ) -> Callable[..., Any]:
     """Return a function that maps `func` over dimensions of its inputs."""
     if randomness not in ("error", "different", "same"):
@@ -42,7 +43,7 @@ def vmap(
         flat, spec, dims, size = _read_inputs(func, in_dims, args)
         if chunk_size is not None:
             return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
-        return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none)
+        return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none, _kind)
 
     return wrapped
 
@@ -107,10 +108,19 @@ def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[A
 
 
 def _mapped(
-    func: Any, flat: Any, spec: Any, dims: Any, out_dims: Any, randomness: str, size: int, kwargs: Any, allow_none: bool
+    func: Any,
+    flat: Any,
+    spec: Any,
+    dims: Any,
+    out_dims: Any,
+    randomness: str,
+    size: int,
+    kwargs: Any,
+    allow_none: bool,
+    kind: str = "vmap",
 ) -> Any:
     level = Level(BATCH, size, randomness)
-    with running("vmap", level):
+    with running(kind, level):
         inside = [arg if dim is None else _enter(arg, level, dim) for arg, dim in zip(flat, dims, strict=True)]
         result = func(*tree_unflatten(inside, spec), **kwargs)
         outputs, out_spec = tree_flatten(result)

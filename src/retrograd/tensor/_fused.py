@@ -372,6 +372,7 @@ def _build(
     if mode.anomaly:
         extra = node.need_extra()
         extra.traceback = traceback.extract_stack(frame)
+        extra.parent = engine_state.watched
         outputs = out if type(out) is tuple else (out,)
         given = [array for array in arrays if array is not None]
         extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, given))

@@ -20,7 +20,7 @@ from .._core.arrays import LEVEL_TYPES, NO_LEVELS, has_nan, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.parallel import WIDE, split
-from .._core.primitive import ELEMENTWISE, Primitive
+from .._core.primitive import ELEMENTWISE, Primitive, engine_state
 from .._graph import node as _node
 from .._graph.cuts import note_operation
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
@@ -188,6 +188,7 @@ def build_node(
     if mode.anomaly:
         extra = node.need_extra()
         extra.traceback = traceback.extract_stack(user_frame(get_frame(1)))
+        extra.parent = engine_state.watched
         outputs = out if isinstance(out, tuple) else (out,)
         extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, arrays))
     return node

@@ -163,7 +163,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the size in place; the elements in memory stay, new ones are not set."""
     wanted = sizes_from(size)
     refuse_captured(self, "resize_")
-    if self._edge is not None:
+    if self._edge is not None and not current_mode().inference:
         raise RuntimeError("cannot resize variables that require grad")
     if any(n < 0 for n in wanted):
         raise RuntimeError("numel: integer multiplication overflow")

@@ -20,6 +20,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._warnings import warn
 from ..overrides import arguments
 from . import _base
+from . import _old_attributes as old_attributes
 from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
 from ._entering import NO_POINTER, data_of, memory_under, share_birth
 from ._formats import is_laid_out_in
@@ -34,6 +35,7 @@ from ._leaves import (
     refuse_inference_leaf,
     set_requires_grad,
 )
+from ._old_attributes import slot_of
 from ._view_nodes import detached
 from ._views import NOWHERE
 
@@ -276,6 +278,10 @@ class Tensor(TensorBase):
     def requires_grad(self) -> bool:
         return self._edge is not None
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if type(value) is not bool:
@@ -379,6 +385,12 @@ class Tensor(TensorBase):
 
         set_data(self, value)
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    _grad_fn, _backward_hooks, volatile = old_attributes.grad_fn, old_attributes.backward_hooks, old_attributes.volatile
+
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
         from ..autograd._hooks import of_transform
@@ -392,7 +404,7 @@ class Tensor(TensorBase):
             extra.hooked = True
             return RemovableHandle.add(extra.hooks, hook if extra.transform is None else of_transform(hook))
         hook = of_transform(hook) if current_mode().transforms else hook
-        node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
+        node, slot = slot_of(self._edge)
         of_node = node.need_extra()
         of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
         return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, OrderedDict()), hook)
@@ -420,7 +432,7 @@ class Tensor(TensorBase):
         if extra.retains_grad:
             return
         extra.retains_grad = True
-        node, slot = (self._edge.node, self._edge.index) if type(self._edge) is Slot else (self._edge, 0)
+        node, slot = slot_of(self._edge)
         node_extra = node.need_extra()
         node_extra.retained = {} if node_extra.retained is None else node_extra.retained
         node_extra.retained[slot] = ref(self)

@@ -128,10 +128,20 @@ class CopySlices(Node):
             part = part.copy()
         elif graph and not current_mode().grad:
             part = part.clone()
-        grads = list(self.fn.pull_back(part, graph))
+        grads = list(self._with_graph(part) if graph else self.fn.pull_back(part, graph))
         if self._edges[0] is not None:
             grads[0] = self._replace(g, self._fitted(grads[0], part), graph, shape, dtype)
         return grads
+
+    def _with_graph(self, part: Any) -> Any:
+        """Run the inner node; a result that it has saved stands where the view does, as a part of this node's."""
+        levels = None if self.meta is None else self.meta.out_levels
+        extra = self.fn.need_extra()
+        extra.stands = _replaying(AsStridedBackward0, self.steps, self, self.facts, levels)
+        try:
+            return self.fn.pull_back(part, True)
+        finally:
+            extra.stands = None
 
     def _fitted(self, grad: Any, part: Any) -> Any:
         if grad is None:
@@ -228,7 +238,7 @@ def _pieces(steps: tuple[Step, ...]) -> list[tuple[type[ReplayedView], tuple[Ste
             pieces.append((AsStridedBackward0, tuple(piece)))
         else:
             pieces += [(cls, (step,)) for step in piece]
-    return pieces
+    return pieces or [(AsStridedBackward0, ())]
 
 
 def _replaying(

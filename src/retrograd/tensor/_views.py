@@ -402,8 +402,7 @@ def rebase(tensor: Any, node: Any, written: Any = None) -> None:
         slices = CopySlices()
         slices._edges = (edge_of(base), *node._edges[1:])
         slices.steps, slices.fn, slices.facts = view.steps, node, (shape, dtype)
-        slices.seq = creation_numbers()
-        slices.code, slices.lasti = node.code, node.lasti
+        slices.seq, slices.code, slices.lasti = creation_numbers(), node.code, node.lasti
         slices.guard = slices.extra = slices._storage = None
         rest = (None,) * (len(node._edges) - 1) if node.meta is None else node.meta.inputs[1:]
         leveled = isinstance(base._array, LevelArray)

@@ -473,8 +473,8 @@ class _Frame:
                 self.device,
             ):
                 self.function(*arguments, **self.arguments.kwargs)
-        except _StopRecomputationError:
-            pass
+        except _StopRecomputationError as stop:
+            stop.__traceback__ = None  # its frames hold what was computed
 
     def _compare(self, run: _Run) -> None:
         """Raise if the second run saved other tensors than the first."""
