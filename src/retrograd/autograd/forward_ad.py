@@ -187,6 +187,8 @@ def _lies_like(tangent: Any, tensor: Any) -> bool:
     """Tell whether a tangent can be taken as it is: it lies in memory as its primal does, and not in the same memory."""
     from ..tensor._layout import geometry, repeats, strides
 
+    if (tangent.is_conj(), tangent.is_neg()) != (tensor.is_conj(), tensor.is_neg()):
+        return False
     one, other = tangent._array, tensor._array
     if isinstance(one, LevelArray) or isinstance(other, LevelArray):
         return strides(one) == strides(other) or repeats(raw_leaf(other))

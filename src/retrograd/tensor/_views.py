@@ -332,7 +332,8 @@ def _keep_original(tensor: Any, node: Any) -> None:
         if name == "out" or node.input_of[name] != 0:
             continue
         value = getattr(node, name)
-        signed = value is not None and type(tensor) in signed_types  # values that were computed, not taken from memory
+        computed = value is not None and not isinstance(value, bool)  # True: hooks hold it
+        signed = computed and type(tensor) in signed_types  # values that were computed, not taken from memory
         if signed or value is tensor._array or (isinstance(value, np.generic) and not tensor._array.shape):
             setattr(node, name, own_memory(value))
             if type(node.guard) is not Guard:
