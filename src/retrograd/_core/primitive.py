@@ -503,8 +503,7 @@ class _EngineState(threading.local):
     """How many runs of the engine are under way in this thread, and the innermost; the transform that asked for one."""
 
     asked_by: Any = None
-    depth = 0
-    fresh = False  # this thread was started to go deeper
+    depth, fresh = 0, False  # fresh: this thread was started to go deeper
     task: Any = None
     watched: Any = None  # the node that anomaly detection runs
 
