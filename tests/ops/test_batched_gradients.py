@@ -68,7 +68,7 @@ def test_jacobians_in_chunks(op: Op) -> None:
         inputs = [checks.tensor(a) for a in arrays]
         outs = checks.outputs(f(*inputs))
         moving = tuple(k for k, is_float in enumerate(floats) if is_float)
-        if not outs or not outs[0].numel() or not moving:
+        if not outs or not outs[0].numel() or not moving or outs[0].is_complex():  # which jacrev refuses, as torch's
             return
 
         def first(*given: Any) -> Any:
