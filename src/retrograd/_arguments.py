@@ -48,11 +48,12 @@ def taken(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     as_function, as_method = (signature(key) for key in keys_of(function))
     for values, named in _variants(function, args, kwargs):
         for known, own in ((as_function, 0), (as_method, 1)):
-            if known is None or known.binder != "parser" or (own and not (values and is_tensor(values[0]))):
+            if known is None or known.binder == "nothing" or (own and not (values and is_tensor(values[0]))):
                 continue
+            before = own if known.binder == "parser" else 0  # Python counts the tensor
             for form in known.forms:
-                if mismatch(known.name, form, values[own:], named) is None:
-                    return _as_numbers(form, values, own, named)
+                if mismatch(known.name, form, values[before:], named) is None:
+                    return _as_numbers(form, values, before, named)
     return args, kwargs
 
 
@@ -93,7 +94,9 @@ def _as_numbers(
 
 def _number(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return type(value)([_number(element) for element in value]) if type(value) in (tuple, list) else value
+        made = [_number(element) for element in value]
+        same = all(one is other for one, other in zip(value, made, strict=True))
+        return value if same or type(value) not in (tuple, list) else type(value)(made)
     return value.item() if isinstance(value, np.generic) or is_tensor(value) else value
 
 
@@ -101,7 +104,26 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     """Return what torch says about a call of a public function that raised an error; None if the error says it itself."""
     if isinstance(error, Warning) or error.__traceback__ is None:
         return None
-    return _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
+    reason = _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
+    if (
+        reason is None
+        and isinstance(error, OverflowError)
+        and _is_internal(error)
+        and not with_numbers(function, args, kwargs)
+    ):
+        return RuntimeError(f"{function.__name__}(): a number among the arguments is out of range: {error}")
+    return reason
+
+
+def with_numbers(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments of a call that raised with numbers for what stands for numbers; None if nothing does."""
+    values, named = taken(function, args, kwargs)
+    given, made = [*args, *kwargs.values()], [*values, *named.values()]
+    if len(given) == len(made) and all(one is other for one, other in zip(given, made, strict=True)):
+        return None
+    return (values, named) if len(given) == len(made) else None
 
 
 def _refused(
@@ -136,7 +158,12 @@ def _reason(
     if known.binder == "nothing":
         return _takes_nothing(known.name, args, kwargs)
     reason = parsed(known, args, kwargs)
-    if reason is None and known.binder == "python" and isinstance(error, (TypeError, AttributeError)):
+    if reason is None and known.binder == "python" and error is not None and _is_ours(error):
+        values, named = _as_numbers(known.forms[0], args, 0, kwargs)
+        if any(
+            one is not other for one, other in zip((*args, *kwargs.values()), (*values, *named.values()), strict=True)
+        ):
+            return None  # it is called again with these numbers
         given = [type_name(value) for value in args] + [f"{key}={type_name(kwargs[key])}" for key in kwargs]
         got = in_brackets(given, args)
         return TypeError(f"{known.name}() received an invalid combination of arguments - got {got}: {error}")
@@ -287,7 +314,13 @@ def _is_module(frame: FrameType, before: list[Any]) -> bool:
 
 
 VARARGS = 0x04  # inspect.CO_VARARGS
+_OURS = re.compile("_array|not supported between|numpy|ndarray|broadcast together|truth value")
 _BINDING = re.compile(r"[\w.]+\(\) (takes|missing|got) .*argument")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Tell whether Python's or NumPy's words are about the inside of this package, not about the arguments."""
+    return isinstance(error, (AttributeError, StopIteration, KeyError)) or _OURS.search(str(error)) is not None
 
 
 def _is_internal(error: BaseException) -> bool:

@@ -211,7 +211,7 @@ def _fits(one: Parameter, value: Any, number: int, name: str) -> bool:
     if kind == "device":
         return isinstance(value, str) or _is_own(value, "device") or (_takes_int(value) and not is_tensor(value))
     if kind == "dtype":
-        return _is_own(value, "dtype") or value in (float, int, bool, complex)
+        return _is_own(value, "dtype") or any(value is kind for kind in (float, int, bool, complex))
     if kind == "Storage":
         return type(value).__name__.endswith("Storage")
     return bool(_SIMPLE[kind](value))

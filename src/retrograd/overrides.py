@@ -125,6 +125,7 @@ def disable_torch_function() -> using:
 
 
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+ALIASES["split_size"] = "split_size_or_sections"  # of the method
 
 
 class _Missing:
@@ -187,7 +188,9 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
         except Exception as error:
             if (other := refusal(call, *given, error)) is not None:
                 raise other from None
-            raise
+            if "out" in given[1] or (numbers := arguments().with_numbers(call, *given)) is None:
+                raise
+        return function(*numbers[0], **numbers[1])
 
     def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
@@ -213,6 +216,9 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
 
     def refused(error: Exception, *call_given: Any) -> BaseException | None:
         return refusal(call, *given(*call_given), error)
+
+    def with_numbers(*call_given: Any) -> Any:
+        return arguments().with_numbers(call, *given(*call_given))
 
     def unusual(*call_given: Any) -> Any:
         return general(*given(*call_given))
@@ -247,7 +253,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
         return call(*args, **kwargs)
 
     names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
-    names |= {"refused": refused, "NOTHING": NOTHING}
+    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
@@ -270,16 +276,23 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def plain_kinds() -> dict[str, Any]:
         return arguments().plain_kinds(call)  # type: ignore[no-any-return]
 
+    names = _parameters(function)[0] + _parameters(function)[1]
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not _surely_taken((), plain_kinds(), (), kwargs):
             args, kwargs = arguments().taken(call, args, kwargs)
+            for word in kwargs.keys() & ALIASES.keys() - {*names}:
+                name = ALIASES[word]
+                kwargs[name if name in names or name != "input" else names[0]] = kwargs.pop(word)
         try:
             return function(*args, **kwargs)
         except Exception as error:
             if (other := refusal(call, args, kwargs, error)) is not None:
                 raise other from None
-            raise
+            if (numbers := arguments().with_numbers(call, args, kwargs)) is None:
+                raise
+        return function(*numbers[0], **numbers[1])
 
     call.refuses = True  # type: ignore[attr-defined]
     return call
@@ -355,7 +368,9 @@ def call({signature}):
     except Exception as error:  # costs nothing as long as nothing is raised
         if (other := refused(error, ({positional}), {more}, {{{named}}})) is not None:
             raise other from None
-        raise
+        if (numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
+            raise
+        return general(*numbers)
     return unusual(({positional}), {more}, {{{named}}})
 """
 
@@ -370,7 +385,7 @@ def _quick_form(function: Any, out: bool, kinds: dict[str, Any]) -> str:
     required = len(positional) - len(function.__defaults__ or ())
     others = keywords + (("out",) if out else ())
     taken = {*positional, *others}
-    in_python = ".nn." in function.__globals__["__name__"]  # there torch does not know NumPy's words
+    in_python = not kinds  # there torch does not know NumPy's words
     aliases = [
         alias
         for alias, name in ALIASES.items()

@@ -41,7 +41,7 @@ BY_KIND = {
 def scope(library: Any) -> dict[str, Any]:
     """Return what the programs name."""
     torch = library
-    s = torch.arange(9.0).reshape(3, 3) / 7 + 0.1
+    s = torch.arange(9.0).reshape(3, 3) / 7 + 0.1 + 2 * torch.eye(3)
     return {
         "torch": torch, "np": np, "s": s, "q": torch.ones(3, 3, 3), "v": torch.ones(3), "j": torch.zeros(3, 3, dtype=torch.int64),
         "i": torch.tensor([0, 1]), "b": torch.tensor([True, False]), "c": torch.ones(3, 3, dtype=torch.complex64),
@@ -65,38 +65,72 @@ def _part(library: Any, space: str) -> Any:
     return library
 
 
-def calls(written: str, key: str, count: int, seed: int = 0) -> list[str]:
-    """Return bad calls of a function, `count` of them at most, in an order that the seed and the name decide."""
-    known = _signatures.signature(key)
-    assert known is not None
-    drawn = random.Random(zlib.crc32(f"{seed} {written}".encode()))
-    found = [f"{written}()", f"{written}(s, s, s, s, s, s, s, s, s)", f"{written}(foo=1)"]
-    for form in known.forms or (_signatures.Form((), False),):
-        parameters = [one for one in form.parameters if one.kind != "rest" and one.name != "self"]
-        given = {
+class Written:
+    """One form of a function, and how calls of it are written."""
+
+    def __init__(self, written: str, form: Any) -> None:
+        self.written = written
+        self.parameters = [one for one in form.parameters if one.kind != "rest" and one.name not in ("self", "from")]
+        self.given = {
             one.name: BY_NAME.get(one.name) or BY_KIND.get(one.kind, "None")
-            for one in parameters
+            for one in self.parameters
             if one.default is None
         }
-        positional = [one.name for one in parameters if one.name in given and not one.keyword_only]
+        self.positional = [one.name for one in self.parameters if one.name in self.given and not one.keyword_only]
 
-        def call(
-            changed: dict[str, str], keywords: tuple[str, ...] = (), given: Any = given, positional: Any = positional
-        ) -> str:
-            values = {**given, **changed}
-            by_place = [name for name in positional if name not in keywords]
-            words = [f"{name}={value}" for name, value in values.items() if name not in by_place]
-            return f"{written}({', '.join([*(values[name] for name in by_place), *words])})"
+    def call(self, changed: dict[str, str], keywords: tuple[str, ...] = (), words: dict[str, str] | None = None) -> str:
+        """Write a call with some arguments changed, some given by name, and some by other names."""
+        values = {**self.given, **changed}
+        by_place = [name for name in self.positional if name not in keywords]
+        named = [f"{(words or {}).get(name, name)}={value}" for name, value in values.items() if name not in by_place]
+        return f"{self.written}({', '.join([*(values[name] for name in by_place), *named])})"
 
-        found += [call({}), call({"foo": "1"}), call({name: given[name] for name in given}, tuple(positional))]
-        found += [
-            call({}).replace(f"{given[name]}", "", 1).replace("(, ", "(").replace(", , ", ", ")
-            for name in positional[-1:]
-        ]
-        for one in parameters:
-            if one.name in ("from", "lambda"):
-                continue
-            by_keyword = (one.name,) if one.name not in positional else ()
-            found += [call({one.name: bad}, by_keyword) for bad in BAD]
+
+def forms(written: str, key: str) -> list[Written]:
+    """Return the forms of a function."""
+    known = _signatures.signature(key)
+    assert known is not None
+    return [Written(written, form) for form in known.forms or (_signatures.Form((), False),)]
+
+
+def by_name(written: str, key: str) -> list[str]:
+    """Return calls that give every argument by its name, and by NumPy's."""
+    found = []
+    for form in forms(written, key):
+        names = tuple(form.positional)
+        found.append(form.call({}, names))
+        for word, name in (("x", "input"), ("a", "input"), ("x1", "input"), ("x2", "other"), ("axis", "dim")):
+            if name in names:
+                found.append(form.call({}, names, {name: word}))
+    return found
+
+
+def numbers_as_tensors(written: str, key: str) -> list[str]:
+    """Return calls that give tensors of no dimensions, and NumPy's scalars, for numbers."""
+    kinds = {
+        "int": ("k", "np.int64(1)"),
+        "float": ("z", "k", "np.float32(1.5)"),
+        "Number": ("z", "k", "np.float32(1.5)"),
+    }
+    kinds |= {"ints": ("k", "(k,)", "[np.int64(1)]")}
+    return [
+        form.call({one.name: value}, () if one.name in form.positional else (one.name,))
+        for form in forms(written, key)
+        for one in form.parameters
+        for value in kinds.get(one.kind, ())
+    ]
+
+
+def calls(written: str, key: str, count: int, seed: int = 0) -> list[str]:
+    """Return bad calls of a function, `count` of them at most, in an order that the seed and the name decide."""
+    drawn = random.Random(zlib.crc32(f"{seed} {written}".encode()))
+    found = [f"{written}()", f"{written}(s, s, s, s, s, s, s, s, s)", f"{written}(foo=1)"]
+    for form in forms(written, key):
+        last = [form.given[name] for name in form.positional[-1:]]
+        found += [form.call({}), form.call({"foo": "1"}), form.call({}, tuple(form.positional))]
+        found += [form.call({}).replace(value, "", 1).replace("(, ", "(").replace(", , ", ", ") for value in last]
+        for one in form.parameters:
+            by_keyword = () if one.name in form.positional else (one.name,)
+            found += [form.call({one.name: bad}, by_keyword) for bad in BAD]
     drawn.shuffle(found)
     return list(dict.fromkeys(found))[:count]

@@ -16,7 +16,7 @@ from .. import _dtypes, _errors
 from .._ops import elementwise as e
 from .._ops import fourier as f
 from .._ops import index as i
-from ..overrides import overridable
+from ..overrides import overridable, refusing
 from . import _base
 from ._creation import finish
 from ._operands import not_a_tensor
@@ -337,5 +337,5 @@ def _not_negative(n: int, dtype: Any) -> Any:
     return np.arange(int(n / 2) + 1, dtype=dtype)  # halves rounded towards 0
 
 
-fftfreq = _frequencies("fftfreq", _both_signs)
-rfftfreq = _frequencies("rfftfreq", _not_negative)
+fftfreq = refusing(_frequencies("fftfreq", _both_signs))
+rfftfreq = refusing(_frequencies("rfftfreq", _not_negative))

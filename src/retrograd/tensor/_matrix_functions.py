@@ -20,17 +20,17 @@ from ._solving import checked_inverse
 
 
 @takes_out
-def linalg_matrix_power(A: Any, n: int) -> Any:  # noqa: N803 - torch's name
+def linalg_matrix_power(input: Any, n: int) -> Any:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
-    need_tensor(A, "linalg_matrix_power", "A")
+    need_tensor(input, "linalg_matrix_power", "input")
     if not isinstance(n, int):
         raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
-    need_square(A, "linalg.matrix_power")
+    need_square(input, "linalg.matrix_power")
     if n == 0:
-        return A.clone().copy_(eye(A._array.shape[-1], dtype=_base.dtype_of(A), device=A.device))
+        return input.clone().copy_(eye(input._array.shape[-1], dtype=_base.dtype_of(input), device=input.device))
     if n == 1:
-        return A.clone()
-    base = checked_inverse(A, "linalg.inv") if n < 0 else A
+        return input.clone()
+    base = checked_inverse(input, "linalg.inv") if n < 0 else input
     left, result = abs(n), None
     while True:
         if left % 2:

@@ -85,18 +85,18 @@ def _refuse_empty(shape: Any, dim: Any, axes: tuple[int, ...], ord: Any) -> None
 
 
 @takes_out
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
-    need_tensor(x, "linalg_vector_norm", "input")
+    need_tensor(input, "linalg_vector_norm", "input")
     if isinstance(ord, str):
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
-    return vector(x, ord, dim, keepdim, dtype)
+    return vector(input, ord, dim, keepdim, dtype)
 
 
 # ---- matrices ----
 @takes_out
 def matrix_norm(
-    A: Any,  # noqa: N803 - torch's name
+    input: Any,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -104,8 +104,8 @@ def matrix_norm(
     dtype: Any = None,
 ) -> Any:
     """Compute a norm of matrices that lie in two dimensions."""
-    need_tensor(A, "linalg_matrix_norm", "input")
-    return matrix(A, ord, dim, keepdim, dtype)
+    need_tensor(input, "linalg_matrix_norm", "input")
+    return matrix(input, ord, dim, keepdim, dtype)
 
 
 def matrix(tensor: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -166,7 +166,7 @@ def _largest_sum(tensor: Any, ord: Any, first: int, second: int, keepdim: bool) 
 
 @takes_out
 def linalg_norm(
-    A: Any,  # noqa: N803 - torch's name
+    input: Any,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -174,18 +174,18 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Any:
     """Compute a norm of vectors or matrices, as `ord` and `dim` say."""
-    need_tensor(A, "linalg_norm", "input")
+    need_tensor(input, "linalg_norm", "input")
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
-        return vector(A, 2, dims, keepdim, dtype)
-    ndim = A._array.ndim
+        return vector(input, 2, dims, keepdim, dtype)
+    ndim = input._array.ndim
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {_errors.sizes(dims)}")
     if dims is None and ndim not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
     if isinstance(ord, str) or (ndim == 2 if dims is None else len(dims) == 2):
-        return matrix(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype)
-    return vector(A, ord, dims, keepdim, dtype)
+        return matrix(input, ord, (-2, -1) if dims is None else dims, keepdim, dtype)
+    return vector(input, ord, dims, keepdim, dtype)
 
 
 @takes_out
@@ -203,27 +203,27 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
 
 # ---- condition numbers ----
 @takes_out
-def cond(A: Any, p: Any = None) -> Any:  # noqa: N803 - torch's name
+def cond(input: Any, p: Any = None) -> Any:
     """Compute the norm of matrices times the norm of their inverses."""
     from ._svd import linalg_svdvals
 
-    need_tensor(A, "linalg_cond", "input")
-    if A._array.ndim < 2:
+    need_tensor(input, "linalg_cond", "input")
+    if input._array.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     known = ("fro", "nuc") if isinstance(p, str) else (None, 1, -1, 2, -2, *INFINITE)
     if p not in known:
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    if not A._array.size and (p is not None or A._array.shape[-1] == A._array.shape[-2] == 0):
-        return zeros(tuple(A._array.shape[:-2]), dtype=_base.dtype_of(A).to_real(), device=A.device)
+    if not input._array.size and (p is not None or input._array.shape[-1] == input._array.shape[-2] == 0):
+        return zeros(tuple(input._array.shape[:-2]), dtype=_base.dtype_of(input).to_real(), device=input.device)
     if p is None or p in (2, -2):
-        values = linalg_svdvals(A)
+        values = linalg_svdvals(input)
         largest, smallest = values[..., 0], values[..., -1]
         return largest / smallest if p != -2 else smallest / largest
-    need_square(A, f"linalg.cond(ord={_shown(p)})")
+    need_square(input, f"linalg.cond(ord={_shown(p)})")
     if p == "nuc":
-        values = linalg_svdvals(A)
+        values = linalg_svdvals(input)
         return summed(values, -1) * summed(1 / values, -1)
-    return _by_inverse(A, p)
+    return _by_inverse(input, p)
 
 
 def _by_inverse(matrices: Any, p: Any) -> Any:

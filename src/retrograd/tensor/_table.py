@@ -87,7 +87,10 @@ def find(name: str) -> Any:
     if name in IN_PLACE_FUNCTIONS:
         return _in_place_function(getattr(Tensor, name))
     module = later_functions.get(name)
-    return None if module is None else _refusing(getattr(_family(module), name))
+    if module is None:
+        return None
+    function = getattr(_family(module), name)
+    return _in_place_function(function) if name.endswith("_") and name[0] != "_" else _refusing(function)
 
 
 @cache
