@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.torch_tests.suite import SUITES
+from tests.torch_tests.suite import SUITES, modes_restored
 
 MODULES = ("forward_mode", "saved", "graphs", "functions", "modes", "checkpoints", "devices")
 
@@ -28,7 +28,7 @@ def load() -> None:
 
 def problem(library: Any, program: Any) -> str | None:
     """Run a program, and say in a line what went wrong."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), modes_restored():
         warnings.simplefilter("ignore")
         try:
             program(library)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from retrograd._modes import current_mode, set_mode
+
 SUITES: dict[str, Suite] = {}
 
 
@@ -88,6 +90,16 @@ def heard() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield texts
     texts.extend(str(one.message) for one in seen)
+
+
+@contextmanager
+def modes_restored() -> Iterator[None]:
+    """Let no program leave a mode behind for the next."""
+    before = current_mode()
+    try:
+        yield
+    finally:
+        set_mode(before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 import retrograd
 from tests.torch_tests.__main__ import load
-from tests.torch_tests.suite import SUITES
+from tests.torch_tests.suite import SUITES, modes_restored
 
 load()
 KNOWN: dict[str, str] = json.loads((Path(__file__).parent / "known.json").read_text())
@@ -19,7 +19,7 @@ PROGRAMS = {f"{suite.name}.{name}": one for suite in SUITES.values() for name, o
 
 
 def run(library: Any, name: str) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), modes_restored():
         warnings.simplefilter("ignore")
         PROGRAMS[name](library)
 
