@@ -113,7 +113,15 @@ class Nowhere(Node):
         self._edges = ()
         self.seq = 0
         self.code, self.lasti = None, 0
-        self.meta = self.guard = self.extra = self._storage = None
+        self.meta = self.guard = self.extra = None
+
+    @property
+    def _storage(self) -> None:  # type: ignore[override]
+        """Return None: many tensors lead here, each with memory of its own."""
+
+    @_storage.setter
+    def _storage(self, storage: Any) -> None:
+        pass
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         return ()
