@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.torch_tests.suite import SUITES, modes_restored
 
-MODULES = ("forward_mode", "saved", "graphs", "functions", "modes", "checkpoints", "devices")
+MODULES = ("forward_mode", "saved", "graphs", "functions", "modes", "checkpoints", "devices", "vmap", "transforms")
 
 
 def load() -> None:

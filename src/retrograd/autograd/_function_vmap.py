@@ -8,6 +8,7 @@ from .._core.arrays import levels_of
 from .._core.primitive import vocabulary
 from .._modes import current_mode, using
 from ..tensor._base import wrap
+from ..tensor._entering import entered
 from ..tensor._tensor import Tensor
 from ._function_run import join, new_node
 
@@ -84,12 +85,14 @@ def _by_own_rule(cls: Any, level: Any, args: tuple[Any, ...]) -> tuple[Any, Any,
         )
 
     def unwrap(arg: Any) -> Any:
-        if isinstance(arg, Tensor) and level in levels_of(arg._array):
-            return vocabulary.leave_batch(arg, level=level, axis=0)
-        return arg
+        dim = in_dim(arg)
+        return arg if dim is None else vocabulary.leave_batch(arg, level=level, axis=dim)
 
     def in_dim(arg: Any) -> Any:
-        return 0 if isinstance(arg, Tensor) and level in levels_of(arg._array) else None
+        if not isinstance(arg, Tensor) or level not in levels_of(arg._array):
+            return None
+        link = entered(arg)  # what has entered has its batch where it had it
+        return link.leaving[1]["axis"] if link is not None and link.level is level and link.leaving is not None else 0
 
     unwrapped = tuple(tree_map(unwrap, arg) for arg in args)
     in_dims = tuple(tree_map(in_dim, arg) for arg in args)

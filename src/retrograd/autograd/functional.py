@@ -16,6 +16,7 @@ import numpy as np
 from .._core.levels import DUAL, Level, running
 from .._modes import current_mode, using
 from ..tensor._base import wrap
+from ..tensor._leaves import set_requires_grad
 from ..tensor._tensor import Tensor
 from .forward_ad import dual_of
 
@@ -78,10 +79,16 @@ def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, tuple[Any
     return is_tuple, values
 
 
+def _leaf(tensor: Any, requires_grad: bool) -> Any:
+    """Let a tensor require grad; other than by its method, inside a vmap of ours too."""
+    set_requires_grad(tensor, requires_grad)
+    return tensor
+
+
 def _inside(tensors: tuple[Any, ...], create_graph: bool, requires_grad: bool) -> tuple[Any, ...]:
     """Make the function's own variables: leaves, or in the graph of tensors to be differentiated further."""
     return tuple(
-        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad) for t in tensors
+        t.view_as(t) if create_graph and t.requires_grad else _leaf(t.detach(), requires_grad) for t in tensors
     )
 
 
@@ -441,7 +448,7 @@ def hessian(
 
     def slopes(*values: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
-            values = tuple(t.requires_grad_(True) for t in values)
+            values = tuple(_leaf(t, True) for t in values)
         found = jacobian(scalar, values, create_graph=True)
         _check_differentiable(found, "jacobian", strict)
         return found

@@ -10,6 +10,7 @@ from .._core.arrays import Batched, Dual
 from .._core.primitive import check_alive
 from ..tensor._base import wrap
 from ..tensor._creation import zeros, zeros_like
+from ..tensor._entering import entered
 from ..tensor._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from ._transforms import Argnums, grad, jvp, vjp
@@ -107,6 +108,9 @@ def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
     """Return what a tensor inside transforms holds: all samples of a batch, the plain part of a dual. For looking only."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap(): expected a Tensor, but got {type(tensor).__name__}")
+    link = entered(tensor)
+    if link is not None and link.level is not None and link.level.alive:
+        return debug_unwrap(link.outer) if recurse else link.outer
     array = tensor._array
     if not isinstance(array, (Batched, Dual)):
         return tensor

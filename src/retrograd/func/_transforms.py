@@ -92,9 +92,7 @@ class _Outside:
 
     def release_aux(self, aux: Any) -> Any:
         """Do so with the tensors of `aux`, which may hold nothing else."""
-        for value in tree_flatten(aux)[0]:
-            if not isinstance(value, Tensor):
-                raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+        _check_aux(aux)
         return tree_map(self.release, aux)
 
 
@@ -106,12 +104,26 @@ def _arguments(args: tuple[Any, ...], argnums: Argnums) -> tuple[int, ...]:
         raise RuntimeError("argnums must be non-empty")
     settled = []
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
         settled.append(n % len(args))
     if len(set(settled)) != len(settled):
         raise RuntimeError(f"argnums elements must be unique, got {tuple(settled)}")
     return tuple(settled)
+
+
+def _slice_argnums(args: tuple[Any, ...], argnums: Argnums, as_tuple: bool = True) -> Any:
+    """Return the arguments with some numbers."""
+    numbers = _arguments(args, argnums)
+    return args[numbers[0]] if isinstance(argnums, int) and not as_tuple else tuple([args[n] for n in numbers])
+
+
+def _check_aux(aux: Any) -> None:
+    for value in tree_flatten(aux)[0]:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -362,6 +374,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         plain = tree_unflatten([released(o, primal_of) for o in outs], out_spec)
         tangent = tree_unflatten([released(o, tangent_of) for o in outs], out_spec)
         if has_aux:
+            _check_aux(aux)
             aux = tree_map(lambda t: released(t, primal_of), aux)
     return (plain, tangent, aux) if has_aux else (plain, tangent)
 

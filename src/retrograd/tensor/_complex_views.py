@@ -40,7 +40,7 @@ def view_as_complex(input: Any) -> Any:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if isinstance(array, np.ndarray) and not (array.base is None and array.flags.c_contiguous):
+    if not (isinstance(array, np.ndarray) and array.base is None and array.flags.c_contiguous):
         steps = input.stride()
         if steps[-1] != 1:
             raise RuntimeError("Tensor must have a last dimension with stride 1")

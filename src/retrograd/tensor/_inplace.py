@@ -22,7 +22,7 @@ from . import _base
 from ._base import Storage, array_slot, edge_of, storage_of, stored, wrap
 from ._entering import refuse_captured, refuse_new_data, without_tangents
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
-from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, is_leaf, set_requires_grad
+from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, USED_BY, is_leaf, refuse_inside, set_requires_grad
 from ._numbers import element_of
 from ._old_forms import FORMS, present_form
 from ._operands import plain_scalar
@@ -451,6 +451,7 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     if type(requires_grad) is not bool:
         kind = type(requires_grad).__name__
         raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
+    refuse_inside("requires_grad_()", USED_BY)
     if is_leaf(self):
         set_requires_grad(self, requires_grad)
     elif not requires_grad:

@@ -41,6 +41,19 @@ def refuse_inference_leaf(tensor: Any) -> None:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
 
 
+USED_BY = " (or perhaps using torch.autograd.functional.* APIs)"
+
+
+def refuse_inside(what: str, other: str = "", kinds: tuple[str, ...] = ("vmap", "grad", "vjp", "jvp")) -> None:
+    """Raise torch's error for a method that changes what autograd follows, inside a transform."""
+    if any(one.kind in kinds for one in current_mode().transforms):
+        raise RuntimeError(
+            f"You are attempting to call Tensor.{what}{other} inside of a function being transformed by a functorch transform. "
+            "This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or "
+            f"call {what} outside of a function being transformed instead."
+        )
+
+
 def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dtype") -> None:
     """Change whether autograd follows a leaf; its views follow it."""
     if value and tensor._array.dtype.kind not in "fcV":
@@ -48,17 +61,8 @@ def set_requires_grad(tensor: Any, value: bool, kinds: str = "floating point dty
     storage = tensor._storage
     if value:
         refuse_inference_leaf(tensor)
-    if (
-        value
-        and any(t.kind in ("grad", "vjp", "jacrev") for t in current_mode().transforms)
-        and _edge_slot.__get__(tensor) is None
-    ):
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-            "inside of a function being transformed by a functorch transform. This is unsupported, please attempt "
-            "to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
-            "outside of a function being transformed instead."
-        )
+    if value and _edge_slot.__get__(tensor) is None:
+        refuse_inside("requires_grad_()", USED_BY, ("grad", "vjp"))
     _edge_slot.__set__(tensor, LEAF if value else None)
     if tensor._extra is not None and tensor._extra.view is not None:
         sync(tensor, storage.version)

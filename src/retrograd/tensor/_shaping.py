@@ -500,6 +500,11 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into new memory, in the order of the tensor's dimensions or in a format."""
     array = input._array
     if memory_format is not None and memory_format is not preserve_format:
+        if isinstance(array, Batched) and memory_format is not contiguous_format:
+            raise RuntimeError(
+                "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
+                f"torch.contiguous_format (got {'ChannelsLast3d' if '3d' in str(memory_format) else 'ChannelsLast'})"
+            )
         result = record(s.copy, (input,), {}, "CloneBackward0")
         result._array = laid_out_in(result._array, memory_format)
         return result
@@ -518,8 +523,9 @@ def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     if memory_format is not contiguous_format:
         if memory_format is preserve_format:
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        alike = isinstance(array, Batched) and is_laid_out_in(array, memory_format)  # which refuses to tell
         order_in(array.ndim, memory_format)
-        return input if is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
+        return input if alike or is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
     if array.flags.c_contiguous if type(array) is NDARRAY else is_contiguous(array):
         return input
     result = record(s.copy, (input,), {}, "CloneBackward0")

@@ -33,6 +33,7 @@ from ._leaves import (
     grad_dtype_of,
     is_leaf,
     refuse_inference_leaf,
+    refuse_inside,
     set_requires_grad,
 )
 from ._old_attributes import slot_of
@@ -426,6 +427,7 @@ class Tensor(TensorBase):
         """Keep `.grad` of this non-leaf tensor."""
         if self._edge is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        refuse_inside("retain_grad()")
         if self._edge is LEAF or self._edge is NOWHERE:
             return
         extra = self._need_extra()
