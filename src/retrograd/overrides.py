@@ -288,6 +288,8 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            if not any(isinstance(one, _tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
+                return handle_torch_function(call, args, *args, **kwargs)
             if (other := refusal(call, args, kwargs, error)) is not None:
                 raise other from None
             if (numbers := arguments().with_numbers(call, args, kwargs)) is None:
@@ -407,6 +409,7 @@ def _quick_form(function: Any, out: bool, kinds: dict[str, Any]) -> str:
             plain.append(f"({name} is default_{name} or {test})" if optional else test)
     plain += ["out is None"] if out else []
     plain += [" is ".join(["more", *aliases, "NOTHING"])] if rest is None else []
+    plain += [f"plain_types.issuperset(map(type, {rest}))"] if rest is not None and not positional else []
     straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
     return _QUICK_FORM.format(
         signature=", ".join(
