@@ -158,6 +158,7 @@ op(
     lambda torch, x, d, i, src: torch.scatter(x, d, i, src),
     S(F(2, 3), 0, K([[0, 1, 1]]), F(2, 3)),
     S(F(2, 3), -1, K([[2]]), F(1, 2)),
+    S(F(3), 0, K(1), F(3)),
     oracle_dtypes=(),
 )
 op(
@@ -165,6 +166,7 @@ op(
     lambda torch, x, d, i, src: torch.scatter_add(x, d, i, src),
     S(F(2, 3), 0, K([[0, 1, 1]]), F(2, 3)),
     S(F(2, 3), -1, K([[2, 2]]), F(2, 2)),
+    S(F(3), 0, K(1), F(3)),
     oracle_dtypes=(),
 )
 op(
@@ -180,6 +182,20 @@ op(
     S(F(2, 3), 1, K([[0, 2], [1, 1]]), F(2, 2)),
     S(F(2, 3), 0, K([[0, 1, 1]]), F(1, 3)),
     S(F(2, 3), -1, K([[2, 2]]), F(1, 2)),
+)
+op(
+    "scatter_without_dimensions",
+    lambda torch, x, d, i, src: torch.scatter(x, d, i, src),
+    S(F(3), 0, K([1]), F()),
+    S(F(), 0, K([0]), F()),
+    same_graph=False,
+)
+op(
+    "scatter_add_without_dimensions",
+    lambda torch, x, d, i, src: torch.scatter_add(x, d, i, src),
+    S(F(3), 0, K([1]), F()),
+    S(F(), 0, K([0]), F()),
+    same_graph=False,
 )
 op("scatter_", lambda torch, x, d, i, src: x.clone().scatter_(d, i, src), S(F(3), 0, K([2, 0]), F(2)))
 op(

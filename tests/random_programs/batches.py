@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import traceback
 from collections import Counter
@@ -19,6 +20,7 @@ from tests.random_programs.known import kind_of
 from tests.random_programs.programs import Program
 from tests.random_programs.shrinking import script, shrunk
 
+SILENCE = 120  # seconds after which a process is given up
 AT_ONCE = 1000  # programs of a process
 
 
@@ -59,13 +61,13 @@ def run_batch(seed: int, numbers: Sequence[int], shrink: bool = True) -> Iterato
             os._exit(0)
         os.close(writer)
         at = numbers[start]
-        with os.fdopen(reader) as lines:
-            for line in lines:
-                told = json.loads(line)
-                if "at" in told:
-                    at = told["at"]
-                else:
-                    yield told
+        for line in _awaited(reader, child):
+            told = json.loads(line)
+            if "at" in told:
+                at = told["at"]
+            else:
+                yield told
+        os.close(reader)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             yield {"number": at, "crash": signal.Signals(os.WTERMSIG(status)).name}
@@ -74,6 +76,19 @@ def run_batch(seed: int, numbers: Sequence[int], shrink: bool = True) -> Iterato
             raise RuntimeError(f"the process ended with {status} at program {at}")
         else:
             return
+
+
+def _awaited(reader: int, child: int) -> Iterator[bytes]:
+    """Return the lines that a process writes; one that waits for itself, where no alarm of its own wakes it, is ended."""
+    rest = b""
+    while True:
+        if not select.select([reader], [], [], SILENCE)[0]:
+            os.kill(child, signal.SIGKILL)
+        got = os.read(reader, 1 << 16)
+        if not got:
+            return
+        *lines, rest = (rest + got).split(b"\n")
+        yield from lines
 
 
 def _serve(seed: int, numbers: Sequence[int], shrink: bool, out: Any) -> None:

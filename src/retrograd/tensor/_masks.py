@@ -173,12 +173,12 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
         if axis is not None and 0 <= axis < at.ndim and few_inside(at, 0, own.shape[axis]):
             input = input if input._edge is None else expand(input, own.shape)  # a node of torch's
             return record(take_along, (input, indices), {"axis": axis}, "GatherBackward0", {"dim": dim})
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
     if indices._array.dtype != np.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {_base.dtype_of(indices)._scalar_name}"
         )
-    if dim is None:
-        return gather(input.reshape(-1), 0, indices.reshape(-1))
     shape, wanted = list(own.shape), list(at.shape)
     if len(shape) != len(wanted):
         raise RuntimeError(

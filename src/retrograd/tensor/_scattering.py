@@ -45,6 +45,9 @@ def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]
     if isinstance(src, _base.Tensor) and src._array.dtype != input._array.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     _check_shapes(input, axis, index, src)
+    if isinstance(src, _base.Tensor) and src._array.ndim != at.ndim and at.size:  # no dimensions are as good as one
+        index, src = index.reshape(-1), src.reshape(-1)
+        at = index._array
     if not isinstance(src, _base.Tensor):
         library = raw_namespace(raw_leaf(input._array)).module
         src = wrap(library.full(tuple(at.shape), element_of(src, input._array.dtype)))
@@ -61,8 +64,9 @@ def _check_shapes(input: Any, axis: int, index: Any, src: Any) -> None:
         if other is not None and max(len(other), 1) != max(len(shape), 1):
             raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
     too_large = any(k != axis and n > m for k, (n, m) in enumerate(zip(shape, own, strict=False)))
+    beyond = source is not None and any(n > m for n, m in zip(shape, source or (1,), strict=False))
     text = f"Expected index {_errors.sizes(shape)} to be no larger than self {_errors.sizes(own)} apart from dimension {axis}"
-    if source is not None and (too_large or any(n > m for n, m in zip(shape, source, strict=False))):
+    if source is not None and (too_large or beyond):
         raise RuntimeError(f"{text} and to be no larger size than src {_errors.sizes(source)}")
     if too_large:
         raise RuntimeError(text)
