@@ -115,3 +115,10 @@ def test_same_as_torch(program: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert run(program, retrograd) == run(program, torch)
+
+
+def test_the_sum_to_no_dimensions_of_a_number_is_a_new_tensor():
+    x = retrograd.tensor(2.0, requires_grad=True)
+    assert x.sum_to_size(()) is not x
+    x.sum_to_size(()).mul_(3).backward()
+    assert x.grad.item() == 3

@@ -206,6 +206,8 @@ def sum_to_size(input: Any, *size: Any) -> Any:
     lead = len(shape) - len(wanted)
     if lead < 0 or any(n not in (1, shape[lead + k]) for k, n in enumerate(wanted)):
         raise RuntimeError(f"size {{{_errors.sizes(wanted)}}} is not expandable to size {{{_errors.sizes(shape)}}}.")
+    if not wanted:
+        return input.sum()  # of a tensor without dimensions, too, as torch's
     if wanted == shape:
         return input
     axes = tuple(k for k in range(len(shape)) if k < lead or (wanted[k - lead] == 1 and shape[k] != 1))
