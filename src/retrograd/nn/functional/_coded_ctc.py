@@ -14,7 +14,7 @@ from ...tensor._creation import tensor as new_tensor
 from ...tensor._devices import on_host
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import need_tensor
-from .._reduction import MEAN
+from .._reduction import MEAN, NONE
 from ._by_sample import outermost_batch, sample_by_sample
 from ._loss_checks import is_tensor, need_real, reduced
 
@@ -107,7 +107,7 @@ def ctc_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: int = MEAN,
+    reduction: int = NONE,
     zero_infinity: bool = False,
 ) -> Any:
     """Return the loss of label sequences over all their alignments with longer sequences of log-probabilities."""

@@ -1,4 +1,7 @@
-"""The losses that are functions of the package as well: there their reduction is a number."""
+"""The losses that are functions of the package as well: there their reduction is a number, by default that of none.
+
+torch's signatures say the mean, but its parser reads that default as 0.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ..._ops import losses
 from ...overrides import overridable
 from ...tensor._fused import record_fused
 from ...tensor._matrix_checks import scalar_name
-from .._reduction import MEAN
+from .._reduction import NONE
 from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, reduced
 
 
@@ -20,7 +23,7 @@ def _need_number(function: str, reduction: Any) -> None:
 
 
 @overridable
-def kl_div(input: Any, target: Any, reduction: int = MEAN, *, log_target: bool = False) -> Any:
+def kl_div(input: Any, target: Any, reduction: int = NONE, *, log_target: bool = False) -> Any:
     """Return the divergence of log-probabilities from a distribution, element by element."""
     _need_number("kl_div", reduction)
     for tensor in (input, target):
@@ -34,7 +37,7 @@ def kl_div(input: Any, target: Any, reduction: int = MEAN, *, log_target: bool =
 
 @overridable
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = NONE
 ) -> Any:
     """Return the cross entropy of sigmoid(input) and a target."""
     _need_number("binary_cross_entropy_with_logits", reduction)
@@ -73,7 +76,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 
 
 @overridable
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = MEAN) -> Any:
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = NONE) -> Any:
     """Take distances of what is alike, and what distances of what is not lack to a margin."""
     _need_number("hinge_embedding_loss", reduction)
     apart = (margin - input).clamp_min(0).where(target != 1, 0)
@@ -82,14 +85,14 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
 
 
 @overridable
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = MEAN) -> Any:
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the first lacks to exceed the second by a margin."""
     _need_number("margin_ranking_loss", reduction)
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
 @overridable
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = MEAN) -> Any:
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
     _need_number("cosine_embedding_loss", reduction)
     rank = target.dim()
@@ -136,7 +139,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = MEAN,
+    reduction: int = NONE,
 ) -> Any:
     """Take what the distance to the negative lacks to exceed that to the positive by a margin."""
     _need_number("triplet_margin_loss", reduction)
