@@ -128,3 +128,68 @@ def test_sparse_gradients_are_refused() -> None:
     with retrograd.no_grad():
         assert weight.detach().sum() == 12
         assert retrograd.nn.functional.embedding(retrograd.tensor([1]), weight.detach(), sparse=True).shape == (1, 3)
+
+
+INDICES = [0, 2, 2, 4, 2, 1, 1]
+
+
+def second_order(library, function):
+    """First gradients of a function of a table, and second ones, which also go to what the first began with."""
+    weight, direction = (library.tensor(np.cos(np.arange(15) + k).reshape(5, 3)) for k in (0, 7))
+    weight.requires_grad_()
+    out = function(library, weight)
+    seed = library.tensor(np.sin(np.arange(out.numel())).reshape(out.shape), requires_grad=True)
+    (first,) = library.autograd.grad((out**3 * seed).sum(), weight, create_graph=True)
+    return [one.tolist() for one in (first, *library.autograd.grad((first * direction).sum(), (weight, seed)))]
+
+
+def bagged(library, weight, own=None, **options):
+    return library.nn.functional.embedding_bag(
+        library.tensor(INDICES), weight, library.tensor([0, 3, 3, 6]), per_sample_weights=own, **options
+    )
+
+
+@pytest.mark.parametrize("options", [one for one in GRADIENTS if "max_norm" not in one], ids=str)
+def test_second_order(options) -> None:
+    def picked(library, weight):
+        return library.nn.functional.embedding(library.tensor(INDICES), weight, **options)
+
+    for ours, theirs in zip(*(second_order(library, picked) for library in (retrograd, torch)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("padding_idx", [None, 2])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max", "weighted"])
+def test_second_order_of_bags(mode, padding_idx) -> None:
+    """Torch has none; here they are those of its other operations."""
+    options = {"mode": "sum" if mode == "weighted" else mode, "padding_idx": padding_idx}
+
+    def in_one(library, weight):
+        own = weight.square().sum(1)[library.tensor(INDICES)] if mode == "weighted" else None
+        return bagged(library, weight, own, **options)
+
+    def by_hand(library, weight):
+        bags = []
+        for bag in (INDICES[:3], [], INDICES[3:6], INDICES[6:]):
+            rows = [
+                weight[one] * (weight[one].square().sum() if mode == "weighted" else 1)
+                for one in bag
+                if one != padding_idx
+            ]
+            found = library.stack(rows) if rows else weight[:1] * 0
+            bags.append(found.amax(0) if mode == "max" else found.mean(0) if mode == "mean" else found.sum(0))
+        return library.stack(bags)
+
+    for ours, theirs in zip(second_order(retrograd, in_one), second_order(torch, by_hand), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_share_gradients_by_frequency(mode) -> None:
+    """As `scale_grad_by_freq` is documented; torch divides by the counts of other rows."""
+    rows = []
+    for scaled in (False, True):
+        weight = retrograd.ones(5, 3, dtype=retrograd.float64, requires_grad=True)
+        bagged(retrograd, weight, mode=mode, scale_grad_by_freq=scaled).square().sum().backward()
+        rows.append(weight.grad.numpy())
+    np.testing.assert_allclose(rows[1], rows[0] / np.array([1, 2, 3, 1, 1])[:, None])

@@ -191,3 +191,30 @@ def test_unique_has_no_derivative():
         retrograd.unique(x).sum().backward()
     with pytest.raises(RuntimeError, match="dynamic shape"):
         retrograd.vmap(retrograd.unique)(retrograd.ones(2, 3))
+
+
+def with_ties(n, different, missing, kind):
+    rng = np.random.default_rng((n, different))
+    values = rng.integers(0, different, (6, n)).astype(kind)
+    if missing:
+        values[rng.random((6, n)) < 0.2] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 16, 60, 300, 1000])
+def test_places_of_equals(n, missing):
+    for different in (1, 2, 7, 1000):
+        for kind in ("f4", "f8") if missing else ("f4", "f8", "i8", "i2"):
+            values = with_ties(n, different, missing, kind)
+            for k in {1, 2, n // 3 + 1, n}:
+                same(lambda t, v=values, k=k: (*t.kthvalue(t.tensor(v), k), *t.kthvalue(t.tensor(v).T, k, 0)))
+                same(lambda t, v=values, k=k: t.kthvalue(t.tensor(v[0]), k, keepdim=True))
+            same(lambda t, v=values: (*t.median(t.tensor(v), 1), *t.nanmedian(t.tensor(v), 1)))
+            same(lambda t, v=values: t.sort(t.tensor(v), dim=1, stable=True))
+            same(lambda t, v=values: t.sort(t.tensor(v), dim=0, descending=True, stable=True))
+            if n <= 16 and not missing:  # longer rows torch sorts without regard to places
+                same(lambda t, v=values: t.mode(t.tensor(v)))
+            if not missing:
+                same(lambda t, v=values: t.unique(t.tensor(v), return_inverse=True, return_counts=True))
+                same(lambda t, v=values: t.unique(t.tensor(v), return_inverse=True, return_counts=True, dim=1))

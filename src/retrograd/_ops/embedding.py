@@ -73,8 +73,9 @@ def _add_at(xp, out, indices, values):
 
 
 @add_rows.vjp("g")
-def add_rows_dg(xp, gradient, indices, rows, padding_idx, by_frequency):
-    return xp.pick_rows(gradient, indices, rows=rows, padding_idx=padding_idx, by_frequency=by_frequency)
+def add_rows_dg(xp, gradient, indices, rows, padding_idx):
+    # Not by frequency, as in torch: what comes back to the table through `embedding` itself is divided there.
+    return xp.pick_rows(gradient, indices, rows=rows, padding_idx=padding_idx)
 
 
 @add_rows.batch
@@ -89,24 +90,22 @@ def add_rows_batch(call, args, batched, size, *, rows, groups, padding_idx, by_f
 
 
 @linear
-def pick_rows(xp, x, indices, *, rows, padding_idx, by_frequency):
-    """Pick rows, multiplied by what their gradients are multiplied by: the transpose of `add_rows`."""
+def pick_rows(xp, x, indices, *, rows, padding_idx):
+    """Pick rows, and zeros for the padding: the transpose of `add_rows`."""
     out = x.take(indices, 0)
-    factors = _factors(xp, indices, rows, padding_idx, by_frequency, np.float32 if is_half(x.dtype) else x.dtype)
+    factors = _factors(xp, indices, rows, padding_idx, False, np.float32 if is_half(x.dtype) else x.dtype)
     return out if factors is None else (out * factors).astype(x.dtype, copy=False)
 
 
 @pick_rows.vjp("x")
-def pick_rows_dx(xp, g, indices, x_shape, rows, padding_idx, by_frequency):
+def pick_rows_dx(xp, g, indices, x_shape, rows, padding_idx):
     groups = x_shape[0] // rows
-    return xp.add_rows(g, indices, rows=rows, groups=groups, padding_idx=padding_idx, by_frequency=by_frequency)
+    return xp.add_rows(g, indices, rows=rows, groups=groups, padding_idx=padding_idx, by_frequency=False)
 
 
 @pick_rows.batch
-def pick_rows_batch(call, args, batched, size, *, rows, padding_idx, by_frequency):
+def pick_rows_batch(call, args, batched, size, *, rows, padding_idx):
     x, indices = args
-    if batched[0] or by_frequency:
-        x, indices = _spread(
-            front(x, batched[0], size), True, indices, batched[1], size, x.shape[1 if batched[0] else 0]
-        )
-    return call(x, indices, rows=rows, padding_idx=padding_idx, by_frequency=by_frequency)
+    if batched[0]:
+        x, indices = _spread(x, True, indices, batched[1], size, x.shape[1])
+    return call(x, indices, rows=rows, padding_idx=padding_idx)

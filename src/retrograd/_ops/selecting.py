@@ -25,21 +25,81 @@ def _pick(xp, x, at, axis, keepdims):
 
 
 def _by_rank(xp, x, rank, axis, keepdims):
-    """Choose the element of a rank in each row, of equals the first."""
+    """Choose the element of a rank in each row; equals rank in the order of their places."""
     numbers = _comparable(x)
     if x.shape[axis] <= SHORT:
         here = [rank] if keepdims else rank
         at = order_of(xp, numbers, axis).take(here, axis)
         return dense(picked(xp, x, at, axis, keepdims), at)
     value = xp.module.partition(numbers, rank, axis)[(*(slice(None),) * axis, slice(rank, rank + 1))]
-    is_it = numbers == value
+    is_it, below = numbers == value, numbers < value
     if numbers.dtype.kind == "f" and has_nan(value):
-        is_it |= xp.module.isnan(numbers) & xp.module.isnan(value)
+        missing, wanted = xp.module.isnan(numbers), xp.module.isnan(value)
+        is_it |= missing & wanted
+        below |= ~missing & wanted
+    if int(xp.module.count_nonzero(is_it)) > value.size:
+        is_it &= is_it.cumsum(axis) > rank - below.sum(axis, keepdims=True)
     return _pick(xp, x, is_it.argmax(axis, keepdims=True), axis, keepdims)
 
 
 def _kthvalue(xp, x, *, k, axis, keepdims):
-    return _by_rank(xp, x, k - 1, axis, keepdims) if x.ndim else number(xp, x)
+    if not x.ndim:
+        return number(xp, x)
+    values, at = _by_rank(xp, x, k - 1, axis, keepdims)
+    if xp.module is np and len(tied := _tied_rows(x, values, axis, keepdims)):
+        rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+        at = np.array(at)
+        for row in tied:
+            ranks = np.unique(_comparable(rows[row]), return_inverse=True)[1]  # NaN ranks last
+            at.reshape(-1)[row] = _selected(ranks, k - 1)
+        values = picked(xp, x, at, axis, keepdims)
+    return values, at
+
+
+def _tied_rows(x, values, axis, keepdims):
+    """Return the numbers of the rows in which a value stands several times, or is NaN."""
+    if x.ndim == 1:
+        return () if np.count_nonzero(x == values) == 1 else (0,)
+    is_it = x == (values if keepdims else np.expand_dims(values, axis))
+    return np.flatnonzero(is_it.sum(axis) != 1)
+
+
+def _selected(keys, rank):
+    """Return where the element of a rank stood before Sedgewick's quickselect, the pivot being a median of three, brought it there.
+
+    The pointers of a partition stop, one at each key that is not below the pivot, the other at each that is not above it, and what
+    they stop at changes places: so all exchanges are known at once.
+    """
+    places = np.arange(len(keys))
+
+    def exchange(a, b):
+        for one in (keys, places):
+            one[a], one[b] = one[b].copy(), one[a].copy()
+
+    low, high = 0, len(keys) - 1
+    while high > low + 1:
+        exchange(low + (high - low) // 2, low + 1)
+        for first, second in ((low + 1, high), (low, high), (low + 1, low)):
+            if keys[first] > keys[second]:
+                exchange(first, second)
+        pivot = keys[low]
+        rising = np.flatnonzero(keys[low + 2 : high + 1] >= pivot) + (low + 2)
+        falling = np.flatnonzero(keys[low + 1 : high] <= pivot)[::-1] + (low + 1)
+        both = min(len(rising), len(falling))
+        met = np.count_nonzero(rising[:both] <= falling[:both])
+        exchange(rising[:met], falling[:met])
+        up = rising[met - 1] + 1 if met else low + 2
+        down = falling[met - 1] - 1 if met else high - 1
+        up += (keys[up : high + 1] >= pivot).argmax()
+        down -= (keys[low + 1 : down + 1][::-1] <= pivot).argmax()
+        exchange(low, down)
+        if down <= rank:
+            low = up
+        if down >= rank:
+            high = down - 1
+    if high == low + 1 and keys[low] > keys[high]:
+        exchange(low, high)
+    return places[rank]
 
 
 kthvalue = chooses(_kthvalue, "kthvalue", "kthvalue")
