@@ -8,6 +8,7 @@
 #   make oracle   install torch and run the tests that compare with it
 #   make opdb     install torch and run a fixed part of its table of operations on both libraries
 #   make moduledb install torch and run a fixed part of its table of modules on both libraries
+#   make libraries install libraries of others, without torch, into .venv-libraries and run a job of each
 #   make stubs    write the .pyi files from the table of operations
 #   make clean    remove .venv and what the tools left behind
 #
@@ -23,10 +24,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # changes of its source need no new install.
 CREATED := $(VENV)/.stamp-created
 EXAMPLES := $(VENV)/.stamp-examples
+LIBRARIES := .venv-libraries
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
 
-.PHONY: run test test-elsewhere lint types oracle opdb moduledb stubs clean
+.PHONY: run test test-elsewhere lint types oracle opdb moduledb libraries stubs clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
 
 run: $(EXAMPLES)
@@ -55,6 +57,9 @@ opdb: $(DEV) $(ORACLE)
 moduledb: $(DEV) $(ORACLE)
 	$(BIN)/python -m tests.moduledb --part
 
+libraries: $(LIBRARIES)/.stamp
+	$(LIBRARIES)/bin/python -m tests.libraries
+
 stubs: $(DEV)
 	$(BIN)/python tools/make_stubs.py
 
@@ -78,6 +83,12 @@ $(ORACLE): $(CREATED)
 	$(PIP) install $(TORCH) # expecttest: what torch's own tables import
 	@touch $@
 
+$(LIBRARIES)/.stamp: tests/libraries/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps -r tests/libraries/requirements.txt
+	$(LIBRARIES)/bin/python -m pip --disable-pip-version-check --quiet install --editable .
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis *.png
+	rm -rf $(VENV) $(LIBRARIES) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis *.png
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

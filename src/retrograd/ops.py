@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import types
 from functools import cache
@@ -96,12 +97,21 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _function(self.__name__)(*args, **kwargs)
+        try:
+            function = _function(self.__name__)
+        except AttributeError:  # libraries name many operations that they never call, as keys of tables
+            raise NotImplementedError(
+                f"torch has the operation '{self._qualified_op_name}'; retrograd does not yet"
+            ) from None
+        return function(*args, **kwargs)
 
 
 def _function(name: str) -> Any:
     """Find the public function of an operation."""
     package = importlib.import_module(__package__)
+    alone = importlib.import_module("._aten", __package__)
+    if name in alone.__all__:
+        return getattr(alone, name)
     name = name.lstrip("_")
     for place in (package, package.Tensor):
         if hasattr(place, name):
@@ -116,6 +126,13 @@ def _function(name: str) -> Any:
     raise AttributeError(f"retrograd has no operation {name!r}")
 
 
+@cache
+def _torch_operations() -> frozenset[str]:
+    """Return the operations that torch 2.13.0 itself has."""
+    with open(os.path.join(os.path.dirname(__file__), "_compat", "aten_names.txt"), encoding="ascii") as lines:
+        return frozenset(lines.read().split())
+
+
 class _Namespace(types.ModuleType):
     """`torch.ops.aten` and others."""
 
@@ -125,7 +142,8 @@ class _Namespace(types.ModuleType):
         try:
             _function(name)
         except AttributeError:
-            raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'") from None
+            if name not in _torch_operations():
+                raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'") from None
         made = OpOverloadPacket(self.__name__, name)
         setattr(self, name, made)
         return made

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, TypeAlias
 
-from ._device import _get_layout
+from ._device import _get_layout, device
 from .tensor._file_options import (
     LoadEndianness,
     get_crc32_options,
@@ -59,6 +60,9 @@ __all__ = [
     "validate_cuda_device",
     "validate_hpu_device",
 ]
+
+
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # for annotations
 
 
 class StorageType:

@@ -24,7 +24,7 @@ def the_matrix(*matrices: Any) -> tuple[str, Any]:
     return given[0]
 
 
-def precision_to_scale_tril(precision: Any) -> Any:
+def _precision_to_scale_tril(precision: Any) -> Any:
     """Return the Cholesky factor of the inverse: of the matrix read backwards, then read backwards."""
     backwards = rg.linalg.cholesky(rg.flip(precision, (-2, -1)))
     inverse = rg.transpose(rg.flip(backwards, (-2, -1)), -2, -1)
@@ -44,7 +44,7 @@ class OfCovariance:
         if name == "covariance_matrix":
             matrix = rg.linalg.cholesky(matrix)
         elif name == "precision_matrix":
-            matrix = precision_to_scale_tril(matrix)
+            matrix = _precision_to_scale_tril(matrix)
         self._unbroadcasted_scale_tril = matrix
 
     def _in_batch(self, matrix: Any) -> Any:

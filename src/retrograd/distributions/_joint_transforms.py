@@ -10,7 +10,7 @@ import retrograd as rg
 from .._size import Size
 from . import constraints
 from .transforms import TOO_FEW, Transform
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 
 class _Joint(Transform):
@@ -72,7 +72,7 @@ class CatTransform(_Joint):
         found = []
         for (one, before), (_, after) in zip(self._pieces(x), self._pieces(y), strict=True):
             term = one.log_abs_det_jacobian(before, after)
-            found.append(sum_rightmost(term, self.event_dim - one.event_dim))
+            found.append(_sum_rightmost(term, self.event_dim - one.event_dim))
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         return rg.cat(found, dim=dim) if dim < 0 else sum(found[1:], found[0])

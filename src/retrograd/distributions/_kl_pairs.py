@@ -22,7 +22,7 @@ from .half_normal import HalfNormal
 from .kl import kl_divergence, register_kl
 from .laplace import Laplace
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .multivariate_normal import MultivariateNormal, batch_mahalanobis
+from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
@@ -185,7 +185,7 @@ def _multivariate(p: Any, q: Any) -> Any:
     _need_one_event(p, q, "Multivariate Normals")
     lower = q._unbroadcasted_scale_tril
     trace = _trace(lower, p._unbroadcasted_scale_tril)
-    distance = batch_mahalanobis(lower, q.loc - p.loc)
+    distance = _batch_mahalanobis(lower, q.loc - p.loc)
     return q._half_log_det() - p._half_log_det() + 0.5 * (trace + distance - p.event_shape[0])
 
 
@@ -223,7 +223,7 @@ def _low_rank_to_full(p: Any, q: Any) -> Any:
     lower = q._unbroadcasted_scale_tril
     trace = sum(_trace(lower, part) for part in _parts(p))
     log_dets = 2 * q._half_log_det() - p._log_det()
-    distance = batch_mahalanobis(lower, q.loc - p.loc)
+    distance = _batch_mahalanobis(lower, q.loc - p.loc)
     return 0.5 * (log_dets + trace + distance - p.event_shape[0])
 
 

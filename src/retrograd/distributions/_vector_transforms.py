@@ -8,7 +8,7 @@ from typing import Any
 import retrograd as rg
 
 from . import constraints
-from .transforms import TOO_FEW, Transform, _OfOneKind, inside_unit
+from .transforms import TOO_FEW, Transform, _clipped_sigmoid, _OfOneKind
 from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
 
@@ -45,7 +45,7 @@ class StickBreakingTransform(_OfOneKind):
     bijective = True
 
     def _call(self, x: Any) -> Any:
-        shares = inside_unit(rg.sigmoid(x - _log_parts_left(x)))
+        shares = _clipped_sigmoid(x - _log_parts_left(x))
         left = (1 - shares).cumprod(-1)
         one = x.new_ones((*x.shape[:-1], 1))
         return rg.cat([shares, one], -1) * rg.cat([one, left], -1)

@@ -8,7 +8,7 @@ import retrograd as rg
 
 from .._modes import using
 from .distribution import Distribution
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["ExponentialFamily"]
 
@@ -39,5 +39,5 @@ class ExponentialFamily(Distribution):
         natural, normalizer, slopes = self._slopes()
         result = -self._mean_carrier_measure + normalizer
         for parameter, slope in zip(natural, slopes, strict=True):
-            result = result - sum_rightmost(parameter * slope, len(self._event_shape))
+            result = result - _sum_rightmost(parameter * slope, len(self._event_shape))
         return result

@@ -11,7 +11,7 @@ from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .independent import Independent
 from .transformed_distribution import TransformedDistribution
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -83,7 +83,7 @@ def _kl_families(p: Any, q: Any) -> Any:
     natural_q = q._natural_params
     result = q._log_normalizer(*natural_q) - normalizer
     for of_p, of_q, slope in zip(natural_p, natural_q, slopes, strict=True):
-        result = result - sum_rightmost((of_q - of_p) * slope, len(q.event_shape))
+        result = result - _sum_rightmost((of_q - of_p) * slope, len(q.event_shape))
     return result
 
 
@@ -98,4 +98,4 @@ def _kl_transformed(p: Any, q: Any) -> Any:
 def _kl_independent(p: Any, q: Any) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

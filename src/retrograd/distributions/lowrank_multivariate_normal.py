@@ -11,8 +11,8 @@ from .._size import Size
 from . import constraints
 from ._around import AroundLoc
 from .distribution import Distribution
-from .multivariate_normal import batch_mahalanobis, batch_mv
-from .utils import lazy_property, standard_normal
+from .multivariate_normal import _batch_mahalanobis, _batch_mv
+from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -98,11 +98,11 @@ class LowRankMultivariateNormal(AroundLoc, Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        of_factor = standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc)
-        of_diagonal = standard_normal(shape, self.loc)
+        of_factor = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc.dtype, self.loc.device)
+        of_diagonal = _standard_normal(shape, self.loc.dtype, self.loc.device)
         return (
             self.loc
-            + batch_mv(self._unbroadcasted_cov_factor, of_factor)
+            + _batch_mv(self._unbroadcasted_cov_factor, of_factor)
             + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
         )
 
@@ -113,7 +113,7 @@ class LowRankMultivariateNormal(AroundLoc, Distribution):
     def _mahalanobis(self, x: Any) -> Any:
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         direct = (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1)
-        return direct - batch_mahalanobis(self._capacitance_tril, batch_mv(scaled, x))
+        return direct - _batch_mahalanobis(self._capacitance_tril, _batch_mv(scaled, x))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

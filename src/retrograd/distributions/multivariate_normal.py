@@ -11,18 +11,19 @@ from .._size import Size
 from . import constraints
 from ._around import AroundLoc
 from ._covariances import LIMITS, OfCovariance, the_matrix
+from ._covariances import _precision_to_scale_tril as _precision_to_scale_tril  # libraries look for it here
 from .distribution import Distribution
-from .utils import standard_normal
+from .utils import _standard_normal
 
 __all__ = ["MultivariateNormal"]
 
 
-def batch_mv(matrix: Any, vector: Any) -> Any:
+def _batch_mv(matrix: Any, vector: Any) -> Any:
     """Multiply matrices with vectors, both with batches."""
     return rg.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
 
 
-def batch_mahalanobis(lower: Any, x: Any) -> Any:
+def _batch_mahalanobis(lower: Any, x: Any) -> Any:
     """Return x . (L L^T)^-1 x of a Cholesky factor and vectors; batches broadcast.
 
     Vectors that share a factor are solved for together.
@@ -73,13 +74,13 @@ class MultivariateNormal(OfCovariance, AroundLoc, Distribution):
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        eps = standard_normal(self._extended_shape(sample_shape), self.loc)
-        return self.loc + batch_mv(self._unbroadcasted_scale_tril, eps)
+        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        distance = batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def entropy(self) -> Any:

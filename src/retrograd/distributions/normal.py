@@ -10,7 +10,7 @@ import retrograd as rg
 from .._modes import using
 from ._around import LocScale
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, standard_normal
+from .utils import _standard_normal, broadcast_all
 
 __all__ = ["Normal"]
 
@@ -41,7 +41,10 @@ class Normal(LocScale, ExponentialFamily):
             return rg.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
+        return (
+            self.loc
+            + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device) * self.scale
+        )
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

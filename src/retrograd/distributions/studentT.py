@@ -10,7 +10,7 @@ import retrograd as rg
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import broadcast_all, standard_normal, where
+from .utils import _standard_normal, broadcast_all, where
 
 __all__ = ["StudentT"]
 
@@ -47,7 +47,7 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        x = standard_normal(shape, self.df)
+        x = _standard_normal(shape, self.df.dtype, self.df.device)
         z = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * (x * rg.rsqrt(z / self.df))
 

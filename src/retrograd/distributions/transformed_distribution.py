@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform, part_of_slope
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -91,7 +91,7 @@ class TransformedDistribution(Distribution):
             image, value = value, transform.inv(value)
             rank += transform.domain.event_dim - transform.codomain.event_dim
             slopes = slopes + part_of_slope(transform, value, image, rank)
-        return sum_rightmost(self.base_dist.log_prob(value), rank - len(self.base_dist.event_shape)) - slopes
+        return _sum_rightmost(self.base_dist.log_prob(value), rank - len(self.base_dist.event_shape)) - slopes
 
     def _turned(self, value: Any) -> Any:
         """Return a probability as it is, or its complement if the maps fall."""

@@ -13,7 +13,7 @@ from typing import Any
 import retrograd as rg
 
 from . import constraints
-from .utils import broadcast_all, sum_rightmost
+from .utils import _sum_rightmost, broadcast_all
 
 TOO_FEW = "Too few dimensions on input"
 
@@ -264,7 +264,7 @@ def _far_end(steps: list[tuple[Any, Any]]) -> Any:
 
 def part_of_slope(part: Transform, x: Any, y: Any, rank: int) -> Any:
     """Return log |dy/dx| of one of several maps, where x has events of some rank."""
-    return sum_rightmost(part.log_abs_det_jacobian(x, y), rank - part.domain.event_dim)
+    return _sum_rightmost(part.log_abs_det_jacobian(x, y), rank - part.domain.event_dim)
 
 
 identity_transform = ComposeTransform([])
@@ -307,7 +307,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Any) -> Any:
         return self.base_transform.forward_shape(shape)
@@ -389,7 +389,7 @@ class SigmoidTransform(_OfOneKind):
     sign = 1
 
     def _call(self, x: Any) -> Any:
-        return inside_unit(rg.sigmoid(x))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         y = inside_unit(y)
@@ -398,6 +398,11 @@ class SigmoidTransform(_OfOneKind):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         softplus = rg.nn.functional.softplus
         return -softplus(-x) - softplus(x)
+
+
+def _clipped_sigmoid(x: Any) -> Any:
+    """Return the logistic function, kept away from 0 and 1."""
+    return inside_unit(rg.sigmoid(x))
 
 
 def inside_unit(x: Any) -> Any:
@@ -502,7 +507,7 @@ class AffineTransform(_Broadcasting):
         number = isinstance(self.scale, (int, float))
         result = rg.full_like(x, math.log(abs(self.scale))) if number else rg.abs(self.scale).log()
         if self.event_dim:
-            result = sum_rightmost(result, self.event_dim)
+            result = _sum_rightmost(result, self.event_dim)
             shape = shape[: -self.event_dim]
         return result.expand(shape)
 

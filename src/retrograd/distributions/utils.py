@@ -51,9 +51,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Number)
 
 
-def standard_normal(shape: Any, beside: Any) -> Any:
-    """Draw normal numbers in the dtype and on the device of a tensor."""
-    return rg.randn(shape, dtype=beside.dtype, device=beside.device)
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Draw normal numbers."""
+    return rg.randn(shape, dtype=dtype, device=device)
 
 
 def uniform(shape: Any, beside: Any) -> Any:
@@ -61,7 +61,7 @@ def uniform(shape: Any, beside: Any) -> Any:
     return rg.rand(shape, dtype=beside.dtype, device=beside.device)
 
 
-def sum_rightmost(value: Any, dim: int) -> Any:
+def _sum_rightmost(value: Any, dim: int) -> Any:
     """Sum the last dimensions."""
     if dim == 0:
         return value

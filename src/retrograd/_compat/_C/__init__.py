@@ -6,7 +6,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from retrograd._core.levels import UserLevel
+from retrograd._device import device, get_default_device
+from retrograd._modes import current_mode, using
 from retrograd._ops.matrices import LinAlgError as _LinAlgError
+from retrograd.accelerator import current_accelerator
 from retrograd.autograd._running import current_autograd_node as _current_autograd_node
 from retrograd.autograd._running import current_graph_task_execution_order as _current_graph_task_execution_order
 from retrograd.autograd._running import current_graph_task_id as _current_graph_task_id
@@ -20,6 +24,7 @@ from retrograd.autograd._running import will_engine_execute_node as _will_engine
 from retrograd.autograd.forward_ad import _is_fwd_grad_enabled
 from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
 from retrograd.tensor import Tensor as TensorBase
+from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
 from retrograd.tensor._generators import Generator
 
 PACKAGE = __name__.partition(".")[0]
@@ -27,11 +32,37 @@ PACKAGE = __name__.partition(".")[0]
 
 def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
-    if name in ("_autograd", "_functions"):
+    if name in ("_autograd", "_functions", "_functorch", "_nn"):
         return import_module(f"{__name__}.{name}")
     if name in ("_get_graph_exec_group", "_set_graph_exec_group"):
         return getattr(import_module(f"{PACKAGE}.utils.checkpoint"), name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Tell whether a function is being transformed: by `vmap`, `grad`, `jvp` or another."""
+    return any(not isinstance(one.level, UserLevel) for one in current_mode().transforms)
+
+
+def _get_accelerator(check: bool | None = None) -> device:
+    """Return the kind of device that computes fastest here."""
+    return current_accelerator() or device("cpu")
+
+
+def _get_default_device() -> str:
+    """Return the kind of device on which new tensors lie."""
+    return str(get_default_device().type)
+
+
+def _get_tracing_state() -> None:
+    """Return the trace that is being recorded: there is none, programs run as they are."""
+
+
+class DisableTorchFunctionSubclass(using):
+    """Run a block in which subclasses do not take calls over."""
+
+    def __init__(self) -> None:
+        super().__init__(torch_function=False)
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -63,14 +94,20 @@ _VariableFunctions = _VariableFunctionsClass
 
 
 __all__ = [
+    "DisableTorchFunctionSubclass",
     "Generator",
     "TensorBase",
     "_LinAlgError",
     "_VariableFunctions",
     "_VariableFunctionsClass",
+    "_are_functorch_transforms_active",
     "_current_autograd_node",
     "_current_graph_task_execution_order",
     "_current_graph_task_id",
+    "_disabled_torch_function_impl",
+    "_get_accelerator",
+    "_get_default_device",
+    "_get_tracing_state",
     "_is_fwd_grad_enabled",
     "_is_grad_layout_enforcement_enabled",
     "_is_multithreading_enabled",

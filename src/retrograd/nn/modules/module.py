@@ -130,13 +130,11 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move and cast parameters and buffers; a dtype applies to floating-point and complex ones."""
-        device, dtype, non_blocking = _parse_to(args, kwargs)
+        device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
-
-        memory_format = kwargs.get("memory_format")
 
         def convert(tensor: Any) -> Any:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -207,8 +205,8 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
         """Do nothing: modules run as they are."""
 
 
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
-    """Read torch's three forms of `to`: a device, a dtype, or a tensor to be like."""
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """Read torch's three forms of `to`: a device, a dtype, or a tensor to be like; and the memory format."""
     from ..._device import device as device_type
     from ..._dtypes import dtype as dtype_type
     from ...tensor._tensor import Tensor
@@ -227,7 +225,7 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
             device = value
     if like is not None:
         device, dtype = like.device, like.dtype
-    return None if device is None else device_type(device), dtype, non_blocking
+    return None if device is None else device_type(device), dtype, non_blocking, kwargs.get("memory_format")
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

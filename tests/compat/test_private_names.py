@@ -1,0 +1,76 @@
+"""Private names of torch that libraries call: they answer as torch's do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import retrograd
+from tests.answers import answer
+
+CALLS = [
+    "torch._C._nn._parse_to(torch.float64)",
+    "torch._C._nn._parse_to('cpu', torch.float16, True)",
+    "torch._C._nn._parse_to(torch.zeros(1), memory_format=torch.channels_last)",
+    "torch._C._get_default_device()",
+    "torch._C._get_tracing_state()",
+    "torch._C._are_functorch_transforms_active()",
+    "torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2))",
+    "torch.func.grad(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(()))",
+    "torch._C._functorch.is_batchedtensor(torch.ones(2))",
+    "torch.func.vmap(lambda x: x * torch._C._functorch.is_batchedtensor(x))(torch.ones(2))",
+    "torch._C._functorch.is_legacy_batchedtensor(torch.ones(2))",
+    "torch._tensor_str._tensor_str(torch.arange(30.0), 4)",
+    "torch._tensor_str._tensor_str(torch.arange(3, dtype=torch.bfloat16), 4)",
+    "torch._tensor_str._add_suffixes('Index([0, 1])', ['a=1', 'b=' + 'x' * 60], 6, False)",
+    "torch._tensor_str._add_suffixes('Index([0, 1])', ['a=1', 'b=2'], 6, True)",
+    "torch._tensor_str.PRINT_OPTS.threshold",
+    "torch.ops.aten._to_copy(torch.arange(3), dtype=torch.float32)",
+    "torch.ops.aten._to_copy.default(torch.arange(3)).dtype",
+    "torch.ops.aten.alias(torch.arange(3))",
+    "torch.ops.aten.slice.Tensor(torch.arange(12).view(3, 4), 1, 1, 3)",
+    "torch.ops.aten.slice.Tensor(torch.arange(12).view(3, 4), -1, None, None, 2)",
+    "torch.ops.aten.index.Tensor(torch.arange(12).view(3, 4), [None, torch.tensor([1, 1])])",
+    "torch.ops.aten._sparse_addmm.default.name()",
+    "hasattr(torch.ops.aten, 'no_such_operation')",
+    "torch.distributions.utils._sum_rightmost(torch.ones(2, 3, 4), 2)",
+    "torch.distributions.utils._standard_normal((2, 3), torch.float64, 'cpu').dtype",
+    "torch.distributions.transforms._clipped_sigmoid(torch.tensor([-200.0, 0.0, 200.0]))",
+    "torch.distributions.multivariate_normal._batch_mv(torch.eye(2), torch.ones(3, 2))",
+    "torch.distributions.multivariate_normal._precision_to_scale_tril(torch.eye(2) * 4).tolist()",
+    "torch.distributions.multivariate_normal._batch_mahalanobis(torch.eye(2) * 2, torch.ones(3, 2))",
+]
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    found = pytest.importorskip("torch")
+    import_module("torch.distributions.multivariate_normal")
+    return found
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", CALLS)
+def test_answers_as_torch_does(torch: Any, call: str) -> None:
+    assert answer(retrograd, call) == answer(torch, call)
+
+
+def test_an_operation_that_only_torch_has_is_a_key_and_says_so_when_called() -> None:
+    operation = retrograd.ops.aten._sparse_addmm.default
+    assert {operation: 1}[operation] == 1
+    with pytest.raises(NotImplementedError, match="torch has the operation 'aten::_sparse_addmm'"):
+        operation(retrograd.ones(2))
+
+
+def test_a_block_without_subclasses_that_take_calls_over() -> None:
+    class Loud(retrograd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return "taken over"
+
+    loud = retrograd.ones(2).as_subclass(Loud)
+    assert loud + 1 == "taken over"
+    with import_module("retrograd._C").DisableTorchFunctionSubclass():
+        assert (loud + 1).tolist() == [2.0, 2.0]
