@@ -542,6 +542,9 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     dtype = input._array.dtype
     for name, one in (("end", end), ("weight", weight)):
         if isinstance(one, _base.Tensor) and one._array.dtype is not dtype and one._array.dtype != dtype:
+            if one is weight and not one._array.ndim:
+                dtype = promoted((input._array, end._array, one._array))[1]
+                continue
             wanted, given = (CPP_NAMES[v._array.dtype.name] for v in (input, one))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
     refuse(rules.name, dtype)

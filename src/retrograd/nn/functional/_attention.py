@@ -100,6 +100,11 @@ def _check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
             f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {ranks[0]} key.dim: "
             f"{ranks[1]} and value.dim: {ranks[2]} instead."
         )
+    check_mask_dtype(mask, query)
+
+
+def check_mask_dtype(mask: Any, query: Any) -> None:
+    """Refuse a mask of a dtype that is not added to weights of the query's."""
     if mask is not None and mask.dtype.name not in ("bool", "float32", query.dtype.name):
         m, q = (CPP_NAMES[one.dtype.name] for one in (mask, query))
         raise RuntimeError(

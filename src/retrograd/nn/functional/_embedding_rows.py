@@ -161,6 +161,12 @@ def embedding_bag(
         )
     if sparse and weight.requires_grad:
         raise NotImplementedError(NO_SPARSE.format("embedding_bag"))
+    if per_sample_weights is not None and per_sample_weights._array.dtype != dtype:
+        names = [f"torch.{_base.dtype_of(one)._scalar_name}Tensor" for one in (weight, per_sample_weights)]
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; "
+            f"but type {names[0]} does not equal {names[1]} (while checking arguments for embedding_bag)"
+        )
     decides = (indices, offsets, per_sample_weights, weight if mode == 2 else None)
     if (level := outermost_batch(*decides)) is not None:
 

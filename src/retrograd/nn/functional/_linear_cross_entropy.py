@@ -8,6 +8,7 @@ from ... import _dtypes
 from ..._warnings import warn
 from ...overrides import overridable
 from ._classification import NO_INDEX, cross_entropy
+from ._linear import linear
 
 __all__ = ["linear_cross_entropy"]
 
@@ -73,9 +74,7 @@ def linear_cross_entropy(
     if options is not None:
         _warn_of_options(linear_weight, target, linear_bias, reduction, label_smoothing)
     flat = linear_weight if len(made) == 1 else linear_weight.reshape(-1, linear_weight.shape[-1])
-    logits = input @ flat.t()
-    if linear_bias is not None:
-        logits = logits + linear_bias.reshape(-1)
+    logits = linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
     if len(made) > 1:
         logits = logits.unflatten(-1, made)
     return cross_entropy(

@@ -18,7 +18,7 @@ from ...tensor._matrix import bmm
 from ...tensor._rearranging import constant_pad_nd
 from ...tensor._reductions import softmax
 from . import _dropout
-from ._attention import causal_mask, kept_weights, refuse_dtype, scaled_dot_product_attention
+from ._attention import causal_mask, check_mask_dtype, kept_weights, refuse_dtype, scaled_dot_product_attention
 from ._linear import linear
 
 
@@ -293,6 +293,7 @@ def _attend(query: Any, key: Any, projected: list[Any], heads: Heads, masks: Mas
         _check_padding(masks.padding, batch, keys)
         padding = masks.padding.view(batch, 1, 1, keys)
         mask = padding if mask is None else mask + padding
+    check_mask_dtype(mask, query)
     if not query.dtype.is_floating_point:
         refuse_dtype(query.dtype, True, mask)
     keep, kept = kept_weights((batch, heads.number, length, keys), heads.dropout, query)

@@ -20,6 +20,7 @@ from ...tensor._fused import by_parts, record_fused
 from ...tensor._joining import cat, stack
 from ...tensor._matrix_checks import scalar_name
 from ...tensor._operands import not_a_tensor
+from ...tensor._out_dtypes import CPP_NAMES
 from ...tensor._refusals import refuse
 from ...tensor._shaping import transpose
 from ...tensor._splitting import unbind
@@ -65,13 +66,15 @@ def _read(name: str, states: str, given: tuple[Any, ...], data: Any, batch_sizes
     return _Call._make((data, tuple(batch_sizes.tolist()), *rest, False))
 
 
-def _check_layer(x: Any, state: Any, batch: int, w_ih: Any, w_hh: Any, relu: bool) -> None:
+def _check_layer(x: Any, state: Any, batch: int, params: Sequence[Any], relu: bool) -> None:
     """Refuse what does not fit together, as torch's products and sums do."""
+    w_ih, w_hh = params[:2]
     if x.dtype is not w_ih.dtype or state.dtype is not w_ih.dtype:
         other = x if x.dtype is not w_ih.dtype else state
         raise RuntimeError(
             f"mat1 and mat2 must have the same dtype, but got {scalar_name(other)} and {scalar_name(w_ih)}"
         )
+    _need_one_dtype(params, w_ih)
     _refuse_dtype(x, relu)
     if x.shape[-1] != w_ih.shape[1]:
         rows = x.numel() // max(x.shape[-1], 1)
@@ -85,6 +88,19 @@ def _check_layer(x: Any, state: Any, batch: int, w_ih: Any, w_hh: Any, relu: boo
         )
     if state.shape[0] != batch:
         raise _errors.broadcast_error(tuple(state.shape), (batch, width))
+
+
+def _need_one_dtype(params: Sequence[Any], w_ih: Any) -> None:
+    """Refuse parameters of another dtype than the first, in the words of the product that meets one."""
+    dtype = w_ih._array.dtype
+    for one in params:
+        if one is not None and one._array.dtype is not dtype and one._array.dtype != dtype:
+            if one._array.ndim == 1:
+                raise RuntimeError(
+                    f"self and mat2 must have the same dtype, but got {scalar_name(one)} and {scalar_name(w_ih)}"
+                )
+            names = [CPP_NAMES[each._array.dtype.name] for each in (w_ih, one)]
+            raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}")
 
 
 def _refuse_dtype(x: Any, relu: bool) -> None:
@@ -124,7 +140,7 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
         for direction in range(directions):
             at = layer * directions + direction
             params = list(call.params[at * per_layer : (at + 1) * per_layer])
-            _check_layer(x, states[at][0], batch, params[0], params[1], options.get("relu", False))
+            _check_layer(x, states[at][0], batch, params, options.get("relu", False))
             if not call.has_biases:
                 params[2:2] = [None, None]
             if operation is lstm_layer and len(params) == 4:
@@ -235,6 +251,7 @@ def _cell(
             raise RuntimeError(
                 f"mat1 and mat2 must have the same dtype, but got {scalar_name(value)} and {scalar_name(w_ih)}"
             )
+    _need_one_dtype(weights, w_ih)
     if dtype not in ORDINARY:
         _refuse_dtype(x, options.get("relu", False))
     for bias in (b_ih, b_hh):
