@@ -11,13 +11,13 @@ silenced yet": `None` sends the first operation of a thread through `current_mod
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import partial
 from opcode import opmap
-from operator import itemgetter, methodcaller
+from operator import attrgetter, call
+from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,107 +102,172 @@ def change_mode(**changes: Any) -> Mode:
 # after a call. An `__exit__` written in Python can so be left before its first line, and an `__enter__` after its last but one;
 # the mode would stay as the block had it. Therefore
 #
-# 1. the last thing that `__enter__` does is to write the record, by a subscript, which is not a call (`write[...]`), and
-# 2. `__exit__` is a function in C. `with` fetches it before it calls `__enter__`, and calls it whatever happens then. Of what Python
-#    has, `str.format` takes the three arguments that `with` passes and looks at none of them. Its fields name what is to be done with the
-#    records of the block: write the last one, which is what `Saved["left"]` does when it is first asked for, and drop it. All
-#    that is in C. Only then `after` runs, in Python: it matters where the modes are not what the block made them, because
-#    something else was switched inside it for good, or blocks do not end in the order in which they began.
+# 1. the last thing that `__enter__` does is to write the record and the entry that ends the block, each by a subscript, which is not
+#    a call (`write[...]`, `push[...]`): no signal is looked for between them and the block, and
+# 2. `__exit__` is in C up to the point where the record is as it was. `with` fetches it before it calls `__enter__`: a method that is
+#    bound by `property`, of an object whose `__call__` is itself a property. The interpreter fetches that when the object
+#    is called, and this is what does the work: it takes the newest entry, and makes a list of it. An entry is a `map` over what
+#    is to be done, so that making a list of it does it: writes the record from before the block, takes the entry from the
+#    stack, ends what ends with the block. The list is what is called then, in Python: it matters where the modes are not what the
+#    block made them, because something else was switched inside it for good, or blocks do not end in the order in which they began.
+#
+# The entries stand in a context variable, not in the block: one block can be entered inside itself, and in several threads at once.
 #
 # Functions in this package that change the mode and put it back do so by `try: set_grad(...) ... finally: restore_mode(before)`, with
 # the record read before `try`.
+_entries: ContextVar[Any] = ContextVar("retrograd_blocks")
+_VARIABLES = (_variable, _entries)
+_set_variable = ContextVar.set
+_call: Any = call
+
+
 class _Write:
     __getitem__ = _variable.set
 
 
+class _Push:
+    __getitem__ = _entries.set
+
+
 write: Any = _Write()
+push: Any = _Push()
 
 
-class Saved(defaultdict[str, Any]):
-    """The record that a block puts back, and what it had made of it. See Note [Leaving a mode cannot be interrupted]."""
+class _Left(list[Any]):
+    """What came of ending a block: the tokens of both variables, and the results of its own ends."""
 
-    __slots__ = ("entered", "left", "names")
+    __slots__ = ()
 
+    def __call__(self, block: Any, *exception: object) -> None:
+        found, entry = self[0].old_value, self[1].old_value
+        if found is not entry.entered or entry.block is not block:
+            _leave_otherwise(block, entry, found)
+        if len(self) > 2 and entry.block is block:
+            block._block_ended(*self[2:])
+
+
+class Entry(map):  # type: ignore[type-arg]
+    """What ends one run of a block. See Note [Leaving a mode cannot be interrupted]."""
+
+    __slots__ = ("before", "block", "ends", "entered", "outer")
+
+    before: Mode
     entered: Mode
-    names: Iterable[str]  # of the fields that the block is about
-    left: Callable[[], None] | None  # what ends with the block
-
-    @property
-    def after(self) -> str:
-        """Put back only the block's own fields if others were changed in it; let it end what belongs to it."""
-        found = self["left"].old_value
-        if found is not self.entered:
-            set_mode(found._replace(**{name: self._without_own(name, found) for name in self.names}))
-        if self.left is not None:
-            self.left()
-        return ""
-
-    def _without_own(self, name: str, found: Mode) -> Any:
-        """Return a field without what the block has put there: of a stack, the last entry."""
-        (saved,) = self.default_factory.args  # type: ignore[union-attr]
-        before, entered, now = (getattr(mode, name) for mode in (saved, self.entered, found))
-        is_stack = type(before) is tuple is type(entered) and len(entered) == len(before) + 1
-        return tuple(one for one in now if one is not entered[-1]) if is_stack and name != "autocast" else before
+    outer: Entry | _Bottom
+    block: Block
+    ends: tuple[Callable[[], Any], ...]
+    left = property(_Left)
 
 
-class _Records(list[Saved]):
-    """What a block puts back, for each time that it was entered."""
+class _Bottom:
+    """What lies under all entries."""
 
-    last = property(itemgetter(-1))
-    dropped = property(methodcaller("pop"))
+    newest = property(_entries.get)  # this object itself where nothing was entered yet
+    __call__: Any = property(attrgetter("newest.left"))
 
-
-_leave = "{0.last[left].var.name:.0}{0.dropped.after:.0}".format
-
-
-class _Exit:
-    """`__exit__` of a block: of an object a function in C, of the class one in Python, for `contextlib.ExitStack`."""
-
-    def __get__(self, block: Any, owner: Any) -> Any:
-        return _exit if block is None else partial(_leave, _records_of(block))
+    def left(self, block: Any, *exception: object) -> None:
+        block._block_left_unentered()
 
 
-def _exit(block: Any, *exception: object) -> None:
-    _leave(_records_of(block), *exception)
+_BOTTOM: Any = _Bottom()
 
 
-def _records_of(block: Any) -> _Records:
-    found = block.__dict__.get("_entered")
-    if found is None:
-        found = block._entered = _Records()
-    return found  # type: ignore[no-any-return]
+class _Exit(property):
+    """`__exit__` of a block: bound to an object in C, and for `contextlib.ExitStack` a function of the class, too."""
+
+    __call__ = _BOTTOM
 
 
 class Block:
     """A context manager over a change of mode. See Note [Leaving a mode cannot be interrupted].
 
-    A subclass has an `__enter__` that calls `_prepare` and ends with `write[...]`.
+    A subclass has an `__enter__` that calls `_block_entry` and ends with `write[...]` and `push[...]`.
     """
 
-    _entered: _Records
-    __exit__ = _Exit()
+    _block_fields: Iterable[
+        str
+    ] = ()  # the names of those that it is about; ours begin so, because users subclass blocks
+    __exit__: Any = _Exit(partial(MethodType, _BOTTOM))
 
-    def _prepare(
-        self, before: Mode, entered: Mode, names: Iterable[str], left: Callable[[], None] | None = None
-    ) -> Saved:
-        """Note what the block will put back."""
-        saved = Saved(partial(_write, before))
-        saved.entered, saved.names, saved.left = entered, names, left
-        _records_of(self).append(saved)
-        return saved
+    def _block_entry(self, before: Mode, entered: Mode, *ends: Callable[[], Any]) -> Entry:
+        """Note what the block will put back, and functions in C that end something else with it."""
+        outer = _entries.get(_BOTTOM)
+        entry = (
+            Entry(_call, (partial(_write, before), partial(_entries.set, outer), *ends))
+            if ends
+            else Entry(_set_variable, _VARIABLES, (before, outer))
+        )
+        entry.block, entry.before, entry.entered, entry.outer, entry.ends = self, before, entered, outer, ends
+        return entry
+
+    def _block_ended(self, *results: Any) -> None:
+        """Do what is left to do after the functions that were given to `_block_entry`."""
+
+    def _block_goes_on(self, entry: Entry) -> None:
+        """Undo those functions: the block was not the one to be left."""
+
+    def _block_left_unentered(self) -> None:
+        """Be left in a thread that has not entered the block."""
+
+
+def _leave_otherwise(block: Block, newest: Entry, found: Mode) -> None:
+    """Leave a block that is not the newest one, or in which something was switched for good: only its fields are put back."""
+    above: list[Entry] = []
+    entry: Any = newest
+    while entry is not _BOTTOM and not (entry.block is block and entry.entered is found):
+        above.append(entry)
+        entry = entry.outer
+    if entry is not _BOTTOM:  # all that was entered since has been undone by who put the mode back
+        _write(entry.before)
+        _entries.set(entry.outer)
+    else:
+        if newest.block is not block:
+            newest.block._block_goes_on(newest)
+        entry = next((one for one in above if one.block is block), None)
+        if entry is None:
+            _write(found)
+            _entries.set(newest.block._block_entry(newest.before, newest.entered, *newest.ends))  # which was used up
+            block._block_left_unentered()
+            return
+        outer: Any = entry.outer
+        for one in reversed(above[: above.index(entry)]):
+            _entries.set(outer)
+            before, entered = (_without(entry, mode, one.block._block_fields) for mode in (one.before, one.entered))
+            outer = one.block._block_entry(before, entered, *one.ends)
+        _entries.set(outer)
+        _write(_without(entry, found))
+    if entry is not newest and entry.ends:
+        block._block_ended(*[end() for end in entry.ends])
+
+
+def _without(entry: Entry, mode: Mode, others: Iterable[str] = ()) -> Mode:
+    """Return a record with the fields of an entry's block as they were before, but those that another block answers for.
+
+    Of a stack, what the block has put there is left out.
+    """
+    changes = {}
+    for name in entry.block._block_fields:
+        before, entered, now = (getattr(one, name) for one in (entry.before, entry.entered, mode))
+        if name != "autocast" and type(before) is tuple is type(entered) and len(entered) == len(before) + 1:
+            at = max((i for i, one in enumerate(now) if one is entered[-1]), default=len(now))
+            changes[name] = now[:at] + now[at + 1 :]
+        elif name not in others:
+            changes[name] = before
+    return unique(mode._replace(**changes))
 
 
 class using(Block, ContextDecorator):  # noqa: N801 - reads as a word
     """Run a block under the current mode with `changes`."""
 
     def __init__(self, **changes: Any) -> None:
-        self.changes = changes
+        self._block_fields = self.changes = changes
 
     def __enter__(self) -> Mode:
         before = current_mode()
         entered = unique(before._replace(**self.changes))
-        self._prepare(before, entered, self.changes)
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
         return entered
 
 

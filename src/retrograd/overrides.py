@@ -9,7 +9,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from ._modes import Block, change_mode, current_mode, restore_mode, using, write
+from ._modes import Block, change_mode, current_mode, push, restore_mode, using, write
 from ._places import library_files, own_text
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
@@ -107,6 +107,8 @@ def is_tensor_like(value: Any) -> bool:
 class TorchFunctionMode(Block):
     """A mode that sees every call; override `__torch_function__(self, func, types, args=(), kwargs=None)`."""
 
+    _block_fields = ("function_modes",)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("TorchFunctionMode: override __torch_function__")
 
@@ -114,8 +116,9 @@ class TorchFunctionMode(Block):
         watch_calls()
         before = current_mode()
         entered = before._replace(function_modes=(*before.function_modes, self))
-        self._prepare(before, entered, ("function_modes",))
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
         return self
 
 

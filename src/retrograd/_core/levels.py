@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
-from .._modes import Block, Saved, current_mode, write
+from .._modes import Block, current_mode, push, write
 
 BATCH = "vmap"
 DUAL = "jvp"
@@ -38,11 +39,7 @@ class Level:
 class UserLevel(Level):
     """A level that `forward_ad` began: to torch its duals are tensors like others, with memory of their own."""
 
-    __slots__ = ("block",)
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.block: Saved | None = None  # what puts the modes back, if a block began the level
+    __slots__ = ()
 
 
 class Transform:
@@ -63,20 +60,26 @@ class running(Block):  # noqa: N801 - reads as a word
     def __init__(self, kind: str, level: Level | None = None, **mode: Any) -> None:
         self.transform = Transform(kind, level)
         self.changes = mode
+        self._block_fields = ("transforms", *mode)
 
     def __enter__(self) -> Transform:
         before = current_mode()
         entered = before._replace(transforms=(*before.transforms, self.transform), **self.changes)
-        self._prepare(before, entered, ("transforms", *self.changes), self._end)
+        level = self.transform.level
+        owners = (self.transform,) if level is None else (self.transform, level)
+        entry = self._block_entry(before, entered, *[partial(setattr, one, "alive", False) for one in owners])
         write[entered]
+        push[entry]
         return self.transform
 
-    def _end(self) -> None:
-        self.transform.alive = False
-        level = self.transform.level
-        if level is not None:
-            level.alive = False
-            level.alone = None
+    def _block_goes_on(self, entry: Any) -> None:
+        self.transform.alive = True
+        if self.transform.level is not None:
+            self.transform.level.alive = True
+
+    def _block_ended(self, *results: Any) -> None:
+        if self.transform.level is not None:
+            self.transform.level.alone = None
 
 
 def batch_levels() -> list[Level]:

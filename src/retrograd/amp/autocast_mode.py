@@ -8,7 +8,7 @@ from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
-from .._modes import Block, current_mode, unique, write
+from .._modes import Block, current_mode, push, unique, write
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import watch_calls
@@ -25,6 +25,8 @@ class autocast(Block):  # noqa: N801 - torch's name
     switched off where torch does so, too: no CUDA device, a dtype that torch does not cast to. What was cast is not kept, whatever
     `cache_enabled` says.
     """
+
+    _block_fields = ("autocast",)
 
     def __init__(
         self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
@@ -54,8 +56,9 @@ class autocast(Block):  # noqa: N801 - torch's name
             watch_calls()  # public functions look at modes from now on
         before = current_mode()
         entered = unique(before._replace(autocast=now))
-        self._prepare(before, entered, ("autocast",))
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
         return self
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ContextDecorator
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._core.arrays import owner_of_memory, raw_leaf
 from .._core.primitive import vocabulary
-from .._modes import Block, current_mode, write
+from .._modes import Block, current_mode, push, write
 from ..tensor._base import wrap
 
 
@@ -77,6 +78,8 @@ class allow_mutation_on_saved_tensors(Block, ContextDecorator):  # noqa: N801 - 
     Backward must run inside the block, too.
     """
 
+    _block_fields = ("saved_hooks",)
+
     def __enter__(self) -> _AllowMutationOnSavedContext:
         mode = current_mode()
         packs = (getattr(pack, "__self__", None) for pack, _ in mode.saved_hooks)
@@ -86,6 +89,11 @@ class allow_mutation_on_saved_tensors(Block, ContextDecorator):  # noqa: N801 - 
             raise RuntimeError(mode.saved_hooks_disabled)
         context = _AllowMutationOnSavedContext()
         entered = mode._replace(saved_hooks=(*mode.saved_hooks, (context.pack, context.unpack)))
-        self._prepare(mode, entered, ("saved_hooks",), context.clear)
+        entry = self._block_entry(mode, entered, partial(getattr, context, "clear"))
         write[entered]
+        push[entry]
         return context
+
+    def _block_ended(self, *results: Any) -> None:
+        (clear,) = results
+        clear()

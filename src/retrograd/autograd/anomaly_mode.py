@@ -8,7 +8,7 @@ from typing import Any
 from .._core.arrays import has_nan
 from .._core.primitive import engine_state
 from .._graph.node import Node, Slot
-from .._modes import Block, change_mode, current_mode, is_in_with, unique, write
+from .._modes import Block, change_mode, current_mode, is_in_with, push, unique, write
 from .._warnings import warn
 
 ANOMALY = ("anomaly", "anomaly_check_nan")
@@ -16,6 +16,8 @@ ANOMALY = ("anomaly", "anomaly_check_nan")
 
 class detect_anomaly(Block):  # noqa: N801 - torch's name
     """Watch the operations of this block and the backward of what it records."""
+
+    _block_fields = ANOMALY
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
@@ -27,12 +29,15 @@ class detect_anomaly(Block):  # noqa: N801 - torch's name
     def __enter__(self) -> None:
         before = current_mode()
         entered = unique(before._replace(anomaly=True, anomaly_check_nan=self.check_nan))
-        self._prepare(before, entered, ANOMALY)
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
 
 
 class set_detect_anomaly(Block):  # noqa: N801
     """Switch anomaly detection on or off, at once or for a block."""
+
+    _block_fields = ANOMALY
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._changes: dict[str, Any] = {"anomaly": bool(mode), "anomaly_check_nan": check_nan}
@@ -44,8 +49,9 @@ class set_detect_anomaly(Block):  # noqa: N801
     def __enter__(self) -> None:
         mode = current_mode()
         entered = unique(mode._replace(**self._changes))
-        self._prepare(unique(mode._replace(**self._previous)), entered, ANOMALY)
+        entry = self._block_entry(unique(mode._replace(**self._previous)), entered)
         write[entered]
+        push[entry]
 
 
 def is_anomaly_enabled() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from operator import call
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,11 @@ from .._core.arrays import Dual, LevelArray, levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
-from .._modes import Block, change_mode, current_mode, restore_mode
+from .._modes import Block, change_mode, current_mode, push, write
 
 _own = threading.local()
-_open: list[UserLevel] = []  # of all threads; one that has none of its own takes part in the newest
+_open: dict[UserLevel, None] = {}  # of all threads; one that has none of its own takes part in the newest
+_NO_LEVEL = "Dual level must be a positive number."
 MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
 
@@ -31,7 +31,7 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Begin a level of forward mode."""
     level = _new_level()
-    _open.append(level)
+    _open[level] = None
     change_mode(transforms=(*_without_dual_level(), Transform("dual_level", level)))
     return 0
 
@@ -46,19 +46,12 @@ def _new_level() -> UserLevel:
 def _own_level() -> Level | None:
     """Return the level that this thread has begun, if nobody has ended it."""
     level: UserLevel | None = getattr(_own, "level", None)
-    if level not in _open:
-        return None
-    if (
-        level.block is not None and "left" in level.block
-    ):  # an interrupt came between the end of the block and that of the level
-        _end(level)
-        return None
-    return level
+    return level if level in _open else None
 
 
 def open_level() -> Level | None:
     """Return the level that operations of this thread take part in."""
-    return _own_level() or (_open[-1] if _open else None)
+    return _own_level() or next(reversed(_open), None)
 
 
 def __getattr__(name: str) -> Any:
@@ -74,34 +67,44 @@ def _without_dual_level() -> tuple[Transform, ...]:
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
-    current = open_level()
+    current: Any = open_level()
     if current is None:
-        raise RuntimeError("Dual level must be a positive number.")
+        raise RuntimeError(_NO_LEVEL)
     if level is not None and level != 0:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    _end(current)
+    current.alive = False
+    _open.pop(current, None)
     change_mode(transforms=_without_dual_level())
-
-
-def _end(level: Any) -> None:
-    if level not in _open:
-        raise RuntimeError("Dual level must be a positive number.")
-    level.alive = False
-    _open.remove(level)
 
 
 class dual_level(Block):  # noqa: N801 - torch's name
     """A level of forward mode as a block."""
 
+    _block_fields = ("transforms",)
+
     def __enter__(self) -> int:
         level, before = _new_level(), current_mode()
         entered = before._replace(transforms=(*_without_dual_level(), Transform("dual_level", level)))
-        level.block = self._prepare(before, entered, ("transforms",), partial(_end, level))
-        began: Any = (partial(_open.append, level), partial(restore_mode, entered))
-        [*map(call, began)]  # both at once: see Note [Leaving a mode cannot be interrupted]
+        ends = partial(setattr, level, "alive", False), partial(_open.pop, level, level)
+        entry = self._block_entry(before, entered, *ends)
+        _open[level] = None
+        write[entered]
+        push[entry]
         return 0
+
+    def _block_goes_on(self, entry: Any) -> None:
+        level = entry.entered.transforms[-1].level
+        level.alive = True
+        _open[level] = None
+
+    def _block_ended(self, *results: Any) -> None:
+        if results[-1] is not None:  # somebody else has ended the level
+            raise RuntimeError(_NO_LEVEL)
+
+    def _block_left_unentered(self) -> None:
+        raise RuntimeError(_NO_LEVEL)
 
 
 class _set_fwd_grad_enabled:  # noqa: N801 - torch's name

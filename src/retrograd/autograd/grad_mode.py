@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from .._graph.cuts import note_block
-from .._modes import NO_GRAD, PLAIN, Block, change_mode, current_mode, is_in_with, unique, with_grad, write
+from .._modes import NO_GRAD, PLAIN, Block, change_mode, current_mode, is_in_with, push, unique, with_grad, write
 from .._warnings import warn
 from ..tensor import _base
 
@@ -14,9 +14,6 @@ from ..tensor import _base
 def _is_generator(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and bool(code.co_flags & 0x20)  # inspect.CO_GENERATOR
-
-
-GRAD = ("grad",)
 
 
 class _Decorating:
@@ -77,6 +74,8 @@ class _Decorating:
 class _NoArguments(_Decorating, Block):
     """Also decorates without parentheses: `@torch.no_grad`."""
 
+    _block_fields = ("grad",)
+
     def __new__(cls, function: Any = None) -> Any:
         if function is None:
             return super().__new__(cls)
@@ -89,10 +88,11 @@ class no_grad(_NoArguments):  # noqa: N801 - torch's name
     def __enter__(self) -> None:
         before = current_mode()
         entered = NO_GRAD if before is PLAIN else with_grad(before, False)
-        self._prepare(before, entered, GRAD)
         if before.grad:
             note_block("no_grad()")
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
 
 
 class enable_grad(_NoArguments):  # noqa: N801
@@ -101,12 +101,15 @@ class enable_grad(_NoArguments):  # noqa: N801
     def __enter__(self) -> None:
         before = current_mode()
         entered = with_grad(before, True)
-        self._prepare(before, entered, GRAD)
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
 
 
 class set_grad_enabled(_Decorating, Block):  # noqa: N801
     """Switch gradients on or off, at once or for a block."""
+
+    _block_fields = ("grad",)
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
@@ -128,8 +131,9 @@ class set_grad_enabled(_Decorating, Block):  # noqa: N801
     def __enter__(self) -> None:
         mode = current_mode()
         entered = with_grad(mode, self.mode)
-        self._prepare(with_grad(mode, self.prev), entered, GRAD)
+        entry = self._block_entry(with_grad(mode, self.prev), entered)
         write[entered]
+        push[entry]
 
     def __call__(self, function: Any) -> Any:
         change_mode(grad=self.prev)
@@ -214,6 +218,8 @@ class _unsafe_preserve_version_counter(_Decorating):  # noqa: N801
 class inference_mode(_Decorating, Block):  # noqa: N801
     """Switch gradients, versions and view tracking off; tensors made here never take part in autograd."""
 
+    _block_fields = ("inference", "grad")
+
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
             return super().__new__(cls)
@@ -228,10 +234,11 @@ class inference_mode(_Decorating, Block):  # noqa: N801
     def __enter__(self) -> None:
         before = current_mode()
         entered = unique(before._replace(inference=self.mode, grad=not self.mode))
-        self._prepare(before, entered, ("inference", "grad"))
         if self.mode:
             note_block("inference_mode()")
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
 
 
 def is_grad_enabled() -> bool:

@@ -16,7 +16,7 @@ from .._core.numpy_namespace import cupy_namespace, numpy_namespace, raw_namespa
 from .._graph.node import Node as GraphNode
 from .._graph.node import Slot, face_of
 from .._graph.unpacked import check_hooks
-from .._modes import Block, current_mode, using, write
+from .._modes import Block, change_mode, current_mode, push, using, write
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._views import NOWHERE, Nowhere, wrote
@@ -164,6 +164,8 @@ def edge_from(value: Any) -> Any:
 class saved_tensors_hooks(Block):  # noqa: N801 - torch's name
     """Pack what the graph saves in this block, and unpack it when backward reads it."""
 
+    _block_fields = ("saved_hooks",)
+
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
@@ -174,8 +176,18 @@ class saved_tensors_hooks(Block):  # noqa: N801 - torch's name
             raise RuntimeError(mode.saved_hooks_disabled)
         check_hooks("_push_saved_tensors_default_hooks", self.pack_hook, self.unpack_hook)
         entered = mode._replace(saved_hooks=(*mode.saved_hooks, (self.pack_hook, self.unpack_hook)))
-        self._prepare(mode, entered, ("saved_hooks",))
+        entry = self._block_entry(mode, entered)
         write[entered]
+        push[entry]
+
+    def _block_left_unentered(self) -> None:
+        hooks = current_mode().saved_hooks
+        if not hooks:
+            raise RuntimeError(
+                "saved_tensors_hooks: the block was left more often than it was entered, and there are no hooks to "
+                "remove\nHint: use `with`, or call __exit__() once for each __enter__(), in the same thread."
+            )
+        change_mode(saved_hooks=hooks[:-1])  # those that were entered last, whose they are does not matter to torch
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801

@@ -17,7 +17,7 @@ from .. import ops
 from .._core.fused import Fused
 from .._graph.node import default_node_name, node_class
 from .._graph.saved_nn import READ_INPUTS_ONLY
-from .._modes import Block, current_mode, using, write
+from .._modes import Block, current_mode, push, using, write
 from ..tensor._base import Storage, memory_of, storage_of, wrap
 from ..tensor._tensor import Tensor
 
@@ -79,6 +79,8 @@ Results = dict[Any, list[Any]]
 class _Dispatching(Block):
     """A context in which every operation goes through `__call__`."""
 
+    _block_fields = ("dispatch",)
+
     def __init__(self, storage: Results) -> None:
         self.storage = storage
         self.counts: dict[Any, int] = defaultdict(int)
@@ -87,8 +89,9 @@ class _Dispatching(Block):
         self.counts.clear()
         before = current_mode()
         entered = before._replace(dispatch=self)
-        self._prepare(before, entered, ("dispatch",))
+        entry = self._block_entry(before, entered)
         write[entered]
+        push[entry]
 
     def __call__(self, operation: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
         op = _identity(operation, name, args)
