@@ -189,16 +189,6 @@ def test_hooks_before_loading_are_pickled() -> None:
 
 
 # ---- refusals of our own ----
-def test_no_meta_tensors() -> None:
-    for make in (
-        lambda: retrograd.zeros(2, device="meta"),
-        lambda: nn.Linear(2, 2, device="meta"),
-        lambda: nn.Linear(2, 2).to("meta"),
-    ):
-        with pytest.raises(NotImplementedError, match="retrograd has no meta tensors"):
-            make()
-
-
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_deleted_weight_is_named(kind) -> None:
     layer = getattr(nn, kind)(2, 3)

@@ -13,6 +13,7 @@ from retrograd.cuda import device_count, is_available
 from retrograd.tensor._joining import cat
 from retrograd.tensor._pickling import (
     _get_obj_state,
+    _rebuild_meta_tensor_no_storage,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
     _rebuild_tensor,
@@ -134,6 +135,7 @@ __all__ = [
     "_get_device_index",
     "_get_obj_state",
     "_import_dotted_name",
+    "_rebuild_meta_tensor_no_storage",
     "_rebuild_parameter",
     "_rebuild_parameter_with_state",
     "_rebuild_tensor",

@@ -168,6 +168,11 @@ def raw_leaf(array: Any) -> Any:
     return array
 
 
+def is_meta(array: Any) -> bool:
+    """Tell whether a raw array has a shape and no elements. See Note [Meta arrays]."""
+    return getattr(array, "is_meta", False)
+
+
 def owner_of_memory(array: Any) -> Any:
     """Return the raw array at the bottom of a view; `as_strided` puts an object between, which is no array."""
     while hasattr(array.base, "base"):
@@ -187,7 +192,7 @@ def has_nan(array: Any) -> bool:
     """Tell whether an array of any level, or a number, holds NaN."""
     raw = raw_leaf(array)
     dtype = getattr(raw, "dtype", None)
-    if dtype is None or dtype.kind not in "fcV":
+    if dtype is None or dtype.kind not in "fcV" or is_meta(raw):
         return isinstance(raw, float) and raw != raw
     return bool((raw != raw).any())
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .numpy_namespace import ArrayNamespace, cupy_namespace, is_half, numpy_namespace
+from .numpy_namespace import ArrayNamespace, is_half, numpy_namespace, raw_namespace
 from .primitive import GENERAL, parameters_of
 
 fused_operations: dict[str, Fused] = {}
@@ -81,6 +81,8 @@ class Fused:
     def run(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run on raw arrays: the result and the residuals."""
         xp = _library(arrays)
+        if xp.is_meta:
+            return xp.run_fused(self, arrays, params)  # type: ignore[attr-defined, no-any-return]
         half = _half_of(arrays) if self.widens else None
         if half is None:
             return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
@@ -92,6 +94,8 @@ class Fused:
     def pull_back(self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any) -> Any:
         """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""
         xp = _library(arrays)
+        if xp.is_meta:
+            return xp.pull_back_fused(needed, arrays)  # type: ignore[attr-defined]
         if self.widens and _half_of(arrays) is not None:
             arrays = [_single(a) for a in arrays]
             g = tuple(map(_single, g)) if type(g) is tuple else _single(g)
@@ -104,8 +108,8 @@ def _missing(*args: Any, **params: Any) -> Any:
 
 def _library(arrays: Sequence[Any]) -> ArrayNamespace:
     for array in arrays:
-        if array is not None and not isinstance(array, (NDARRAY, np.generic)):
-            return cupy_namespace()
+        if array is not None and type(array) is not NDARRAY and not isinstance(array, np.generic):
+            return raw_namespace(array)
     return numpy_namespace
 
 

@@ -56,6 +56,8 @@ declared: dict[str, Any] = {}
 class ArrayNamespace:
     """The vocabulary for one raw array library (`numpy` or `cupy`)."""
 
+    is_meta = False
+
     def __init__(self, module: Any) -> None:
         self.module = module
         for name in DIRECT:
@@ -352,4 +354,4 @@ def raw_namespace(value: Any) -> ArrayNamespace:
     """Return the vocabulary for a raw array or scalar."""
     if type(value) in _NUMPY_TYPES or not hasattr(value, "get"):
         return numpy_namespace
-    return cupy_namespace()
+    return getattr(value, "vocabulary", None) or cupy_namespace()  # a meta array brings its own

@@ -29,7 +29,6 @@ from .levels import DUAL, Level
 from .numpy_namespace import (
     _NUMPY_TYPES,
     ArrayNamespace,
-    cupy_namespace,
     declared,
     is_half,
     numpy_namespace,
@@ -216,9 +215,10 @@ class Primitive:
         """Run on raw arrays."""
         xp = numpy_namespace
         for arg in args:
-            if type(arg) not in OF_THE_CPU and raw_namespace(arg) is not numpy_namespace:
-                xp = cupy_namespace()
-                args = _on_one_device(self, xp, args)
+            if type(arg) not in OF_THE_CPU and (own := raw_namespace(arg)) is not numpy_namespace:
+                if own.is_meta:
+                    return own.run(self, args, params)  # type: ignore[attr-defined]
+                xp, args = own, _on_one_device(self, own, args)
                 break
         if self.widens and is_half(args[0].dtype):
             half = args[0].dtype

@@ -26,7 +26,7 @@ import numpy as np
 from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
-from .._core.numpy_namespace import _NUMPY_TYPES, cupy_namespace, numpy_namespace
+from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace, raw_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._ops.levels import add_levels
 from .._places import describe, user_frame
@@ -466,7 +466,7 @@ def gradient_namespace(g: Any) -> Any:
         return numpy_namespace
     if isinstance(g, (LevelArray, core.tensor_type)):
         return vocabulary
-    return cupy_namespace()
+    return raw_namespace(g)
 
 
 def _is_hidden(edge: Any) -> bool:

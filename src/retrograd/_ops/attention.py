@@ -260,11 +260,16 @@ def swapped(xp, x):
     return xp.permute_dims(x, axes=(*range(rank - 2), rank - 1, rank - 2))
 
 
+def _is_bias(mask):
+    """Tell whether a mask is added; dtypes are torch's or NumPy's."""
+    return getattr(mask.dtype, "numpy", mask.dtype).kind in "fV"
+
+
 def parts(xp, q, k, v, mask, keep, scale, kept):
     """Attend in words of `xp`."""
     scores = xp.matmul(q * scale, swapped(xp, k))
     if mask is not None:
-        scores = scores + mask if mask.dtype.is_floating_point else xp.where(mask, scores, -math.inf)
+        scores = scores + mask if _is_bias(mask) else xp.where(mask, scores, -math.inf)
     axis = len(scores.shape) - 1
     blind = xp.all(xp.equal(scores, -math.inf), axis=(axis,), keepdims=True)
     weights = xp.where(blind, 0, xp.softmax(xp.where(blind, 0, scores), axis=axis))

@@ -164,7 +164,7 @@ def _stable(xp, x, axis):
 
 def has_nan(x):
     """Tell whether a raw array of real floats holds NaN: it counts as the largest."""
-    if not x.size:
+    if not x.size or getattr(x, "is_meta", False):  # which has no elements, NaN or not
         return False
     if type(x) is np.ndarray and x.dtype.kind == "f":
         top = x.item(x.argmax())

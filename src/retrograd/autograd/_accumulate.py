@@ -143,7 +143,7 @@ def check_layout(grad: Any, leaf: Any) -> None:
 def _first_gradient(g: Any, leaf: Any) -> Any:
     """Copy a gradient for `.grad`, by torch's steps: new memory, ordered as a dense leaf's, then `copy_`."""
     array = copied(g._array)
-    if type(array) is type(leaf) is NDARRAY and not leaf.flags.c_contiguous and is_dense(leaf):
+    if type(array) is type(leaf) and isinstance(leaf, NDARRAY) and not leaf.flags.c_contiguous and is_dense(leaf):
         ordered = np.empty_like(leaf, array.dtype)
         ordered[...] = array
         array = ordered
@@ -185,5 +185,5 @@ def copied(array: Any) -> Any:
     if isinstance(array, np.generic):
         return array
     if isinstance(array, np.ndarray):
-        return np.array(array, order="C")
+        return np.array(array, order="C") if type(array) is np.ndarray else array.copy("C")
     return array if isinstance(array, LevelArray) else array.copy()

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._core.arrays import raw_leaf
-from .._core.numpy_namespace import cupy_namespace, numpy_namespace, raw_namespace
+from .._core.numpy_namespace import raw_namespace
 from .._graph.node import Node as GraphNode
 from .._graph.node import Slot, face_of
 from .._graph.unpacked import check_hooks
 from .._modes import Block, change_mode, current_mode, push, using, write
 from ..tensor import _base
 from ..tensor._base import edge_of
+from ..tensor._devices import place_array
 from ..tensor._views import NOWHERE, Nowhere, wrote
 from ._mutation import allow_mutation_on_saved_tensors
 
@@ -115,7 +118,7 @@ class GradientEdge(_Edge):
             facts = self.node._input_metadata[self.output_nr]
         except AttributeError:
             return None
-        home = numpy_namespace if facts.device.type == "cpu" else cupy_namespace()
+        home = raw_namespace(place_array(np.zeros(0), facts.device))  # the vocabulary of arrays on that device
         return Output(tuple(facts.shape), facts.dtype.numpy, home)
 
 

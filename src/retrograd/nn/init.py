@@ -75,7 +75,7 @@ def trunc_normal_(
         tensor.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
         return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
     tensor.normal_(mean, std, generator=generator)
-    while (outside := (tensor < a) | (tensor > b)).any():
+    while not tensor.is_meta and (outside := (tensor < a) | (tensor > b)).any():
         again = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator)
         tensor.copy_(again.where(outside, tensor))
     return tensor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import NO_LEVELS, LevelArray, raw_leaf
+from .._core.arrays import NO_LEVELS, LevelArray, is_meta, raw_leaf
 from .._core.kernels import cast
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
@@ -35,9 +35,11 @@ PYTHON_TYPES = {float: _dtypes.float64, int: _dtypes.int64, bool: _dtypes.bool_,
 def device_of(tensor: Any) -> Any:
     """Return the device of a tensor's memory."""
     array = raw_leaf(tensor._array)
-    if isinstance(array, (np.ndarray, np.generic)):
+    if type(array) in _NUMPY_TYPES:
         return CPU
-    return device_type("cuda", array.device.id)
+    from ._devices import device_of_array
+
+    return device_of_array(array)
 
 
 def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
@@ -198,7 +200,11 @@ def _value(tensor: Any, refusal: str = NO_ITEM) -> Any:
     array = tensor._array
     if isinstance(array, LevelArray):
         array = _readable(array, refusal)
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
+    if type(array) in _NUMPY_TYPES:
+        return array
+    from ._devices import on_host
+
+    return on_host(array)
 
 
 def _readable(array: Any, refusal: str) -> Any:
@@ -227,6 +233,8 @@ def _number(self: Any) -> Any:
     value = self._array
     if type(value) in NUMBERS or (type(value) is np.ndarray and value.size == 1 and value.dtype.kind != "V"):
         return value.item()
+    if is_meta(raw_leaf(value)):
+        return raw_leaf(value).item()  # which raises
     value = _value(self)
     if value.size != 1:
         raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
@@ -257,7 +265,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
             "from the function first."
         )
     array = _base.materialise(self)
-    if not isinstance(array, np.ndarray):
+    if type(array) is not np.ndarray and device_of(self) is not CPU:
         if force:
             return array.get()
         raise TypeError(
@@ -291,6 +299,8 @@ def truth(self: Any) -> bool:
     """Return the truth of a tensor with one element."""
     value = self._array
     if type(value) not in _NUMPY_TYPES:
+        if value.size == 1 and is_meta(raw_leaf(value)):
+            return bool(raw_leaf(value))  # which raises
         value = _value(self, NO_BRANCH)
     if value.size != 1:
         if value.size == 0:

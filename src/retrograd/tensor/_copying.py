@@ -9,24 +9,20 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import owner_of_memory, raw_leaf
+from .._core.arrays import is_meta, owner_of_memory, raw_leaf
+from .._core.numpy_namespace import raw_namespace
 from .._modes import current_mode
 from .._ops.strided import last_place
 from . import _base
 from ._base import LEAF, Storage, mark_born
 from ._entering import memory_under
-from ._layout import strides
+from ._layout import address, strides
 
 NOT_A_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
     "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
     "https://github.com/pytorch/pytorch/pull/103001"
 )
-
-
-def address(array: Any) -> int:
-    """Return where the memory of a raw array begins."""
-    return int(array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr)
 
 
 def memory_of(tensor: Any) -> tuple[Any, int]:
@@ -87,8 +83,7 @@ def on_memory(owner: Any, offset: int, shape: tuple[int, ...], steps: tuple[int,
     """Return the array of a shape, strides and dtype on a memory, which has room for it."""
     flat = row_of(owner, dtype)
     step = tuple([n * flat.itemsize for n in steps])
-    library = np if isinstance(flat, np.ndarray) else import_module("cupy")
-    return library.lib.stride_tricks.as_strided(flat[offset:] if flat.size else flat, shape, step)
+    return raw_namespace(flat).module.lib.stride_tricks.as_strided(flat[offset:] if flat.size else flat, shape, step)
 
 
 def rebuild(
@@ -165,4 +160,4 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
 
 def _plain(owner: Any) -> Any:
     """Return a memory as an ordinary array, which one mapped from a file is not."""
-    return np.asarray(owner) if isinstance(owner, np.ndarray) else owner
+    return np.asarray(owner) if isinstance(owner, np.ndarray) and not is_meta(owner) else owner

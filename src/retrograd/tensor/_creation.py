@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _settings
-from .._core.arrays import Batched, LevelArray
+from .._core.arrays import Batched, LevelArray, is_meta
 from .._core.levels import innermost_batch_level
 from .._core.primitive import vocabulary
+from .._device import chosen_device, get_default_device, preserve_format, strided
 from .._device import device as device_type
-from .._device import get_default_device, preserve_format, strided
 from .._device import memory_format as memory_format_type
 from .._graph.cuts import note_cut
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
@@ -21,7 +21,8 @@ from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._base import LEAF, mark_born, wrap
-from ._casting import PYTHON_TYPES, device_of
+from ._casting import CPU, PYTHON_TYPES, device_of
+from ._devices import without_elements
 from ._formats import laid_out_in
 from ._layout import ordered, output_order, repeats
 from ._numbers import element_of
@@ -66,6 +67,24 @@ def _placed(array: Any, device: Any) -> Any:
     return place_array(array, device)
 
 
+def for_device(device: Any, make: Any) -> Any:
+    """Return what makes an array of sizes and a dtype: `make`, or on the meta device what makes no elements."""
+    return make if not is_for_meta(device) else without_memory
+
+
+def is_for_meta(device: Any) -> bool:
+    """Tell whether a device, or the default one for None, has no memory."""
+    device = get_default_device() if device is None else device
+    return (device if isinstance(device, device_type) else device_type(device)).type == "meta"
+
+
+def without_memory(sizes: Any, dtype: np.dtype[Any]) -> Any:
+    """Make an array that has a shape and no elements. See Note [Meta arrays]."""
+    from .._core.meta_arrays import fresh
+
+    return fresh(sizes, dtype)
+
+
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
@@ -108,6 +127,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         return tensor(data, dtype=dtype, device=device)
     if dtype is not None:
         result = result.to(dtype)
+    if device is None:
+        device = chosen_device()
     return result if device is None else result.to(device)
 
 
@@ -222,7 +243,8 @@ def _maker(name: str, make: Any) -> Any:
         sizes = shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
         if layout is not None or pin_memory:
             refuse_options(layout, pin_memory)
-        array = make(sizes, numpy_dtype(dtype, name))
+        elsewhere = device is not None or (device := get_default_device()).type != "cpu"
+        array = (for_device(device, make) if elsewhere else make)(sizes, numpy_dtype(dtype, name))
         return finish(array if memory_format is None else in_format(array, memory_format), device, requires_grad)
 
     create.__name__ = create.__qualname__ = name
@@ -273,8 +295,11 @@ def full(
         refuse_options(layout, pin_memory)
     if type(fill_value) is float and dtype is None:
         dtype = _dtypes.get_default_dtype()
-        if type(size) is tuple and dtype.numpy.itemsize > 2 and -1e38 < fill_value < 1e38:
-            array = np.empty(sizes_of("full", (size,)), dtype.numpy)
+        if device is None and type(size) is tuple and dtype.numpy.itemsize > 2 and -1e38 < fill_value < 1e38:
+            device = get_default_device()
+            array = (np.empty if device.type == "cpu" else for_device(device, np.empty))(
+                sizes_of("full", (size,)), dtype.numpy
+            )
             array.fill(fill_value)
             return finish(array, device, requires_grad)
     if isinstance(fill_value, _base.Tensor) and not fill_value._array.ndim:
@@ -286,7 +311,7 @@ def full(
     if not isinstance(size, (list, tuple)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     dtype = _dtypes.infer_from_python(fill_value) if dtype is None else as_dtype(dtype, "full")
-    array = np.empty(sizes_of("full", (size,)), dtype.numpy)
+    array = for_device(device, np.empty)(sizes_of("full", (size,)), dtype.numpy)
     array.fill(element_of(fill_value, dtype.numpy, loosely=True))
     return finish(array, device, requires_grad)
 
@@ -312,6 +337,8 @@ def _like_maker(name: str, fill: Any) -> Any:
             out = vocabulary.astype(vocabulary.zeros_like(array), dtype=wanted)
             out = out + fill if fill else out
             return finish(own_memory(out), None, requires_grad)
+        if device is not None or type(array) is not NDARRAY:
+            array = _shown_on(array, device)
         if fill != 0 and memory_format is None and type(array) is NDARRAY and array.flags.c_contiguous:
             out = np.empty(array.shape, wanted)
         else:
@@ -321,12 +348,21 @@ def _like_maker(name: str, fill: Any) -> Any:
         elif fill is None:
             marked(out)
         return finish(
-            out, device_of(input) if device is None and type(array) is not np.ndarray else device, requires_grad
+            out, device if device is not None else CPU if type(array) is NDARRAY else device_of(input), requires_grad
         )
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor like another: {name}."
     return overridable(create)
+
+
+def _shown_on(array: Any, device: Any) -> Any:
+    """Return what has the shape and the strides of an array, and makes arrays like it for a device; None for its own."""
+    if device is None:
+        return array
+    if is_for_meta(device):
+        return array if is_meta(array) else without_elements(array)
+    return array.standin if is_meta(array) else array  # NumPy looks at its strides, and reads nothing
 
 
 def like(array: Any, dtype: np.dtype[Any], memory_format: Any = None) -> Any:
@@ -367,7 +403,7 @@ def full_like(
         if type(array) is NDARRAY and array.dtype.kind == "f" and array.itemsize > 2 and array.flags.c_contiguous:
             made = np.empty(array.shape, array.dtype)
             made.fill(element_of(fill_value, array.dtype))
-            return finish(made, device, requires_grad)
+            return finish(made, CPU if device is None else device, requires_grad)
     result = zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
     return _filled(result, fill_value)
 
@@ -398,11 +434,16 @@ def new_maker(name: str, make: Any) -> Any:
             refuse_options(layout, pin_memory)
         wanted = self._array.dtype if dtype is None else as_dtype(dtype, name).numpy
         if type(self._array) is NDARRAY:
-            return finish(make(sizes, wanted), device, requires_grad)
+            if device is not None:
+                make_array = for_device(device, make)
+            else:
+                make_array, device = make, CPU
+            return finish(make_array(sizes, wanted), device, requires_grad)
         level = innermost_batch_level()
         if level is not None and isinstance(self._array, LevelArray):
             return finish(Batched(level, make((level.size, *sizes), wanted)), None, requires_grad)
-        return finish(make(sizes, wanted), device_of(self) if device is None else device, requires_grad)
+        device = device_of(self) if device is None else device
+        return finish(for_device(device, make)(sizes, wanted), device, requires_grad)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Make a tensor of this one's dtype: {name}."

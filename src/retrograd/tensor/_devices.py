@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import raw_leaf
+from .._core.arrays import is_meta, raw_leaf
 from .._core.primitive import linear
 from .._device import device as device_type
+
+META = device_type("meta")
 
 
 def cupy() -> Any:
@@ -27,22 +29,30 @@ def cupy() -> Any:
 
 
 def need_known(device: device_type) -> None:
-    """Refuse a device that is neither a CPU nor a CUDA device."""
-    if device.type == "meta":
-        raise NotImplementedError(
-            "retrograd has no meta tensors\nHint: create the tensor or module on 'cpu'; torch.nn.utils.skip_init and "
-            "Module.to_empty work there too."
-        )
-    if device.type not in ("cpu", "cuda"):
+    """Refuse a device that is neither a CPU nor a CUDA device, nor torch's device of shapes alone."""
+    if device.type not in ("cpu", "cuda", "meta"):
         raise RuntimeError(f"device type {device.type} is not supported: retrograd runs on cpu and cuda")
+
+
+def _is_on_cpu(array: Any) -> bool:
+    return type(array) is np.ndarray or (isinstance(array, (np.ndarray, np.generic)) and not is_meta(array))
+
+
+def without_elements(array: Any) -> Any:
+    """Return a meta array in the shape, the dtype and the order of strides of a raw array."""
+    from .._core.meta_arrays import like
+
+    return like(array)
 
 
 def place_array(array: Any, device: device_type) -> Any:
     """Return an array with the same values on a device."""
-    on_cpu = isinstance(array, (np.ndarray, np.generic))
+    on_cpu = _is_on_cpu(array)
     if device.type == "cpu":
         return on_host(array)
     need_known(device)
+    if device.type == "meta":
+        return without_elements(array)
     module = cupy()
     index = module.cuda.runtime.getDevice() if device.index is None else device.index
     if index >= module.cuda.runtime.getDeviceCount():
@@ -53,18 +63,20 @@ def place_array(array: Any, device: device_type) -> Any:
 
 def device_of_array(array: Any) -> device_type:
     """Return the device of a raw array."""
-    return device_type("cpu") if isinstance(array, (np.ndarray, np.generic)) else device_type("cuda", array.device.id)
+    if _is_on_cpu(array):
+        return device_type("cpu")
+    return META if is_meta(array) else device_type("cuda", array.device.id)
 
 
 def beside(array: Any, other: Any) -> Any:
     """Return an array made on the CPU where another one, of any level, lies."""
     other = raw_leaf(other)
-    return array if isinstance(other, (np.ndarray, np.generic)) else place_array(array, device_of_array(other))
+    return array if _is_on_cpu(other) else place_array(array, device_of_array(other))
 
 
 def on_host(array: Any) -> Any:
     """Return a raw array with the same values on the CPU."""
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
+    return array if _is_on_cpu(array) else array.get()
 
 
 def _to_device(xp: Any, x: Any, *, device: Any, source: Any) -> Any:
@@ -87,8 +99,9 @@ to_device.batch(lambda call, args, batched, size, *, device, source: call(args[0
 
 def move(tensor: Any, device: device_type) -> Any:
     """Move a tensor to a device, differentiably."""
-    from .._core.arrays import raw_leaf
     from ._record import record
 
     source = device_of_array(raw_leaf(tensor._array))
+    if source.type == "meta":
+        raw_leaf(tensor._array).get()  # which raises
     return record(to_device, (tensor,), {"device": device, "source": source}, "ToCopyBackward0")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors, _random
-from .._core.arrays import Batched, LevelArray, levels_of
+from .._core.arrays import Batched, LevelArray, is_meta, levels_of, raw_leaf
 from .._core.levels import innermost_batch_level
 from .._core.primitive import vocabulary
 from .._graph.cuts import note_operation
@@ -17,7 +17,8 @@ from .._ops import shape as s
 from ..overrides import overridable, takes_out
 from . import _base
 from ._base import LEAF, edge_of
-from ._creation import empty_like, finish, numpy_dtype, refuse_options, sizes_of
+from ._casting import CPU, device_of
+from ._creation import empty_like, finish, is_for_meta, numpy_dtype, refuse_options, sizes_of, without_memory
 from ._devices import beside, on_host
 from ._entering import without_tangents
 from ._gathering import refuse_kernel
@@ -74,7 +75,7 @@ def _fill(tensor: Any, draw: Any, name: str) -> Any:
         if tensor._edge is None or not mode.grad:
             wrote(tensor)
             return tensor
-    else:
+    elif not is_meta(raw_leaf(array)):  # which has nothing to fill, and takes no numbers from the stream
         level = innermost_batch_level()
         if level is not None and level.randomness == "different" and not isinstance(array, Batched):
             raise RuntimeError(UNBATCHED)
@@ -137,7 +138,7 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
         return _fill(self, lambda shape, _: _random.bernoulli(gen, p, shape, self._array.dtype), "BernoulliBackward2")
     if current_mode().transforms:
         return _with_chances(self, p, gen)
-    chance, own = np.asarray(p._array), tuple(self._array.shape)
+    chance, own = p._array if is_meta(p._array) else np.asarray(p._array), tuple(self._array.shape)
     for k, (n, m) in enumerate(zip(reversed(own), reversed(chance.shape), strict=False)):
         if n != m != 1:
             raise RuntimeError(
@@ -205,14 +206,19 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 
 
 # ---- tensors as parameters ----
-def _sampled(array: Any, gen: Any, draw: Any) -> Any:
-    """Apply `draw(raw array)` to an array of any level, under vmap as its `randomness` says."""
+def _sampled(array: Any, gen: Any, draw: Any, shape_rule: Any = None) -> Any:
+    """Apply `draw(raw array)` to an array of any level, under vmap as its `randomness` says.
+
+    `shape_rule` says what is made of a meta array, if not one like it.
+    """
     levels = levels_to_draw(array) if current_mode().transforms else []
     for level in levels:
         array = vocabulary.leave_batch(without_tangents(array), level=level, axis=0)
     array = without_tangents(array)
     if isinstance(array, Batched):  # of a vmap that draws once, or has ended
-        return Batched(array.level, _sampled(array.array, gen, draw))
+        return Batched(array.level, _sampled(array.array, gen, draw, shape_rule))
+    if is_meta(array):
+        return in_batches(array.copy("K") if shape_rule is None else shape_rule(array), levels)
     return in_batches(beside(draw(np.asarray(on_host(array))), array), levels)
 
 
@@ -220,7 +226,7 @@ def _followed(values: Any, parameter: Any, name: str) -> Any:
     """Make the tensor of drawn values; its node hands zeros to the parameter."""
     if parameter._edge is not None and current_mode().tracks:
         return record(ops.replaced, (parameter, values), {}, name)
-    return finish(values)
+    return finish(values, device_of(parameter))
 
 
 @overridable
@@ -262,7 +268,15 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     if (edge := _base._edge_slot.__get__(input)) is not None:
         note_operation("multinomial", input if edge is LEAF else edge)
     array = input._array
-    return finish(_sampled(array, gen, lambda a: _multinomial(gen, a, num_samples, replacement)))
+    return finish(
+        _sampled(
+            array,
+            gen,
+            lambda a: _multinomial(gen, a, num_samples, replacement),
+            lambda a: without_memory((*a.shape[:-1], num_samples), np.dtype(np.int64)),
+        ),
+        device_of(input),
+    )
 
 
 def _multinomial(gen: Any, array: Any, num_samples: int, replacement: bool) -> Any:
@@ -321,7 +335,11 @@ def normal(
 
         return into(out, dtype, lambda own: normal(mean, std, size, generator=gen, dtype=own))
     wanted = numpy_dtype(dtype, "normal")
-    values = drawn(sizes_of("normal", (size,)), lambda shape: _random.normal(gen, shape, wanted, mean, std))
+    sizes = sizes_of("normal", (size,))
+    device = CPU if device is None else device  # torch's default device is not that of this function
+    if is_for_meta(device):
+        return finish(without_memory(sizes, wanted), device, requires_grad)
+    values = drawn(sizes, lambda shape: _random.normal(gen, shape, wanted, mean, std))
     return finish(values, device, requires_grad)
 
 
@@ -333,7 +351,11 @@ def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
         deviations = std._array
         if deviations.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if not isinstance(deviations, LevelArray) and bool((np.asarray(deviations) < 0).any()):
+        if (
+            not isinstance(deviations, LevelArray)
+            and not is_meta(deviations)
+            and bool((np.asarray(deviations) < 0).any())
+        ):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -348,9 +370,9 @@ def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
         refuse_kernel("normal_kernel_cpu", owner)
     plain = [one.detach() if isinstance(one, _base.Tensor) else one for one in (mean, std)]
     if stds:
-        values = randn(shape, generator=gen, dtype=dtype) * plain[1] + plain[0]
+        values = randn(shape, generator=gen, dtype=dtype, device=device_of(std)) * plain[1] + plain[0]
     else:
-        values = normal(0.0, std, shape, generator=gen, dtype=dtype) + plain[0]
+        values = normal(0.0, std, shape, generator=gen, dtype=dtype, device=device_of(mean)) + plain[0]
     values = values.to(dtype)._array
     if means and stds and current_mode().tracks and (mean._edge is not None or std._edge is not None):
         return record(ops.drawn_with_two, (mean, std, values), {}, "NormalBackward3")

@@ -15,6 +15,7 @@ from .._warnings import warn
 from ..overrides import overridable
 from . import _base
 from ._entering import refuse_captured, without_tangents
+from ._layout import address
 from ._matrix_functions import vander as powers
 from ._operands import not_a_tensor
 
@@ -120,7 +121,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
     arrays = [without_tangents(_base.materialise(one)) for one in (self, tensor)]
     if any(isinstance(array, Batched) for array in arrays):
         raise RuntimeError("Batching rule not implemented for aten::is_set_to. We could not generate a fallback.")
-    first, second = (array.__array_interface__["data"][0] for array in arrays)
+    first, second = map(address, arrays)
     return bool(first == second and self.shape == tensor.shape and self.stride() == tensor.stride())
 
 

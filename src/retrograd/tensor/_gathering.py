@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import raw_leaf
+from .._core.arrays import is_meta, raw_leaf
 from .._core.numpy_namespace import ARRAY
 from .._core.passes import LARGE
 from .._core.primitive import vocabulary
@@ -103,7 +103,7 @@ def few_inside(array: Any, low: int, high: int) -> bool:
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     array = raw_leaf(array)  # of every sample: in a flat batch an index outside would reach the next one
-    if not array.size:
+    if not array.size or is_meta(array):
         return
     if array.size < 16 and few_inside(array, 0, size):
         return
@@ -151,6 +151,8 @@ _LAYOUTS = tuple((slice(None),) * axis + (ARRAY,) for axis in range(4))
 
 def _check_select_bounds(at: Any, own: Any, axis: int) -> None:
     size = own.shape[axis] if own.ndim else 1
+    if is_meta(at):
+        return
     found = at.ravel().tolist() if at.size < 16 else (int(at.min()), int(at.max()))
     for one in found:
         if not 0 <= one < size:
@@ -366,8 +368,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
             for place in at.tolist():
                 slices[place] = True
             return record(ops.masked_fill, (input, chosen, filled), {}, name)
-    else:
-        every = raw_leaf(at)
+    elif not is_meta(every := raw_leaf(at)):
         wrong = every[(every < -size) | (every >= size)]
         if wrong.size:
             raise IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {axis} with size {size}")

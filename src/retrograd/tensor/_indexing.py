@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray
+from .._core.arrays import LevelArray, is_meta
 from .._core.numpy_namespace import ARRAY
 from .._graph.node import PYTHON_SCALARS
 from .._modes import current_mode
@@ -224,7 +224,7 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if not isinstance(array, LevelArray):
         size = target._array.shape[dim]
-        if array.size and (array.min() < -size or array.max() >= size):
+        if array.size and not is_meta(array) and (array.min() < -size or array.max() >= size):
             bad = int(array[(array < -size) | (array >= size)].flat[0])
             raise IndexError(f"index {bad} is out of bounds for dimension {place} with size {size}")
     return [array]

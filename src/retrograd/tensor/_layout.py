@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
+from .._core.arrays import Batched, Dual, LevelArray, is_meta, raw_leaf
+from .._core.memory_order import dense_strides, output_order
+
+
+def address(array: Any) -> int:
+    """Return where the memory of a raw array begins; of a meta array, where it would."""
+    if type(array) is np.ndarray or hasattr(array, "__array_interface__"):
+        return int(array.__array_interface__["data"][0])
+    return int(array.address if is_meta(array) else array.data.ptr)
 
 
 def strides(array: Any) -> tuple[int, ...]:
@@ -43,8 +52,7 @@ def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
             whole = whole.base
         if not isinstance(whole, np.ndarray):
             return strides(array), 0
-        distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        return strides(array), distance // array.itemsize
+        return strides(array), (address(array) - address(whole)) // array.itemsize
     view = None if tensor._extra is None else tensor._extra.view
     if view is None:
         return dense_strides(array.shape), 0
@@ -156,15 +164,6 @@ _STEPS: dict[str, Any] = {
 }
 
 
-def dense_strides(shape: Any) -> tuple[int, ...]:
-    """Return the strides of new memory."""
-    found, step = [], 1
-    for n in reversed(shape):
-        found.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(found))
-
-
 # ---- overlaps, as torch finds them ----
 OVERLAPPING = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
@@ -189,37 +188,10 @@ def laid_out_like(array: Any, like: Any) -> Any:
     return out
 
 
-def output_order(shape: Any, operands: Any) -> list[int]:
-    """Order dimensions from the innermost outwards, as torch's TensorIterator does for a result.
-
-    `operands` are strides of the inputs, 0 where they are broadcast, in the order of the arguments.
-    """
-    order = list(range(len(shape) - 1, -1, -1))
-
-    def comes_after(a: int, b: int) -> int:
-        for steps in operands:
-            if steps[a] == 0 or steps[b] == 0:
-                continue
-            if steps[a] != steps[b]:
-                return -1 if steps[a] < steps[b] else 1
-            if shape[a] > shape[b]:
-                return 1
-        return 0
-
-    for i in range(1, len(shape)):  # insertion sort that leaves ambiguous pairs as they are
-        at = i
-        for k in range(i - 1, -1, -1):
-            found = comes_after(order[k], order[at])
-            if found > 0:
-                order[k], order[at] = order[at], order[k]
-                at = k
-            elif found < 0:
-                break
-    return order
-
-
 def ordered(array: Any, order: list[int]) -> Any:
     """Lay an array out so that its dimensions follow each other in `order`, innermost first."""
+    if is_meta(array):
+        return import_module("retrograd._core.meta_arrays").fresh(array.shape, array.dtype, order)
     outwards = order[::-1]
     dense = np.ascontiguousarray(array.transpose(outwards))
     return dense.transpose(np.argsort(outwards))
@@ -246,7 +218,7 @@ def packed(array: Any) -> Any:
         return array if inner is array.array else Batched(array.level, inner)
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return array
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array) if type(array) is np.ndarray else array.copy(order="C")
 
 
 def is_dense(array: Any) -> bool:
@@ -275,7 +247,7 @@ def is_same_memory(one: Any, other: Any) -> bool:
     """Tell whether two arrays show the same elements in the same order."""
     if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
         return one is other
-    first, second = (a.__array_interface__["data"][0] for a in (one, other))
+    first, second = address(one), address(other)
     return first == second and one.dtype == other.dtype and one.shape == other.shape and one.strides == other.strides
 
 
@@ -298,7 +270,7 @@ def refuse_overlap(target: Any, source: Any, same: bool = False) -> None:
         return
     if (target.base is None and source.base is None) or not is_dense(target) or not is_dense(source):
         return
-    first, second = (a.__array_interface__["data"][0] for a in (target, source))
+    first, second = address(target), address(source)
     if first == second and target.nbytes == source.nbytes:
         if same or strides(target) != strides(source):
             raise RuntimeError(OVERLAPPING)

@@ -100,16 +100,25 @@ def _to_cuda(storage: Any, location: str) -> Any:
     return storage.cuda(validate_cuda_device(location)) if location.startswith("cuda") else None
 
 
+def _meta_tag(storage: Any) -> str | None:
+    return "meta" if storage.device.type == "meta" else None
+
+
+def _to_meta(storage: Any, location: str) -> Any:
+    return storage.to(device="meta") if location == "meta" else None
+
+
 def _no_tag(storage: Any) -> str | None:
     return None
 
 
 def _to_what_is_missing(storage: Any, location: str) -> Any:
     kind = location.partition(":")[0]
-    if kind in ("meta", "mps", "xpu", "hpu"):
+    if kind in ("mps", "xpu", "hpu"):
         need_known(device_type(kind))
 
 
 register_package(10, _cpu_tag, _to_cpu)
 register_package(20, _cuda_tag, _to_cuda)
+register_package(22, _meta_tag, _to_meta)
 register_package(30, _no_tag, _to_what_is_missing)

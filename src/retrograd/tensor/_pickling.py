@@ -96,6 +96,14 @@ def _tensor_on(
     return tensor
 
 
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
+    """Make a tensor on the meta device."""
+    from .._core.meta_arrays import with_strides
+
+    tensor = _base.wrap(with_strides(tuple(size), tuple(stride), dtype.numpy))
+    return tensor.requires_grad_(requires_grad)
+
+
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
     """Make a Parameter."""
     return _base.Parameter(data, requires_grad)
@@ -206,6 +214,9 @@ def _goes_to_another_process() -> bool:
 
 
 def _parts(tensor: Any) -> tuple[Any, tuple[Any, ...]]:
+    if tensor.is_meta:
+        facts = (_base.dtype_of(tensor), tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+        return named(_rebuild_meta_tensor_no_storage, "_utils"), facts
     _base.materialise(tensor)
     owner, offset = memory_of(tensor)
     storage, dtype = storage_on(owner), _base.dtype_of(tensor)

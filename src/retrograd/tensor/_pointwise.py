@@ -448,7 +448,9 @@ def _where_slow(condition: Any, x: Any, y: Any) -> Any:
                 raise _errors.broadcast_error(wide, shape) from None
         raise
     arrays = [chosen, *operands]
-    if isinstance(out, np.ndarray) and not all(np.asarray(a).flags.c_contiguous for a in arrays if not is_leveled(a)):
+    if isinstance(out, np.ndarray) and not all(
+        a.flags.c_contiguous for a in arrays if hasattr(a, "flags") and not is_leveled(a)
+    ):
         steps = [np.broadcast_to(a, out.shape).strides for a in arrays]
         out = ordered(out, output_order(out.shape, steps))
     mode = current_mode()

@@ -10,6 +10,8 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import is_meta
+
 __all__ = [
     "format_array",
     "get_printoptions",
@@ -282,6 +284,7 @@ def tensor_repr(
     opening = class_name + "("
     indent = len(opening)
     is_empty = array.size == 0
+    has_values = has_values and not is_meta(array)
     body = format_array(array, indent) if has_values else _ELLIPSIS
 
     suffixes: list[str] = []
@@ -313,7 +316,7 @@ def scalar_format(
 
     Parameters and subclasses are not plain: they print in full even when 0-d.
     """
-    if is_plain_tensor and array.ndim == 0:
+    if is_plain_tensor and array.ndim == 0 and not is_meta(array):
         return format(_exact_numbers(array).item(), format_spec)
     if format_spec:
         raise TypeError(f"unsupported format string passed to {type_name}.__format__")

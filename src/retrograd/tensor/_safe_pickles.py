@@ -82,6 +82,7 @@ SAFE |= {
         "_rebuild_tensor",
         "_rebuild_tensor_v2",
         "_rebuild_tensor_v3",
+        "_rebuild_meta_tensor_no_storage",
         "_rebuild_parameter",
         "_rebuild_parameter_with_state",
     ]

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _random
-from .._core.arrays import Batched, levels_of
+from .._core.arrays import Batched, is_meta, levels_of
 from .._core.levels import Level, batch_levels
+from .._device import get_default_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..overrides import overridable
 from . import _base
-from ._creation import as_dtype, finish, into, like, refuse_options, sizes_of
+from ._casting import CPU, device_of
+from ._creation import as_dtype, empty_like, finish, into, is_for_meta, like, refuse_options, sizes_of, without_memory
 from ._entering import without_tangents
 from ._generators import chosen, default_generator
 
@@ -103,6 +105,8 @@ def _sampler(name: str, draw: Any) -> Any:
             refuse_options(layout, pin_memory)
         gen = default_generator if generator is None else chosen(name, generator)
         wanted = (_dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, name)).numpy
+        if (device is not None or (device := get_default_device()).type != "cpu") and is_for_meta(device):
+            return finish(without_memory(sizes, wanted), device, requires_grad)
         if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
             return finish(draw(gen, sizes, wanted), device, requires_grad)
         return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), device, requires_grad)
@@ -139,6 +143,8 @@ def randint(
         and ((mode := read_mode()) is PLAIN or mode is NO_GRAD)
     ):
         sizes = sizes_of("randint", (args[2],))
+        if is_for_meta(device):
+            return finish(without_memory(sizes, INT64), device, requires_grad)
         return finish(_random.randint(default_generator, sizes, args[0], args[1], INT64), device, requires_grad)
     given = list(args)
     size = given.pop() if size is None and given else size
@@ -156,6 +162,8 @@ def randint(
     gen = chosen("randint", generator)
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randint")).numpy
     sizes = sizes_of("randint", (size,))
+    if is_for_meta(device):
+        return finish(without_memory(sizes, wanted), device, requires_grad)
     return finish(drawn(sizes, lambda s: _random.randint(gen, s, low, high, wanted)), device, requires_grad)
 
 
@@ -179,6 +187,8 @@ def randperm(
     refuse_options(layout, pin_memory)
     gen = chosen("randperm", generator)
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randperm")).numpy
+    if is_for_meta(device):
+        return finish(without_memory((n,), wanted), device, requires_grad)
 
     def draw(shape: tuple[int, ...]) -> Any:  # one by one, the outermost of several batches first
         lead = shape[-2::-1]
@@ -206,8 +216,9 @@ def _like(name: str, draw: Any) -> Any:
             and ((mode := read_mode()) is PLAIN or mode is NO_GRAD)
             and type(array) is np.ndarray
             and array.flags.c_contiguous
+            and device is None
         ):
-            return finish(draw(default_generator, array.shape, array.dtype), device, requires_grad)
+            return finish(draw(default_generator, array.shape, array.dtype), CPU, requires_grad)
         return _drawn_like(input, name, draw, generator, dtype, device, requires_grad, memory_format)
 
     create.__name__ = create.__qualname__ = name
@@ -228,12 +239,15 @@ def _drawn_like(
 ) -> Any:
     array, gen = input._array, chosen(name, generator)
     wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
+    if is_meta(array) or (device is not None and is_for_meta(device)):
+        return empty_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
     plain = type(array) is np.ndarray and not current_mode().transforms
     if plain and (memory_format is not None or not array.flags.c_contiguous):
         out = like(array, wanted, memory_format)
         if not out.flags.c_contiguous:
             _random.fill_in_memory_order(out, lambda shape: draw(gen, shape, wanted, False))
-            return finish(out, device, requires_grad)
+            return finish(out, CPU if device is None else device, requires_grad)
+    device = device_of(input) if device is None else device
     values = None
     if as_it_lies:
         values = filled_as_it_lies(

@@ -25,8 +25,8 @@ import numpy as np
 
 from .._core.arrays import owner_of_memory
 from . import _base
-from ._copying import address, on_memory
-from ._layout import strides
+from ._copying import on_memory
+from ._layout import address, strides
 from ._storages import UntypedStorage, _known
 
 ALIGNED = 64  # bytes: where memories begin in a file

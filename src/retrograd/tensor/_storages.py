@@ -11,12 +11,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .. import _dtypes
-from .._core.arrays import Batched, LevelArray
+from .._core.arrays import Batched, LevelArray, is_meta
 from .._device import device as device_type
 from . import _base
-from ._copying import address, memory_of, row_of
+from ._copying import memory_of, row_of
 from ._devices import device_of_array, on_host, place_array
 from ._entering import memory_under
+from ._layout import address
 
 FORMS = """
  * (*, int allocator = None, torch.device device = None)
@@ -79,7 +80,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
-        return address(self._memory) if self._memory.size else 0
+        return address(self._memory) if self._memory.size and not is_meta(self._memory) else 0
 
     def is_shared(self) -> bool:
         """Tell whether other processes see the memory."""
@@ -362,4 +363,4 @@ def _type_name(value: Any) -> str:
 
 
 def _listed(storage: Any) -> str:
-    return " " + "\n ".join(str(one) for one in storage)
+    return "..." if storage.device.type == "meta" else " " + "\n ".join(str(one) for one in storage)

@@ -195,7 +195,7 @@ class Tensor(TensorBase):
         return device_of(self)
 
     layout = strided
-    is_sparse = is_sparse_csr = is_quantized = is_meta = is_mkldnn = is_nested = False
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
     is_mps = is_xpu = is_xla = is_hpu = is_mtia = is_maia = is_vulkan = is_ipu = False
 
     @property
@@ -206,8 +206,12 @@ class Tensor(TensorBase):
     def is_cpu(self) -> bool:
         return self.device.type == "cpu"  # type: ignore[no-any-return]
 
+    @property
+    def is_meta(self) -> bool:
+        return type(self._array) is not np.ndarray and self.device.type == "meta"
+
     def get_device(self) -> int:
-        return -1 if self.is_cpu else self.device.index
+        return -1 if self.device.index is None else self.device.index
 
     @property
     def itemsize(self) -> int:
@@ -254,7 +258,7 @@ class Tensor(TensorBase):
     def data_ptr(self) -> int:
         if isinstance(array := memory_under(self), LevelArray):
             raise RuntimeError(NO_POINTER)
-        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+        return 0 if self.is_meta else array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -478,7 +482,7 @@ class Tensor(TensorBase):
         if isinstance(self._array, LevelArray):
             return repr(self) if self._array.ndim else format(self.item(), spec)
         return scalar_format(
-            np.asarray(self._array),
+            self._array if self.is_meta else np.asarray(self._array),
             spec,
             otherwise=lambda: repr(self),
             type_name=type(self).__name__,
@@ -544,7 +548,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)
     return tensor_repr(
-        np.asarray(array),
+        array if device.type == "meta" else np.asarray(array),
         class_name="tensor" if kind is Tensor or parameter or kind in signed_types else kind.__name__,
         dtype_text=str(tensor.dtype),
         default_float_text=str(_dtypes.get_default_dtype()),

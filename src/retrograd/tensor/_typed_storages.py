@@ -212,7 +212,7 @@ class TypedStorage:
 
     # ---- leaving ----
     def __repr__(self) -> str:
-        shown = " " + "\n ".join(str(one) for one in self)
+        shown = "..." if self.device.type == "meta" else " " + "\n ".join(str(one) for one in self)
         about = f"dtype={self.dtype}, device={self.device}"
         return f"{shown}\n[torch.storage.TypedStorage({about}) of size {len(self)}]"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.arrays import LevelArray
+from ..._core.arrays import LevelArray, is_meta
 from ..._errors import sizes
 from ..._ops import cross_entropy as entropies
 from ..._ops import losses, losses_of_margins
@@ -38,7 +38,12 @@ NO_INDEX = -100  # torch's default of `ignore_index`
 # ---- of two outcomes ----
 def _need_probabilities(tensor: Any, name: str) -> None:
     array = tensor._array
-    if not isinstance(array, LevelArray) and array.size and not (array.min() >= 0 and array.max() <= 1):
+    if (
+        not isinstance(array, LevelArray)
+        and array.size
+        and not is_meta(array)
+        and not (array.min() >= 0 and array.max() <= 1)
+    ):
         hint = (
             "apply sigmoid to it first, or use binary_cross_entropy_with_logits"
             if name == "input"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.arrays import LevelArray, raw_leaf
+from ..._core.arrays import LevelArray, is_meta, raw_leaf
 from ..._errors import _TYPE_NAMES
 from ..._modes import using
 from ..._ops import embedding as e
@@ -46,7 +46,7 @@ def need_indices(name: str, indices: Any, position: int = 1) -> None:
 def _out_of_range(array: Any, rows: int) -> Any:
     """Return a mask of indices outside a table, or None if there are none or they cannot be seen now."""
     array = raw_leaf(array)
-    if not array.size or (array.min() >= 0 and array.max() < rows):
+    if not array.size or is_meta(array) or (array.min() >= 0 and array.max() < rows):
         return None
     return (array < 0) | (array >= rows)
 

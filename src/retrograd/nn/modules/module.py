@@ -139,6 +139,11 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
         def convert(tensor: Any) -> Any:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
             order = {"memory_format": memory_format} if memory_format is not None and tensor.dim() in (4, 5) else {}
+            if tensor.is_meta and device is not None and device.type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
             return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **order)
 
         return self._apply(convert)
