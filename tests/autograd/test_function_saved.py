@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import retrograd
 from tests.autograd.recording import Programs, caught
 from tests.autograd.test_function import cube, define, leaf
 
@@ -278,3 +279,21 @@ def once_differentiable_twice(torch):
 
 
 test_as_torch, test_recording_is_torchs = program.tests()
+
+
+def test_a_leaf_without_dimensions_is_saved_itself() -> None:
+    seen = []
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    def backward(ctx, g):
+        seen.append(ctx.saved_tensors[0])
+        return 2 * seen[0] * g
+
+    x = retrograd.tensor(1.5, requires_grad=True)
+    y = define(retrograd, forward, backward).apply(x)
+    x.reshape(1)  # makes an array of the number
+    y.backward()
+    assert seen[0] is x

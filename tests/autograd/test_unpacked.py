@@ -21,6 +21,9 @@ OPERATIONS = {
     "div": lambda t, a: a / (a + 1),
     "prod": lambda t, a: a.prod(),
     "index": lambda t, a: a[t.tensor([0, 1])],
+    "assignment by a mask": lambda t, a: _assigned(t, a * 1),
+    "assignment by a mask of more dimensions": lambda t, a: _assigned(t, a.expand(2, 3) * 1),
+    "cosine_similarity": lambda t, a: t.cosine_similarity(a, t.tensor([0.25, 1.0, 2.0]), 0),
     "logsumexp": lambda t, a: a.logsumexp(0),
     "atan2": lambda t, a: t.atan2(a, a * 2),
 }
@@ -28,10 +31,16 @@ GIVEN_BACK = {
     "double": lambda t, x: x.double() if x.is_floating_point() else x,
     "half": lambda t, x: x.half() if x.is_floating_point() else x,
     "int": lambda t, x: x.int(),
+    "no mask": lambda t, x: x * 1,
     "five": lambda t, x: t.ones(5) if x.is_floating_point() else x,
     "one": lambda t, x: t.ones(1) if x.is_floating_point() else x,
     "wide": lambda t, x: t.ones(2, 3) if x.is_floating_point() else x,
 }
+
+
+def _assigned(t: Any, x: Any) -> Any:
+    x[x > 0.75] = 0.25
+    return x
 
 
 def gradient(t: Any, operation: str, given_back: str) -> Any:

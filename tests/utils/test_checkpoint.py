@@ -553,3 +553,9 @@ def test_random_nests_have_the_gradients_of_the_plain_run(program, early_stop):
         results.append([out, *first, *(retrograd.zeros(3, 3) if g is None else g for g in second)])
     for plain, nested in zip(*results, strict=True):  # many uses of the weights are summed up in another order
         np.testing.assert_allclose(plain.detach().numpy(), nested.detach().numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_a_leaf_without_dimensions_is_recomputed_with_its_gradient() -> None:
+    x = retrograd.tensor(1.5, requires_grad=True)
+    checkpoint(lambda x: x[x > 0] * x, x, use_reentrant=False).sum().backward()
+    assert x.grad.item() == 3.0

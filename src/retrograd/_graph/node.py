@@ -38,7 +38,7 @@ from .hot_backward import hot_methods
 from .saved_images import IMAGE_NAMES
 from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
 from .saved_products import PRODUCT_NAMES
-from .unpacked import SavedTensor, computing_with_unpacked, output_edge, raw, settled, unpacked
+from .unpacked import SavedTensor, computing_with_unpacked, indices_given_back, output_edge, raw, settled, unpacked
 from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
@@ -320,7 +320,7 @@ class Node:
         for name in self.array_names:
             value = self.saved_tensor(name)
             if name == "indices" and isinstance(value, tuple):
-                value = tuple(part for one in value for part in _positions(one))
+                value, values.layout = indices_given_back(value, self, values.layout)
             if not graph:
                 value = tuple(map(raw, value)) if isinstance(value, tuple) else raw(value)
             setattr(values, name, value)
@@ -439,15 +439,6 @@ class Node:
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
         return Meta(facts, NO_LEVELS, False)
-
-
-def _positions(index: Any) -> tuple[Any, ...]:
-    """Turn a mask that hooks gave back into index arrays."""
-    if index._array.dtype.kind not in "biu":
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    if isinstance(index._array, np.ndarray) and index._array.dtype.kind == "b":
-        return tuple(wrap(part) for part in np.nonzero(index._array))
-    return (index,)
 
 
 def _with_needed(node: Node, edges: Any, values: Any) -> Any:

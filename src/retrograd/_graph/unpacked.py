@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from .. import _errors
+from .._core.numpy_namespace import ARRAY
 from .._core.primitive import vocabulary
 from .._modes import using
 from .guards import Freed, Guard, Packed
@@ -116,6 +119,26 @@ def unpacked(packed: Packed, follows: bool) -> Any:
     if follows and tensor._array.dtype.kind in "biu":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return tensor
+
+
+def indices_given_back(given: tuple[Any, ...], node: Any, layout: Any) -> tuple[tuple[Any, ...], Any]:
+    """Turn indices that hooks gave back into index arrays, and lay these out: a mask need not be one any more."""
+    parts = [_positions(one) for one in given]
+    before = (getattr(node, "shown", None) or {}).get("indices", ())
+    if len(parts) == sum(one is not None for one in before):
+        left = iter(parts)
+        places = [(slice(None),) if one is None else (ARRAY,) * len(next(left)) for one in before]
+        layout = tuple(place for some in places for place in some)
+    return tuple(part for some in parts for part in some), layout
+
+
+def _positions(index: Any) -> tuple[Any, ...]:
+    """Turn a mask into index arrays."""
+    if index._array.dtype.kind not in "biu":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if isinstance(index._array, np.ndarray) and index._array.dtype.kind == "b":
+        return tuple(index.nonzero(as_tuple=True))
+    return (index,)
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Saved:
         if self.storage.version != self.version:
             array, edge = (self.array, edge) if isinstance(self.edge, int) else self.storage.now(self.array, edge)
             raise _errors.overwritten(array, edge, self.storage, self.version, node.place())
-        if self.tensor is not None and self.tensor._array is self.array:
+        if self.tensor is not None:  # even with another array: a view makes one of a number, `data` may have been set
             return self.tensor
         return wrap(self.array, edge, self.storage)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from ..._dtypes import promote_types
 from ..._ops import norms
+from ...autograd.grad_mode import no_grad
 from ...overrides import overridable
 from ...tensor._distances import pdist
 from ...tensor._matrix_checks import need_tensor
 from ...tensor._norms import vector
-from ...tensor._pointwise import where
 from ...tensor._record import record
 from ...tensor._stacking import broadcast_tensors
 
@@ -31,8 +31,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
 
 def _directions(x: Any, dim: int, eps: float) -> Any:
     """Divide vectors by their norms. A bound in place of a short one has its gradient, as in torch; its tangent is 0."""
-    length = vector(x, 2, dim, True, None)
-    return x / where(length < eps, length - length.detach() + eps, length)
+    length = vector(x, 2, dim, True, None).clone()
+    with no_grad():
+        length.clamp_min_(eps)
+    return x / length
 
 
 @overridable
