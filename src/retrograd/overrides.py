@@ -41,15 +41,22 @@ def _overloaded(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def refuse_other_torch(values: Iterable[Any]) -> None:
-    """Raise an error for a tensor of an installed torch: each library would hand the call back to the other."""
+def _mixed(values: Iterable[Any]) -> TypeError | None:
+    """Return the error for a tensor of an installed torch among values."""
     for value in values:
         kind = type(value)
         if hasattr(kind, "untyped_storage") and not isinstance(value, _tensor_layer()._base.TensorBase):
-            raise TypeError(
+            return TypeError(
                 f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
                 "retrograd's\nHint: convert it by retrograd.tensor(x), or by retrograd.from_dlpack(x), which shares its memory."
             )
+    return None
+
+
+def refuse_other_torch(values: Iterable[Any]) -> None:
+    """Raise an error for a tensor of an installed torch: each library would hand the call back to the other."""
+    if (error := _mixed(values)) is not None:
+        raise error
 
 
 def refuse_function_of_other_torch(function: Any) -> None:
@@ -269,6 +276,8 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
 
 def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> BaseException | None:
     """Return what torch says about a call that raised an error, None if the error says it. See Note [Refusals]."""
+    if (other := _mixed(_flat(args, kwargs))) is not None:
+        return other
     return arguments().refusal(function, args, kwargs, error)  # type: ignore[no-any-return]
 
 

@@ -40,6 +40,18 @@ retrograd.add(ours, theirs)
 retrograd.matmul(ours, theirs)
 retrograd.nn.functional.linear(theirs, ours)
 ours.add_(theirs)
+ours @ theirs
+ours == theirs
+theirs != ours
+ours[theirs]
+ours[0, theirs > 0]
+ours.expand_as(theirs)
+retrograd.sin(theirs)
+retrograd.cat([ours, theirs])
+retrograd.stack([theirs, theirs])
+retrograd.vmap(retrograd.sin)(theirs)
+retrograd.func.grad(retrograd.sum)(theirs)
+retrograd.nn.Parameter(theirs)
 """.strip().splitlines()
 
 
@@ -71,6 +83,19 @@ def test_a_tensor_of_torch_becomes_ours(dtype: str) -> None:
     for ours in (retrograd.tensor(theirs), retrograd.as_tensor(theirs), retrograd.tensor(theirs.T).T):
         assert type(ours) is retrograd.Tensor
         assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), theirs.tolist())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "bool", "complex64"])
+def test_lists_of_tensors_of_torch_become_ours(dtype: str) -> None:
+    theirs = torch.tensor([0, 1]).to(getattr(torch, dtype))
+    for given in (
+        [theirs, theirs],
+        ([theirs[0], theirs[1]], theirs),
+        [theirs.requires_grad_(theirs.is_floating_point())] * 2,
+    ):
+        ours = retrograd.tensor(given)
+        assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), [theirs.tolist()] * 2)
+    assert retrograd.tensor([torch.tensor(1), 2.5]).tolist() == [1.0, 2.5]
 
 
 def test_memory_and_graph_of_a_tensor_of_torch() -> None:

@@ -22,6 +22,7 @@ from .._core.primitive import engine_state, raw_namespace, vocabulary
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from .._places import user_place
+from ..overrides import refuse_other_torch
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._creation import zeros_like
@@ -167,6 +168,7 @@ def _variables_of(transform: Transform, differentiable: bool) -> Callable[[Any],
 
     def make(tensor: Any) -> Any:
         if not isinstance(tensor, Tensor):
+            refuse_other_torch((tensor,))
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
         if tensor._array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")

@@ -9,6 +9,7 @@ from typing import Any
 from .._core.arrays import Batched
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
+from ..overrides import refuse_other_torch
 from ..tensor._base import signed_types, stored
 from ..tensor._entering import enter
 from ..tensor._sample_views import Leaving
@@ -83,6 +84,7 @@ def _read_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[A
                 f"{what}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
             )
         if isinstance(dim, int) and not isinstance(arg, Tensor):
+            refuse_other_torch((arg,))
             raise ValueError(
                 f"{what}: Got in_dim={dim} for an input but the input is of type {type(arg)}. We cannot vmap over "
                 "non-Tensor arguments, please use None as the respective in_dim"

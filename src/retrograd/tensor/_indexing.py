@@ -14,7 +14,7 @@ from .._modes import current_mode
 from .._ops import index as ops
 from .._ops.shape import expand_dims
 from .._warnings import warn
-from ..overrides import overridable
+from ..overrides import overridable, refuse_other_torch
 from . import _base
 from ._base import wrap
 from ._entering import refuse_captured
@@ -114,6 +114,7 @@ def _take_apart(tensor: Any, index: Any, reading: bool = True) -> _Parts:
         elif isinstance(part, str):
             raise TypeError("new(): invalid data type 'str'")
         else:
+            refuse_other_torch((part,))
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                 f"{type(part).__name__})"

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _dtypes
 from .._modes import NO_GRAD, PLAIN, read_mode
-from ..overrides import refusing
+from ..overrides import refuse_other_torch, refusing
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
@@ -157,26 +157,30 @@ def _operators() -> dict[str, Any]:
     def rtruediv(self: Any, other: Any) -> Any:
         return p._mul(p.reciprocal(self), other) if p.is_operand(other) else NotImplemented
 
+    def refused(other: Any) -> Any:
+        refuse_other_torch((other,))
+        return NotImplemented
+
     def power(self: Any, other: Any, modulus: Any = None) -> Any:
-        return p.power(self, other) if modulus is None and p.is_operand(other) else NotImplemented
+        return p.power(self, other) if modulus is None and p.is_operand(other) else refused(other)
 
     def rpow(self: Any, other: Any, modulus: Any = None) -> Any:
-        return p.power(other, self) if modulus is None and p.is_operand(other) else NotImplemented
+        return p.power(other, self) if modulus is None and p.is_operand(other) else refused(other)
 
     def matmul(self: Any, other: Any) -> Any:
         if not isinstance(other, Tensor):
-            return NotImplemented
+            return refused(other)
         mode = read_mode()  # a mode that is set may want to see the call
         return _matrix.product(self, other) if mode is PLAIN or mode is NO_GRAD else _matrix.matmul(self, other)
 
     def rmatmul(self: Any, other: Any) -> Any:
-        return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+        return matmul(other, self) if isinstance(other, Tensor) else refused(other)
 
     def equal(self: Any, other: Any) -> Any:
-        return p.eq(self, other) if p.is_operand(other) else NotImplemented
+        return p.eq(self, other) if p.is_operand(other) else refused(other)
 
     def not_equal(self: Any, other: Any) -> Any:
-        return p.ne(self, other) if p.is_operand(other) else NotImplemented
+        return p.ne(self, other) if p.is_operand(other) else refused(other)
 
     binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_quotient}
     binary |= {"mod": p.modulo, "and": p.OPERATORS["and"], "or": p.OPERATORS["or"], "xor": p.OPERATORS["xor"]}
