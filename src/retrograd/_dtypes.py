@@ -404,7 +404,6 @@ def array_from_python(data: Any, dtype: dtype | None = None) -> npt.NDArray[Any]
 def _read_slowly(data: Any, target: dtype | None) -> npt.NDArray[Any]:
     """Walk any data in PyTorch's order of checks, so that the first fault found is the same."""
     _refuse_text(data)
-    data = _without_other_tensors(data)
     shape = _shape_of(data)
     if target is None:
         target = _infer(data)
@@ -417,23 +416,6 @@ def _read_slowly(data: Any, target: dtype | None) -> npt.NDArray[Any]:
     convert = {BOOL_KIND: _as_bool, FLOAT_KIND: _as_float, COMPLEX_KIND: _as_complex}[target.kind]
     _convert_leaves(data, shape, 0, convert, numbers)
     return _pack_rounded(numbers, target).reshape(shape)
-
-
-def _without_other_tensors(data: Any) -> Any:
-    """Return data with lists of NumPy's numbers for tensors of an installed torch."""
-    if type(data) in (list, tuple):
-        items = [_without_other_tensors(item) for item in data]
-        return data if all(map(operator.is_, items, data)) else items
-    if not hasattr(type(data), "untyped_storage") or is_tensor(data):
-        return data
-    plain = data.detach().resolve_conj().resolve_neg()
-    if str(plain.dtype) == "torch.bfloat16":  # of which NumPy knows nothing
-        return _nested(plain.float().numpy().astype(bfloat16.numpy))
-    return _nested(plain.numpy())
-
-
-def _nested(array: Any) -> Any:
-    return [_nested(row) for row in array] if array.ndim else array[()]
 
 
 def _convert_leaves(

@@ -51,7 +51,6 @@ retrograd.cat([ours, theirs])
 retrograd.stack([theirs, theirs])
 retrograd.vmap(retrograd.sin)(theirs)
 retrograd.func.grad(retrograd.sum)(theirs)
-retrograd.nn.Parameter(theirs)
 """.strip().splitlines()
 
 

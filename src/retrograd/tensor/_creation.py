@@ -109,7 +109,15 @@ def tensor(
         from ._exchange import of_other_torch
 
         return of_other_torch(data).to(device, dtype, copy=True).requires_grad_(requires_grad)
-    return finish(_dtypes.array_from_python(data, dtype), device, requires_grad)
+    try:
+        array = _dtypes.array_from_python(data, dtype)
+    except TypeError:
+        from ._exchange import without_other_torch
+
+        if (numbers := without_other_torch(data)) is data:
+            raise
+        array = _dtypes.array_from_python(numbers, dtype)
+    return finish(array, device, requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:

@@ -144,6 +144,20 @@ def of_other_torch(tensor: Any) -> Any:
     return from_dlpack(plain)
 
 
+def without_other_torch(data: Any) -> Any:
+    """Return nested sequences with lists of NumPy's numbers for tensors of an installed torch; the same where there is none."""
+    if type(data) in (list, tuple):
+        items = [without_other_torch(item) for item in data]
+        return data if all(new is old for new, old in zip(items, data, strict=True)) else items
+    if not hasattr(type(data), "untyped_storage") or isinstance(data, _base.Tensor):
+        return data
+    return _nested(of_other_torch(data)._array)
+
+
+def _nested(array: Any) -> Any:
+    return [_nested(row) for row in array] if array.ndim else array[()]
+
+
 def to_dlpack(tensor: Any) -> Any:
     """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
     if not isinstance(tensor, _base.Tensor):

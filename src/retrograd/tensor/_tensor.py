@@ -580,9 +580,6 @@ class Parameter(Tensor, metaclass=ParameterMeta):
         if data is None:
             data = Tensor()
         if not isinstance(data, Tensor):
-            from ..overrides import refuse_other_torch
-
-            refuse_other_torch((data,))
             hint = "a Parameter is made of a Tensor: Parameter(torch.tensor(...))."
             raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
         if requires_grad:
