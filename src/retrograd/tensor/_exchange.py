@@ -146,10 +146,10 @@ def of_other_torch(tensor: Any) -> Any:
 
 def without_other_torch(data: Any) -> Any:
     """Return nested sequences with lists of NumPy's numbers for tensors of an installed torch; the same where there is none."""
-    if type(data) in (list, tuple):
+    if isinstance(data, (list, tuple)):
         items = [without_other_torch(item) for item in data]
         return data if all(new is old for new, old in zip(items, data, strict=True)) else items
-    if not hasattr(type(data), "untyped_storage") or isinstance(data, _base.Tensor):
+    if not hasattr(data.__class__, "untyped_storage") or isinstance(data, _base.Tensor):
         return data
     return _nested(of_other_torch(data)._array)
 
