@@ -233,7 +233,7 @@ def package() -> str:
     lines.append(f"from . import {', '.join(f'{m} as {m}' for m in _present_submodules())}\n\n")
     lines.append("__version__: builtins.str\n")
     lines += [f"{name}: builtins.float\n" for name in ("pi", "e", "inf", "nan") if hasattr(retrograd, name)]
-    lines += [f"{each.name}: _dtype\n" for each in _dtypes.ALL_DTYPES]
+    lines += [f"{each.name}: _dtype\n" for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)]
     lines += [f"{name}: _dtype\n" for name in _dtypes.ALIASES]
     lines += ["\n", tensor_class(), "\nclass Parameter(Tensor):\n"]
     lines.append(

@@ -42,7 +42,7 @@ __path__.append(f"{__path__[0]}/_compat")  # torch's private modules and absent 
 
 globals().update(functions())
 globals().update({name: getattr(_settings, name) for name in _settings.PUBLIC})
-globals().update({each.name: each for each in _dtypes.ALL_DTYPES})
+globals().update({each.name: each for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)})
 globals().update(_dtypes.ALIASES)
 newaxis = None
 
@@ -131,7 +131,7 @@ __all__ = [
     *functions(),
     *later_functions,
     *_settings.PUBLIC,
-    *(each.name for each in _dtypes.ALL_DTYPES),
+    *(each.name for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)),
     *_dtypes.ALIASES,
 ]
 _ = _ops  # importing it fills the table of primitives

@@ -34,15 +34,50 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 bool: _dtype
+uint16: _dtype
+uint32: _dtype
+uint64: _dtype
+complex32: _dtype
+float8_e4m3fn: _dtype
+float8_e5m2: _dtype
+float8_e4m3fnuz: _dtype
+float8_e5m2fnuz: _dtype
+float8_e8m0fnu: _dtype
+uint1: _dtype
+uint2: _dtype
+uint3: _dtype
+uint4: _dtype
+uint5: _dtype
+uint6: _dtype
+uint7: _dtype
+int1: _dtype
+int2: _dtype
+int3: _dtype
+int4: _dtype
+int5: _dtype
+int6: _dtype
+int7: _dtype
+qint8: _dtype
+quint8: _dtype
+qint32: _dtype
+quint4x2: _dtype
+quint2x4: _dtype
+bits1x8: _dtype
+bits2x4: _dtype
+bits4x2: _dtype
+bits8: _dtype
+bits16: _dtype
+float4_e2m1fn_x2: _dtype
 half: _dtype
 float: _dtype
 double: _dtype
+chalf: _dtype
 cfloat: _dtype
 cdouble: _dtype
 short: _dtype
 int: _dtype
 long: _dtype
-uint64: _dtype
+bit: _dtype
 
 class Tensor:
     shape: _Size
@@ -491,7 +526,6 @@ class Tensor:
     def __dlpack__(self, **options: Any) -> Tensor: ...
     def __dlpack_device__(self) -> builtins.tuple[Tensor, ...]: ...
     def type(self, dtype: _dtype | None = ..., non_blocking: builtins.bool = ...) -> Tensor: ...
-    def chalf(self, memory_format: Any = ...) -> Tensor: ...
     def is_pinned(self, device: Any = ...) -> builtins.bool: ...
     def new(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def bernoulli(self, p: Any = ..., *, generator: Any = ..., out: Any = ...) -> Tensor: ...
@@ -543,6 +577,7 @@ class Tensor:
     def dim_order(self, ambiguity_check: Any = ...) -> builtins.tuple[Tensor, ...]: ...
     def prelu(self, weight: Tensor | builtins.float) -> Tensor: ...
     def hardshrink(self, lambd: builtins.float = ...) -> Tensor: ...
+    def chalf(self, memory_format: Any = ...) -> Tensor: ...
     def float(self, memory_format: Any = ...) -> Tensor: ...
     def double(self, memory_format: Any = ...) -> Tensor: ...
     def half(self, memory_format: Any = ...) -> Tensor: ...

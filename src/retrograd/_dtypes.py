@@ -1,19 +1,15 @@
-"""Hold the data types, their promotion rules, and the reading of Python data into arrays."""
+"""Hold the data types, their promotion rules and their limits."""
 
 from __future__ import annotations
 
 import builtins
 import functools
 import math
-import operator
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import ml_dtypes
 import numpy as np
-
-from ._warnings import LIST_OF_ARRAYS, REAL_PART_ONLY, warn_once
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +25,7 @@ class dtype:  # noqa: N801
 
     __module__ = "retrograd"
     __slots__ = ("_scalar_name", "abbr", "is_complex", "is_floating_point", "is_signed",
-                 "itemsize", "kind", "name", "numpy")  # fmt: skip
+                 "itemsize", "kind", "name", "numpy", "stores_only")  # fmt: skip
 
     _scalar_name: str
     abbr: str
@@ -40,6 +36,7 @@ class dtype:  # noqa: N801
     kind: int
     name: str
     numpy: np.dtype[Any]
+    stores_only: bool  # memory may have it, few operations compute in it: see `_stored.py`
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Refuse: the only instances are this module's singletons."""
@@ -52,6 +49,21 @@ class dtype:  # noqa: N801
     def __setattr__(self, name: str, value: object) -> NoReturn:
         """Refuse to change a shared singleton."""
         raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say why one of the slots is empty."""
+            if name == "numpy":
+                raise NotImplementedError(
+                    f"{self!r} is a name only: retrograd has no tensors of this dtype\nHint: keep the bytes in a tensor of "
+                    "torch.uint8."
+                )
+            if name == "is_signed":
+                quantized = self._scalar_name.startswith("Q")
+                reason = "isSignedType not supported for quantized types" if quantized else "Bits types are undefined"
+                raise RuntimeError(reason)
+            raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         """Return the name as user code writes it."""
@@ -67,16 +79,26 @@ class dtype:  # noqa: N801
 
     def to_complex(self) -> dtype:
         """Return the complex type whose parts hold this type."""
-        if self.kind < FLOAT_KIND:
+        found = _COMPLEX_OF.get(self)
+        if found is None:
             raise RuntimeError(f"Unknown Complex ScalarType for {self._scalar_name}")
-        return _COMPLEX_OF.get(self, self)
+        return found
 
 
-def _make(name: str, scalar_name: str, abbr: str, numpy_type: npt.DTypeLike, kind: int) -> dtype:
-    made = object.__new__(dtype)
+def _make(
+    name: str, scalar_name: str, abbr: str, numpy_type: npt.DTypeLike, kind: int, stores_only: bool = False
+) -> dtype:
     numpy_dtype = np.dtype(numpy_type)
-    attributes = {"name": name, "_scalar_name": scalar_name, "abbr": abbr, "kind": kind, "numpy": numpy_dtype}
-    attributes |= {"itemsize": numpy_dtype.itemsize, "is_signed": numpy_dtype.kind not in "bu"}
+    signed = numpy_dtype.kind not in "bu" and not name.endswith("e8m0fnu")
+    return _filled(
+        name, scalar_name, abbr, kind, numpy_dtype.itemsize,
+        numpy=numpy_dtype, is_signed=signed, stores_only=stores_only,
+    )  # fmt: skip
+
+
+def _filled(name: str, scalar_name: str, abbr: str, kind: int, itemsize: int, **more: object) -> dtype:
+    made = object.__new__(dtype)
+    attributes = {"name": name, "_scalar_name": scalar_name, "abbr": abbr, "kind": kind, "itemsize": itemsize} | more
     attributes |= {"is_complex": kind == COMPLEX_KIND, "is_floating_point": kind == FLOAT_KIND}
     for attribute, value in attributes.items():
         object.__setattr__(made, attribute, value)
@@ -95,22 +117,65 @@ int16 = _make("int16", "Short", "i16", np.int16, INT_KIND)
 int32 = _make("int32", "Int", "i32", np.int32, INT_KIND)
 int64 = _make("int64", "Long", "i64", np.int64, INT_KIND)
 bool_ = _make("bool", "Bool", "b8", np.bool_, BOOL_KIND)
-uint64 = _make("uint64", "UInt64", "u64", np.uint64, INT_KIND)  # of hashes; it takes no part in promotion
 
+# NumPy has no half-precision complex; the two parts of an element are what torch has in memory.
+_TWO_HALVES: Final = np.dtype([("real", np.float16), ("imag", np.float16)])
+uint16 = _make("uint16", "UInt16", "u16", np.uint16, INT_KIND, True)
+uint32 = _make("uint32", "UInt32", "u32", np.uint32, INT_KIND, True)
+uint64 = _make("uint64", "UInt64", "u64", np.uint64, INT_KIND, True)
+complex32 = _make("complex32", "ComplexHalf", "c32", _TWO_HALVES, COMPLEX_KIND, True)
+FLOAT8_DTYPES: Final[tuple[dtype, ...]] = tuple([
+    _make(f"float8_{form}", f"Float8_{form}", f"f8{form}", getattr(ml_dtypes, f"float8_{form}"), FLOAT_KIND, True)
+    for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+])  # fmt: skip
+
+
+def _name_only(name: str, scalar_name: str, abbr: str = "", itemsize: int = 1, **more: object) -> dtype:
+    """Make a type of which there are no tensors here."""
+    kind = FLOAT_KIND if name.startswith("float") else INT_KIND
+    return _filled(name, scalar_name, abbr or name, kind, itemsize, stores_only=True, **more)
+
+
+_FEW_BITS: Final = [
+    *(_name_only(f"uint{bits}", f"UInt{bits}", is_signed=False) for bits in range(1, 8)),
+    *(_name_only(f"int{bits}", f"Int{bits}", is_signed=True) for bits in range(1, 8)),
+]
+_QUANTIZED: Final = [
+    _name_only(name, f"Q{name[1:].replace('u', 'U').replace('i', 'I')}", itemsize=4 if name == "qint32" else 1)
+    for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")
+]
+_BITS: Final = [
+    _name_only(f"bits{form}", f"Bits{form}", f"b{form if 'x' in form else form + 'x1'}", 2 if form == "16" else 1)
+    for form in ("1x8", "2x4", "4x2", "8", "16")
+]
+float4_e2m1fn_x2 = _name_only("float4_e2m1fn_x2", "Float4_e2m1fn_x2", "f4e2m1fnx2", is_signed=True)
+
+# Computed in; and beside them those that are kept in memory, of which few operations make anything.
 ALL_DTYPES: Final[tuple[dtype, ...]] = (
     float16, bfloat16, float32, float64, complex64, complex128,
     uint8, int8, int16, int32, int64, bool_,
 )  # fmt: skip
+STORED_DTYPES: Final[tuple[dtype, ...]] = (uint16, uint32, uint64, complex32, *FLOAT8_DTYPES)
+NAMES_ONLY: Final[tuple[dtype, ...]] = (*_FEW_BITS, *_QUANTIZED, *_BITS, float4_e2m1fn_x2)
+IN_MEMORY: Final = (*ALL_DTYPES, *STORED_DTYPES)
 ALIASES: Final[dict[str, dtype]] = {
-    "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
-    "short": int16, "int": int32, "long": int64, "uint64": uint64,
+    "half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
+    "short": int16, "int": int32, "long": int64, "bit": _FEW_BITS[0],
 }  # fmt: skip
-_BY_NAME: Final = {each.name: each for each in (*ALL_DTYPES, uint64)}
-_BY_NUMPY: Final = {each.numpy: each for each in (*ALL_DTYPES, uint64)}
-_REAL_OF: Final = {complex64: float32, complex128: float64}
-# NumPy has no half-precision complex, so float16 goes to the next wider complex type.
-_COMPLEX_OF: Final = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
-_TWO_BYTE_FLOATS: Final = (float16.numpy, bfloat16.numpy)
+_BY_NAME: Final = {each.name: each for each in (*IN_MEMORY, *NAMES_ONLY)}
+_BY_NUMPY: Final = {each.numpy: each for each in IN_MEMORY}
+_REAL_OF: Final = {complex32: float16, complex64: float32, complex128: float64}
+_COMPLEX_OF: Final = {part: whole for whole, part in _REAL_OF.items()} | {whole: whole for whole in _REAL_OF}
+_COMPLEX_OF[bfloat16] = complex64
+TWO_BYTE_FLOATS: Final = (float16.numpy, bfloat16.numpy)
+STORED_NUMBERS: Final = frozenset(
+    each.numpy.num for each in STORED_DTYPES
+)  # which are read quicker than dtypes are compared
+
+
+def holds_complex(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a NumPy dtype stands for complex numbers, of which NumPy does not know the smallest."""
+    return dtype.kind == "c" or dtype == _TWO_HALVES
 
 
 def dtype_named(name: str) -> dtype:
@@ -128,11 +193,10 @@ def from_numpy(numpy_dtype: np.dtype[Any]) -> dtype:
             "given numpy array has byte order different from the native byte order. "
             "Conversion between byte orders is currently not supported."
         )
-    wide_unsigned = "" if numpy_dtype.kind == "u" else "uint64, uint32, uint16, "
     raise TypeError(
         f"can't convert np.ndarray of type {numpy_dtype.type.__module__}.{numpy_dtype.type.__name__}. "
         "The only supported types are: float64, float32, float16, complex64, complex128, "
-        f"int64, int32, int16, int8, {wide_unsigned}uint8, and bool."
+        "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
     )
 
 
@@ -154,12 +218,35 @@ def _promote(a: dtype, b: dtype) -> dtype:
     return a if a.itemsize > b.itemsize else b
 
 
-_PROMOTED: Final = {(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYPES}
+_PROMOTED: Final = {(a, b): _promote(a, b) for a in (*ALL_DTYPES, complex32) for b in (*ALL_DTYPES, complex32)}
+_QUANTIZED_REFUSED: Final = (
+    "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be"
+)
+
+
+def _promote_rarely(a: dtype, b: dtype) -> dtype:
+    """Promote types of which one takes hardly any part in promotion, or raise torch's error."""
+    if a is b:
+        return a
+    either = {a, b}
+    names = f"{a._scalar_name} and {b._scalar_name}"
+    if not either.isdisjoint(_QUANTIZED):
+        raise RuntimeError(f"{_QUANTIZED_REFUSED}, offending types: {a._scalar_name} {b._scalar_name}")
+    if not either.isdisjoint(_BITS):
+        raise RuntimeError(f"Promotion from {names} is unsupported.")
+    if not either.isdisjoint(FLOAT8_DTYPES):
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {names}")
+    if any(one._scalar_name.startswith("UInt") for one in either):
+        for one in (a, b):
+            if one.is_floating_point:
+                return one
+        raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {names}")
+    raise RuntimeError(f"Promotion from {names} is unsupported.")
 
 
 def _check_dtype_argument(function: str, name: str, position: int, value: object) -> None:
     if not isinstance(value, dtype):
-        given = _type_name(type(value))
+        given = type_name(type(value))
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {given}")
 
 
@@ -170,13 +257,15 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     except (KeyError, TypeError):
         _check_dtype_argument("promote_types", "type1", 1, type1)
         _check_dtype_argument("promote_types", "type2", 2, type2)
-        raise
+    return _promote_rarely(type1, type2)
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Return whether in-place results of type `from_` may be stored as `to`."""
     _check_dtype_argument("can_cast", "from_", 1, from_)
     _check_dtype_argument("can_cast", "to", 2, to)
+    if to.kind == INT_KIND and to in NAMES_ONLY:
+        return from_.kind <= FLOAT_KIND
     return from_.kind <= to.kind
 
 
@@ -192,7 +281,7 @@ def _outrank(higher: dtype | None, lower: dtype | None) -> dtype | None:
         return higher
     if higher.kind == FLOAT_KIND:
         return higher.to_complex()
-    return _PROMOTED[higher, lower]
+    return lower if lower.kind == COMPLEX_KIND else promote_types(higher, lower)
 
 
 def _scalar_dtype(scalar_type: type) -> dtype:
@@ -240,6 +329,8 @@ def set_default_dtype(d: dtype) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if d.stores_only:
+        raise TypeError(f"couldn't find storage object {d._scalar_name}Storage")
     _default = d
     result_numpy.cache_clear()
 
@@ -269,6 +360,15 @@ class _Limits:
         raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
 
 
+# eps, as torch reports it; largest, smallest, smallest normal
+_FLOAT8_LIMITS: Final = {
+    "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6),
+    "float8_e5m2": (0.25, 57344.0, -57344.0, 2.0**-14),
+    "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7),
+    "float8_e5m2fnuz": (0.125, 57344.0, -57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 2.0**-127),
+}
+
 # mantissa bits, exponent of the smallest and of the largest normal number, decimal digits
 _FLOAT_SHAPES: Final = {
     float16: (10, -14, 15, 3),
@@ -292,9 +392,15 @@ class finfo(_Limits):  # noqa: N801
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         described = described.to_real()
-        mantissa, lowest, highest, digits = _FLOAT_SHAPES[described]
         self.bits = described.itemsize * 8
         self.dtype = described.name
+        if described.stores_only:
+            if described.name not in _FLOAT8_LIMITS:
+                raise NotImplementedError(f"\"lowest\" not implemented for '{described._scalar_name}'")
+            self.eps, self.max, self.min, self.tiny = _FLOAT8_LIMITS[described.name]
+            self.resolution, self.smallest_normal = 1.0, self.tiny
+            return
+        mantissa, lowest, highest, digits = _FLOAT_SHAPES[described]
         self.eps = math.ldexp(1.0, -mantissa)
         self.max = math.ldexp(2.0 - self.eps, highest)
         self.min = -self.max
@@ -317,41 +423,30 @@ class iinfo(_Limits):  # noqa: N801
     def __init__(self, type: dtype) -> None:
         """Read the limits of `type`."""
         _check_dtype_argument("iinfo", "type", 1, type)
-        if type.kind >= FLOAT_KIND:
+        if type in _QUANTIZED:
+            raise NotImplementedError(f"\"dtype\" not implemented for '{type._scalar_name}'")
+        if type.kind >= FLOAT_KIND or type in NAMES_ONLY:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         self.bits = type.itemsize * 8
         self.dtype = type.name
-        self.min, self.max = _integer_range(type)
+        self.min, self.max = integer_range(type)
 
     def __repr__(self) -> str:
         """Return the range in six digits."""
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
-def _integer_range(target: dtype) -> tuple[int, int]:
+def integer_range(target: dtype) -> tuple[int, int]:
     bits = target.itemsize * 8
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if target.is_signed else (0, (1 << bits) - 1)
 
 
-def cast_array(array: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Copy an array into another type the way `Tensor.to` converts."""
-    if array.dtype == target:
-        return array.copy(order="K")
-    source_kind, target_kind = from_numpy(array.dtype).kind, from_numpy(target).kind
-    if source_kind == COMPLEX_KIND and target_kind in (INT_KIND, FLOAT_KIND):
-        warn_once(REAL_PART_ONLY)
-        array, source_kind = array.real, FLOAT_KIND
-    step: type[np.generic] | None = None
-    if target in _TWO_BYTE_FLOATS and array.dtype not in _TWO_BYTE_FLOATS:
-        # PyTorch rounds twice on the way to the two-byte floats.
-        step = np.float32
-    elif source_kind == FLOAT_KIND and target_kind == INT_KIND and target.itemsize < 4:
-        # Numbers out of range wrap instead of meeting whatever the C compiler made of the cast.
-        step = np.int64 if target == uint8.numpy else np.int32
-    with np.errstate(over="ignore", invalid="ignore"):
-        return (array if step is None else array.astype(step)).astype(target)
+def accepted_range(target: dtype) -> tuple[int, int]:
+    """Return the integers a type takes: unsigned types let small negative ones wrap."""
+    smallest, largest = integer_range(target)
+    return (smallest if target.is_signed else -largest), largest
 
 
 def refuse_negative_strides(array: npt.NDArray[Any]) -> None:
@@ -364,234 +459,7 @@ def refuse_negative_strides(array: npt.NDArray[Any]) -> None:
         )
 
 
-# --- Python data -------------------------------------------------------------------------------------------
-
-# bool comes first because it is also an int.
-_PLAIN_TYPES: Final = (bool, int, float, complex)
-_MOST_DIMENSIONS: Final = 128
-_SMALLEST_LONG: Final = -(1 << 63)
-_LARGEST_LONG: Final = (1 << 63) - 1
-
-
-def infer_from_python(value: object) -> dtype:
-    """Return the type that nested Python data would become, without building it."""
-    _refuse_text(value)
-    _shape_of(value)
-    return _infer(value)
-
-
-def array_from_python(data: Any, dtype: dtype | None = None) -> npt.NDArray[Any]:
-    """Build a fresh array from numbers, nested sequences or NumPy data."""
-    data_type = type(data)
-    if data_type is list or data_type is tuple:
-        plain = _flatten_plain(data)
-        if plain is not None:
-            values, shape, leaf_types = plain
-            packed = _pack_plain(values, leaf_types, _widest_plain(leaf_types) if dtype is None else dtype)
-            if packed is not None:
-                return packed.reshape(shape)
-    elif data_type in _PLAIN_TYPES:
-        packed = _pack_plain(data, {data_type}, _widest_plain({data_type}) if dtype is None else dtype)
-        if packed is not None:
-            return packed
-    elif isinstance(data, np.ndarray):
-        source = from_numpy(data.dtype)
-        refuse_negative_strides(data)
-        return cast_array(data, (dtype or source).numpy)
-    return _read_slowly(data, dtype)
-
-
-def _read_slowly(data: Any, target: dtype | None) -> npt.NDArray[Any]:
-    """Walk any data in PyTorch's order of checks, so that the first fault found is the same."""
-    _refuse_text(data)
-    shape = _shape_of(data)
-    if target is None:
-        target = _infer(data)
-    if 0 in shape:
-        return np.empty(shape, target.numpy)
-    numbers: list[Any] = []
-    if target.kind == INT_KIND:
-        _convert_leaves(data, shape, 0, functools.partial(_as_integer, target=target), numbers)
-        return np.array(numbers, np.int64).astype(target.numpy).reshape(shape)
-    convert = {BOOL_KIND: _as_bool, FLOAT_KIND: _as_float, COMPLEX_KIND: _as_complex}[target.kind]
-    _convert_leaves(data, shape, 0, convert, numbers)
-    return _pack_rounded(numbers, target).reshape(shape)
-
-
-def _convert_leaves(
-    value: Any, shape: tuple[int, ...], dim: int, convert: Callable[[Any], Any], numbers: list[Any]
-) -> None:
-    if dim == len(shape):
-        numbers.append(convert(value))
-        return
-    try:
-        items = list(value)
-    except TypeError:
-        raise TypeError("not a sequence") from None
-    if len(items) != shape[dim]:
-        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(items)})")
-    for item in items:
-        if isinstance(item, np.ndarray):
-            warn_once(LIST_OF_ARRAYS)
-        _convert_leaves(item, shape, dim + 1, convert, numbers)
-
-
-def _flatten_plain(data: Sequence[Any]) -> tuple[Sequence[Any], list[int], set[type]] | None:
-    """Flatten evenly nested lists of plain numbers, or give up with None."""
-    shape = [len(data)]
-    items = data
-    while items and type(items[0]) in (list, tuple):
-        width = len(items[0])
-        for each in items:
-            if type(each) not in (list, tuple) or len(each) != width:
-                return None
-        shape.append(width)
-        if len(shape) > _MOST_DIMENSIONS:
-            return None
-        items = list(chain.from_iterable(items))
-    leaf_types: set[type] = set(map(type, items))
-    return (items, shape, leaf_types) if leaf_types and leaf_types.issubset(_PLAIN_TYPES) else None
-
-
-def _widest_plain(leaf_types: set[type]) -> dtype:
-    if complex in leaf_types:
-        return default_complex()
-    if float in leaf_types:
-        return _default
-    return int64 if int in leaf_types else bool_
-
-
-def _pack_plain(values: Any, leaf_types: set[type], target: dtype) -> npt.NDArray[Any] | None:
-    """Convert plain numbers in one NumPy call, or leave any fault to the slow path with None."""
-    if target.kind >= FLOAT_KIND:
-        return None if target.kind == FLOAT_KIND and complex in leaf_types else _pack_rounded(values, target)
-    if target.kind == BOOL_KIND:
-        return np.array(values, np.bool_) if leaf_types == {bool} else None
-    if not leaf_types <= {bool, int}:
-        return None
-    try:
-        whole = np.array(values, np.int64)
-    except OverflowError:
-        return None
-    if target is int64:
-        return whole
-    smallest, largest = _accepted_range(target)
-    return whole.astype(target.numpy) if smallest <= whole.min() and whole.max() <= largest else None
-
-
-def _pack_rounded(values: Any, target: dtype) -> npt.NDArray[Any]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if target.numpy in _TWO_BYTE_FLOATS:
-            return np.array(values, np.float32).astype(target.numpy)
-        return np.array(values, target.numpy)
-
-
-def _as_float(value: Any) -> float:
-    # Unlike float(), ldexp takes no text and refuses in the words of the C conversion.
-    return value if type(value) is float else math.ldexp(value, 0)
-
-
-def _as_complex(value: Any) -> complex:
-    if isinstance(value, complex):
-        return value
-    convert = getattr(type(value), "__complex__", None)
-    return _as_float(value) if convert is None else convert(value)
-
-
-def _as_bool(value: Any) -> bool:
-    if isinstance(value, (bool, np.bool_, float, complex)):
-        return bool(value)
-    return operator.index(value) != 0
-
-
-def _as_integer(value: Any, target: dtype) -> int:
-    smallest, largest = _integer_range(target)
-    if isinstance(value, float):
-        if not smallest <= value <= float(largest):
-            raise _overflow(target)
-        number = int(value)
-        # float(largest) of int64 is one more than the largest; the hardware makes it the smallest.
-        return number if number <= largest else smallest
-    number = operator.index(value)
-    if not _SMALLEST_LONG <= number <= _LARGEST_LONG:
-        raise ValueError("Overflow when unpacking long long")
-    if not _accepted_range(target)[0] <= number <= largest:
-        raise _overflow(target)
-    return number
-
-
-def _accepted_range(target: dtype) -> tuple[int, int]:
-    """Return the integers a type takes: unsigned types let small negative ones wrap."""
-    smallest, largest = _integer_range(target)
-    return (smallest if target.is_signed else -largest), largest
-
-
-def _overflow(target: dtype) -> RuntimeError:
-    return RuntimeError(f"value cannot be converted to type {target.name} without overflow")
-
-
-def _refuse_text(value: object) -> None:
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{_type_name(type(value))}'")
-
-
-def is_tensor(value: object) -> bool:
-    """Return whether an object carries one of our types, which only tensors do."""
-    return isinstance(getattr(value, "dtype", None), dtype)
-
-
-def _is_sequence(value: object) -> bool:
-    # Tensors and NumPy scalars have __getitem__ but stand for single numbers here.
-    return (
-        hasattr(type(value), "__getitem__")
-        and (not isinstance(value, (dict, np.generic)) or isinstance(value, (str, bytes)))
-        and not is_tensor(value)
-    )
-
-
-def _shape_of(data: Any) -> tuple[int, ...]:
-    """Read the shape off the first item of every level."""
-    shape: list[int] = []
-    level = data
-    while _is_sequence(level):
-        length = len(level)
-        shape.append(length)
-        if len(shape) > _MOST_DIMENSIONS:
-            raise ValueError(f"too many dimensions '{_type_name(type(level))}'")
-        if length == 0:
-            break
-        try:
-            level = level[0]
-        except Exception as fault:
-            described = _type_name(type(level))
-            raise ValueError(f"could not determine the shape of object type '{described}'") from fault
-    return tuple(shape)
-
-
-def _infer(value: Any) -> dtype:
-    if isinstance(value, (np.generic, np.ndarray)):
-        return from_numpy(value.dtype)
-    for plain in _PLAIN_TYPES:
-        if isinstance(value, plain):
-            return _widest_plain({plain})
-    if is_tensor(value):
-        tensor_dtype: dtype = value.dtype
-        return tensor_dtype
-    _refuse_text(value)
-    if not _is_sequence(value):
-        raise RuntimeError(f"Could not infer dtype of {_type_name(type(value))}")
-    result: dtype | None = None
-    for index in range(len(value)):
-        item = value[index]
-        if item is value:
-            raise TypeError("new(): self-referential lists are incompatible")
-        result = _infer(item) if result is None else promote_types(result, _infer(item))
-        if result is complex128:
-            break
-    return _default if result is None else result
-
-
-def _type_name(described: builtins.type) -> str:
+def type_name(described: builtins.type) -> str:
     module = described.__module__
     if module.partition(".")[0] in ("numpy", "ml_dtypes", "decimal"):
         return f"{module}.{described.__name__}"

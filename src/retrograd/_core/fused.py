@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from .._stored import refuse
 from .numpy_namespace import ArrayNamespace, is_half, numpy_namespace, raw_namespace
 from .primitive import GENERAL, parameters_of
 
@@ -80,6 +81,9 @@ class Fused:
 
     def run(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run on raw arrays: the result and the residuals."""
+        for array in arrays:
+            if getattr(array, "stores_only", False):
+                refuse(self.node_name, self.node_name.partition("Backward")[0], array.dtype)
         xp = _library(arrays)
         if xp.is_meta:
             return xp.run_fused(self, arrays, params)  # type: ignore[attr-defined, no-any-return]

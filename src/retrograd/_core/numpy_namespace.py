@@ -13,6 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .._dtypes import STORED_NUMBERS, complex32
+from .._dtypes import dtype as torch_dtype
+from .._stored import convert
 from . import kernels, passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -94,7 +97,7 @@ class ArrayNamespace:
     def complex(self, re: Any, im: Any) -> Any:
         out = self.module.empty(self.module.broadcast(re, im).shape, np.result_type(re.dtype, np.complex64))
         out.real, out.imag = re, im
-        return out
+        return self.astype(out, dtype=complex32) if re.dtype == np.float16 else out
 
     def sgn(self, x: Any) -> Any:
         if x.dtype.kind == "b":
@@ -233,6 +236,8 @@ class ArrayNamespace:
         if self.module is np and x.dtype.kind != "V" and x.flags.c_contiguous and 0 not in shape:
             return np.ndarray(shape, x.dtype, x, offset, strides)  # ten times quicker, for memory that is a buffer
         first = x.reshape(-1)[offset // x.itemsize :] if offset else x
+        if x.dtype.num > 255 and self.module is np:  # a dtype of ml_dtypes, which NumPy's function may not know
+            return np.lib.stride_tricks.as_strided(first.view(f"u{x.itemsize}"), shape, strides).view(x.dtype)
         return self.module.lib.stride_tricks.as_strided(first, shape, strides)
 
     def permute_dims(self, x: Any, *, axes: tuple[int, ...]) -> Any:
@@ -248,8 +253,10 @@ class ArrayNamespace:
         return self.module.concatenate(arrays, axis=axis)
 
     def astype(self, x: Any, *, dtype: Any) -> Any:
-        dtype = getattr(dtype, "numpy", dtype)  # a rule may pass the dtype of a Tensor
-        if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+        dtype = dtype.numpy if type(dtype) is torch_dtype else np.dtype(dtype)  # a rule may pass the dtype of a Tensor
+        if dtype.num in STORED_NUMBERS:
+            return convert(x, dtype)
+        if x.dtype.kind == "c" and dtype.kind not in "cb":
             return x.real.astype(dtype)
         return kernels.cast(x, dtype) if x.size >= passes.LARGE else x.astype(dtype)
 

@@ -22,18 +22,12 @@ from typing import Any
 import numpy as np
 
 from .._places import own_lambda
+from .._stored import StoredArray, run_stored
 from .._warnings import warn
 from . import heap as heap
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
-from .numpy_namespace import (
-    _NUMPY_TYPES,
-    ArrayNamespace,
-    declared,
-    is_half,
-    numpy_namespace,
-    raw_namespace,
-)
+from .numpy_namespace import _NUMPY_TYPES, declared, is_half, numpy_namespace, raw_namespace
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
 
@@ -215,7 +209,11 @@ class Primitive:
         """Run on raw arrays."""
         xp = numpy_namespace
         for arg in args:
-            if type(arg) not in OF_THE_CPU and (own := raw_namespace(arg)) is not numpy_namespace:
+            if type(arg) in OF_THE_CPU:
+                continue
+            if type(arg) is StoredArray:
+                return run_stored(self, args, params)
+            if (own := raw_namespace(arg)) is not numpy_namespace:
                 if own.is_meta:
                     return own.run(self, args, params)  # type: ignore[attr-defined]
                 xp, args = own, _on_one_device(self, own, args)
@@ -597,4 +595,4 @@ def general(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return _from_function(GENERAL, function, options)
 
 
-__all__ = ["ArrayNamespace", "Primitive", "elementwise", "front", "general", "linear", "multilinear", "vocabulary"]
+__all__ = ["Primitive", "elementwise", "front", "general", "linear", "multilinear", "vocabulary"]

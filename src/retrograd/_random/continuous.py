@@ -40,7 +40,7 @@ def uniform(
     if len(shape) == 1 and shape[0] <= FEW and np_dtype is SINGLE and low == 0.0 and high == 1.0:  # what is quickest
         return gen.few_floats(shape[0])
     dtype = np_dtype if isinstance(np_dtype, np.dtype) else np.dtype(np_dtype)
-    if dtype.kind == "c":
+    if dtype.kind == "c" or dtype.fields:
         return draw_complex(shape, dtype, lambda parts, real: uniform(gen, parts, real, low, high))
     refuse_unless(dtype, SIGNIFICAND_BITS, "check_uniform_bounds")
     if low == 0.0 and high == 1.0 and dtype.itemsize > 2:  # nothing to scale, and no bound to reach

@@ -41,8 +41,13 @@ TORCH_NAMES = {
     "bfloat16": ("BFloat16", "c10::BFloat16"),
     "float32": ("Float", "float"),
     "float64": ("Double", "double"),
+    "complex32": ("ComplexHalf", "c10::complex<c10::Half>"),
     "complex64": ("ComplexFloat", "c10::complex<float>"),
     "complex128": ("ComplexDouble", "c10::complex<double>"),
+}
+TORCH_NAMES |= {
+    f"float8_{form}": (f"Float8_{form}", f"c10::Float8_{form}")
+    for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
 }
 _SIGNED_AND_BYTE = ("uint8", "int8", "int16", "int32", "int64")
 NUMBERS = (*_SIGNED_AND_BYTE, *SIGNIFICAND_BITS)
@@ -51,7 +56,7 @@ NUMBERS = (*_SIGNED_AND_BYTE, *SIGNIFICAND_BITS)
 @cache
 def name_of(dtype: np.dtype[Any]) -> str:
     """Return the dtype's name, which NumPy spells out anew on every access."""
-    return dtype.name
+    return "complex32" if dtype.fields else dtype.name  # which NumPy has as pairs of halves
 
 
 def refuse_unless(dtype: np.dtype[Any], accepted: Container[str], kernel: str) -> None:
@@ -84,7 +89,7 @@ def draw_complex(
     shape: Sequence[int], dtype: np.dtype[Any], draw_parts: Callable[[tuple[int, ...], np.dtype[Any]], Array]
 ) -> Array:
     """Draw real and imaginary parts alternately."""
-    real_dtype = np.dtype(np.float32 if name_of(dtype) == "complex64" else np.float64)
+    real_dtype = np.dtype({4: np.float16, 8: np.float32, 16: np.float64}[dtype.itemsize])
     return draw_parts((*shape, 2), real_dtype).view(dtype).reshape(shape)
 
 

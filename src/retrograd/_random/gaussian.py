@@ -39,7 +39,7 @@ def normal(
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if math.prod(shape) == 0:
         return np.empty(shape, dtype)
-    if dtype.kind == "c":
+    if dtype.kind == "c" or dtype.fields:
         # The variance is split evenly between the two parts.
         part_std = std / math.sqrt(2.0)
         return draw_complex(

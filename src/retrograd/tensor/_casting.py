@@ -49,11 +49,17 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
         return tensor
     if wanted.kind in "biu" and (edge := _base._edge_slot.__get__(tensor)) is not None:
         note_reading(f"cast to {dtype}", tensor if edge is LEAF else edge)
-    if type(array) is np.ndarray and type(tensor) in EXACT and array.dtype.kind == "f" and array.flags.c_contiguous:
+    if (
+        type(array) is np.ndarray
+        and type(tensor) in EXACT
+        and array.dtype.kind == "f"
+        and array.flags.c_contiguous
+        and not dtype.stores_only
+    ):
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             return _converted(tensor, array, wanted, mode is PLAIN)
-    if array.dtype.kind == "c" and wanted.kind not in "cb":
+    if _base.dtype_of(tensor).is_complex and not dtype.is_complex and wanted.kind != "b":
         warn_once(REAL_PART_ONLY)
     if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents
@@ -238,7 +244,7 @@ def _number(self: Any) -> Any:
     value = _value(self)
     if value.size != 1:
         raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
-    return value.item() if value.dtype.kind != "V" else float(value.reshape(())[()])
+    return value.item() if value.dtype != _dtypes.bfloat16.numpy else float(value.reshape(())[()])
 
 
 def tolist(self: Any) -> Any:
@@ -246,7 +252,7 @@ def tolist(self: Any) -> Any:
     if (edge := _base._edge_slot.__get__(self)) is not None:
         note_reading("tolist()", self if edge is LEAF else edge)
     value = _value(self)
-    if value.dtype.kind == "V":
+    if value.dtype == _dtypes.bfloat16.numpy:
         value = value.astype(np.float32)
     return value.tolist()
 
@@ -272,9 +278,9 @@ def numpy(self: Any, *, force: bool = False) -> Any:
             f"can't convert {device_of(self)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    if array.dtype.kind == "V":
-        raise TypeError("Got unsupported ScalarType BFloat16")
-    return array
+    if array.dtype.num > 255 or array.dtype.kind == "V":  # ml_dtypes' and our own, which torch has no NumPy dtype for
+        raise TypeError(f"Got unsupported ScalarType {_base.dtype_of(self)._scalar_name}")
+    return array.view(np.ndarray)
 
 
 def to_number(kind: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtypes import float16, float32, float64
 from .._ops import complex_views as c
 from .._ops import shape as s
 from ..overrides import overridable
@@ -16,7 +17,7 @@ from ._views import view_op
 @overridable
 def view_as_real(input: Any) -> Any:
     """View complex numbers as a last dimension of real and imaginary parts."""
-    if input._array.dtype.kind != "c":
+    if not _base.dtype_of(input).is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if input.is_conj():
         raise RuntimeError(
@@ -30,7 +31,7 @@ def view_as_real(input: Any) -> Any:
 def view_as_complex(input: Any) -> Any:
     """View the last dimension, of size two, as complex numbers."""
     dtype = _base.dtype_of(input)
-    if not dtype.is_floating_point or dtype.itemsize == 2:
+    if dtype not in (float16, float32, float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{dtype._scalar_name}"

@@ -13,6 +13,7 @@ from .._core.arrays import is_meta, owner_of_memory, raw_leaf
 from .._core.numpy_namespace import raw_namespace
 from .._modes import current_mode
 from .._ops.strided import last_place
+from .._stored import as_storage_only
 from . import _base
 from ._base import LEAF, Storage, mark_born
 from ._entering import memory_under
@@ -45,7 +46,8 @@ def memory_of(tensor: Any) -> tuple[Any, int]:
 def steps_of(tensor: Any, owner: Any) -> tuple[int, ...]:
     """Return a tensor's strides on the memory that `memory_of` found."""
     array = tensor._array
-    shares = type(array) is type(owner) and array.size and _lies_in(array, owner)
+    alike = isinstance(array, np.ndarray) == isinstance(owner, np.ndarray)
+    shares = alike and array.size and _lies_in(array, owner)
     return strides(array) if shares else strides(np.empty(array.shape, bool))
 
 
@@ -83,7 +85,7 @@ def on_memory(owner: Any, offset: int, shape: tuple[int, ...], steps: tuple[int,
     """Return the array of a shape, strides and dtype on a memory, which has room for it."""
     flat = row_of(owner, dtype)
     step = tuple([n * flat.itemsize for n in steps])
-    return raw_namespace(flat).module.lib.stride_tricks.as_strided(flat[offset:] if flat.size else flat, shape, step)
+    return raw_namespace(flat).restrided(flat, shape, step, offset * flat.itemsize if flat.size else 0)
 
 
 def rebuild(
@@ -102,7 +104,7 @@ def rebuild(
     whole = tuple(owner.shape) == tuple(shape) and owner.flags.c_contiguous and tuple(steps) == strides(owner)
     if not whole or owner.dtype != dtype:
         owner = on_memory(owner, offset, tuple(shape), tuple(steps), dtype)
-    result._array = owner
+    result._array = as_storage_only(owner)
     result._storage = result._extra = None
     result._edge = LEAF if requires_grad else None
     if current_mode().transforms:

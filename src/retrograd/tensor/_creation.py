@@ -17,6 +17,8 @@ from .._device import device as device_type
 from .._device import memory_format as memory_format_type
 from .._graph.cuts import note_cut
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._python_data import array_from_python, infer_from_python
+from .._stored import as_storage_only
 from .._warnings import warn
 from ..overrides import overridable
 from . import _base
@@ -32,13 +34,16 @@ from ._record import mark_inference
 from ._views import own_memory, write_array
 
 NDARRAY = np.ndarray
+STORED_NUMBERS = _dtypes.STORED_NUMBERS
 
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Make the tensor that a creation function returns."""
     if device is not None or (device := get_default_device()).type != "cpu":
         array = _placed(array, device)
-    if type(array) is NDARRAY and not array.ndim:
+    if array.dtype.num in STORED_NUMBERS:
+        array = as_storage_only(array)
+    elif type(array) is NDARRAY and not array.ndim:
         array = array[()]  # a NumPy scalar until its memory matters: five times quicker
     tensor = _base.new_tensor()
     tensor._array = array
@@ -110,13 +115,13 @@ def tensor(
 
         return of_other_torch(data).to(device, dtype, copy=True).requires_grad_(requires_grad)
     try:
-        array = _dtypes.array_from_python(data, dtype)
+        array = array_from_python(data, dtype)
     except TypeError:
         from ._exchange import without_other_torch
 
         if (numbers := without_other_torch(data)) is data:
             raise
-        array = _dtypes.array_from_python(numbers, dtype)
+        array = array_from_python(numbers, dtype)
     return finish(array, device, requires_grad)
 
 
@@ -158,7 +163,7 @@ def from_numpy(array: Any) -> Any:
             "given numpy array has byte order different from the native byte order. Conversion between byte orders "
             "is currently not supported."
         )
-    return wrap(np.asarray(array))
+    return wrap(as_storage_only(np.asarray(array)))
 
 
 def as_dtype(dtype: Any, name: str) -> _dtypes.dtype:
@@ -262,6 +267,8 @@ def _maker(name: str, make: Any) -> Any:
 
 def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     array = np.empty(sizes, dtype)  # NumPy's `ones` takes twice as long
+    if dtype.num in STORED_NUMBERS:
+        array = as_storage_only(array)
     array.fill(1)
     return array
 
@@ -318,8 +325,8 @@ def full(
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {kind}")
     if not isinstance(size, (list, tuple)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    dtype = _dtypes.infer_from_python(fill_value) if dtype is None else as_dtype(dtype, "full")
-    array = for_device(device, np.empty)(sizes_of("full", (size,)), dtype.numpy)
+    dtype = infer_from_python(fill_value) if dtype is None else as_dtype(dtype, "full")
+    array = as_storage_only(for_device(device, np.empty)(sizes_of("full", (size,)), dtype.numpy))
     array.fill(element_of(fill_value, dtype.numpy, loosely=True))
     return finish(array, device, requires_grad)
 
@@ -352,7 +359,7 @@ def _like_maker(name: str, fill: Any) -> Any:
         else:
             out = like(array, wanted, memory_format)
         if fill:
-            out.fill(fill)
+            as_storage_only(out).fill(fill)
         elif fill is None:
             marked(out)
         return finish(

@@ -128,7 +128,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if device is not None and not isinstance(device, (str, device_type)):
         raise AssertionError(f"from_dlpack: unsupported device type: {device.__class__}")
     if isinstance(ext_tensor, _base.Tensor):
-        __dlpack__(ext_tensor)  # which refuses what cannot be shared
+        if not _base.dtype_of(ext_tensor).stores_only or ext_tensor.requires_grad:
+            __dlpack__(ext_tensor)  # which refuses what cannot be shared
         result = ext_tensor.detach()
     else:
         result = _imported(ext_tensor)
@@ -197,11 +198,6 @@ def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     from ._legacy import construct
 
     return construct(_base.dtype_of(self), *args, **kwargs)
-
-
-def chalf(self: Any, memory_format: Any = None) -> Any:
-    """Refuse: NumPy has no complex numbers of half precision."""
-    raise NotImplementedError("complex32 is not supported: NumPy has no complex numbers of half precision")
 
 
 def is_pinned(self: Any, device: Any = None) -> bool:

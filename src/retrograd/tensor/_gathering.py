@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _errors
+from .. import _dtypes, _errors
 from .._core.arrays import is_meta, raw_leaf
 from .._core.numpy_namespace import ARRAY
 from .._core.passes import LARGE
@@ -352,12 +352,12 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value._array.ndim} dimension(s)."
             )
-        if value._array.dtype.kind == "c" and dtype.kind != "c":
+        if _dtypes.holds_complex(value._array.dtype) and not _dtypes.holds_complex(dtype):
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         filled = value.to(_base.dtype_of(input))
     else:
         name = "IndexFillBackward0"
-        if isinstance(value, complex) and dtype.kind != "c":
+        if isinstance(value, complex) and not _dtypes.holds_complex(dtype):
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         filled = element_of(value, dtype)
     at, size = _vector(index)._array, input._array.shape[axis] if input._array.ndim else 1

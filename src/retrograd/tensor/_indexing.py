@@ -9,6 +9,7 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray, is_meta
 from .._core.numpy_namespace import ARRAY
+from .._dtypes import STORED_NUMBERS
 from .._graph.node import PYTHON_SCALARS
 from .._modes import current_mode
 from .._ops import index as ops
@@ -221,7 +222,7 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
                     f"indexed tensor {_errors.sizes(target._array.shape)} at index {dim + k}"
                 )
         return list(array.nonzero()) if array.ndim else [array.reshape(1).nonzero()[0]]
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu" or array.dtype.num in STORED_NUMBERS:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if not isinstance(array, LevelArray):
         size = target._array.shape[dim]

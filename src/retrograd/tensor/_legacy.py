@@ -70,7 +70,7 @@ FloatTensor, DoubleTensor, HalfTensor = _make("FloatTensor"), _make("DoubleTenso
 BFloat16Tensor, BoolTensor, ByteTensor = _make("BFloat16Tensor"), _make("BoolTensor"), _make("ByteTensor")
 CharTensor, ShortTensor, IntTensor = _make("CharTensor"), _make("ShortTensor"), _make("IntTensor")
 LongTensor = _make("LongTensor")
-_MORE_NAMES = {_dtypes.complex64: "ComplexFloatTensor", _dtypes.complex128: "ComplexDoubleTensor"}
+_MORE_NAMES = {each: f"{each._scalar_name}Tensor" for each in _dtypes.IN_MEMORY if each not in _DTYPES.values()}
 
 
 def old_name(dtype: _dtypes.dtype) -> str:

@@ -143,7 +143,7 @@ LATER: dict[str, Names] = {
     "_strided": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
     "_exchange": Names(
         functions="asarray frombuffer from_dlpack to_dlpack",
-        methods="__dlpack__ __dlpack_device__ type chalf is_pinned new",
+        methods="__dlpack__ __dlpack_device__ type is_pinned new",
     ),
     "_saving": Names(functions="save"),
     "_loading": Names(functions="load"),

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
+from .._stored import cast_array
 
 C_NAMES = {
     "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int",
@@ -29,7 +33,7 @@ C_NAMES = {
 def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     described = _dtypes.from_numpy(dtype)
     if described.kind == _dtypes.INT_KIND:
-        return _dtypes._accepted_range(described)
+        return _dtypes.accepted_range(described)
     found = _dtypes.finfo(described)
     return found.min, found.max
 
@@ -45,6 +49,8 @@ def element_of(value: Any, dtype: np.dtype[Any], loosely: bool = False) -> Any:
     kind = dtype.kind
     if kind == "b":
         return np.bool_(bool(value))
+    if dtype.num in _dtypes.STORED_NUMBERS:
+        return _stored_element(value, dtype)
     half = dtype.itemsize == 2 and kind in "fV"
     if isinstance(value, complex):
         if kind != "c" and value.imag != 0:
@@ -64,6 +70,19 @@ def element_of(value: Any, dtype: np.dtype[Any], loosely: bool = False) -> Any:
         if kind == "c":
             return dtype.type(value)
         return np.float32(parts[0]).astype(dtype) if half else dtype.type(parts[0])
+
+
+def _stored_element(value: Any, dtype: np.dtype[Any]) -> Any:
+    described = _dtypes.from_numpy(dtype)
+    if not described.is_complex:
+        number = value.real if isinstance(value, complex) else value
+        low, high = _limits(dtype)
+        low = low if described.is_signed or described.kind == _dtypes.INT_KIND else -high  # a sign is dropped
+        inside = low <= number <= high or (described.is_floating_point and not math.isfinite(number))
+        if not inside or number != value:
+            raise _overflow(C_NAMES.get(described.name, f"c10::{described._scalar_name}"))
+        value = int(number) % (1 << 8 * dtype.itemsize) if described.kind == _dtypes.INT_KIND else number
+    return cast_array(np.asarray(value), dtype)
 
 
 def _overflow(name: str) -> RuntimeError:

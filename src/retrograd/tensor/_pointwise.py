@@ -13,6 +13,7 @@ from .. import _dtypes, _errors
 from .._core.arrays import LevelArray, levels_of
 from .._core.levels import DUAL
 from .._core.primitive import primitives as p
+from .._core.primitive import vocabulary
 from .._graph.node import PYTHON_SCALARS
 from .._modes import current_mode
 from .._ops import elementwise as e
@@ -435,7 +436,7 @@ def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     args = (condition, plain_scalar(x), plain_scalar(y))
     given = [v._array if isinstance(v, _base.Tensor) else v for v in args[1:]]
     operands, dtype = promoted(given)
-    operands = [np.asarray(v).astype(dtype)[()] if type(v) in PYTHON_SCALARS else v for v in operands]
+    operands = [vocabulary.astype(np.asarray(v), dtype=dtype) if type(v) in PYTHON_SCALARS else v for v in operands]
     chosen = condition._array
     try:
         out = run_under(current_mode(), e.where, None, args, [chosen, *operands], {})
@@ -481,7 +482,7 @@ def is_leveled(array: Any) -> bool:
 
 def real_view(tensor: Any, part: str) -> Any:
     """Return the real or imaginary part as torch's view_as_real + select."""
-    if tensor._array.dtype.kind != "c":
+    if not _base.dtype_of(tensor).is_complex:
         if part == "imag":
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
         return tensor
@@ -503,7 +504,7 @@ def real_view(tensor: Any, part: str) -> Any:
 @overridable
 def conj(input: Any) -> Any:
     """View as the conjugate; a real tensor is returned as it is."""
-    if input._array.dtype.kind != "c":
+    if not _base.dtype_of(input).is_complex:
         return input
     from ._signs import conjugate_view
 

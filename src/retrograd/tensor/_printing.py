@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import is_meta
+from .._dtypes import STORED_NUMBERS
+from .._stored import as_storage_only, widened
 
 __all__ = [
     "format_array",
@@ -159,6 +161,8 @@ def _complex_writer(numbers: NDArray[np.complex128]) -> _Writer:
 def _exact_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Convert to a type whose `tolist` gives Python scalars without changing any value."""
     with np.errstate(all="ignore"):
+        if array.dtype.num in STORED_NUMBERS:
+            array = widened(as_storage_only(array))
         match array.dtype.kind:
             case "b" | "i" | "u":
                 return array

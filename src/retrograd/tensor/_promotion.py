@@ -42,6 +42,8 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
         return np.asarray(value).astype(dtype)[()]  # wraps, as torch does
     if value.dtype == dtype:
         return value
+    if dtype.num in _dtypes.STORED_NUMBERS:
+        return core.vocabulary.astype(value, dtype=dtype)
     return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
 
 

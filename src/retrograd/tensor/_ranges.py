@@ -18,7 +18,7 @@ from ._out_dtypes import CPP_NAMES
 
 
 def _refuse_kernel(name: str, dtype: np.dtype[Any], kinds: str) -> None:
-    if dtype.kind in kinds:
+    if dtype.kind in kinds or dtype.num in _dtypes.STORED_NUMBERS:
         scalar = _dtypes.from_numpy(dtype)._scalar_name
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar}'")
 
@@ -259,4 +259,7 @@ def eye(
             raise TypeError(f"eye(): argument '{which}' (position {position}) must be int, not {kind}")
         if count < 0:
             raise RuntimeError(f"{which} must be greater or equal to 0, got {count}")
-    return finish(np.eye(n, n if m is None else m, dtype=numpy_dtype(dtype, "eye")), device, requires_grad)
+    wanted = numpy_dtype(dtype, "eye")
+    if wanted.num in _dtypes.STORED_NUMBERS and wanted not in [each.numpy for each in _dtypes.FLOAT8_DTYPES]:
+        raise NotImplementedError(f"\"eye\" not implemented for '{_dtypes.from_numpy(wanted)._scalar_name}'")
+    return finish(np.eye(n, n if m is None else m, dtype=wanted), device, requires_grad)

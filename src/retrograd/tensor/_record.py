@@ -316,7 +316,7 @@ class Elementwise:
             if len(shapes) < 2 or "broadcast" not in str(error):
                 raise
             raise misfit(shapes) from None
-        if is_half(dtype) and out.dtype.itemsize == 4:
+        if is_half(dtype) and out.dtype == F32:
             out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
         if mode.saved_hooks:
             out = _base.memory_of(out)

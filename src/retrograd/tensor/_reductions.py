@@ -123,7 +123,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over dimensions, without NaN."""
     kind = input._array.dtype.kind
-    if kind == "c":
+    if _dtypes.holds_complex(input._array.dtype):
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if kind in "iub":
         return sum(input, dim, keepdim, dtype=dtype)
@@ -209,14 +209,14 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any
         array = input._array
         if not array.size:
             _not_empty(input, (), which)
-        if array.dtype.kind == "c":
+        if _dtypes.holds_complex(array.dtype):
             refuse(f"{which}_all", array.dtype)
         params = {"axis": _ALL[array.ndim], "keepdims": False}
         if which == "max":
             return record(r.max_of_all, (input,), params, "MaxBackward1")
         return record(r.min_of_all, (input,), params, "MinBackward1")
     array = input._array
-    if array.dtype.kind == "c":
+    if _dtypes.holds_complex(array.dtype):
         refuse(f"{which}_at", array.dtype)
     axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
     if not array.size:

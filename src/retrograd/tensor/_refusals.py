@@ -140,7 +140,6 @@ REFUSED_IN_PLACE: Table = {
 }
 REFUSED_IN_PLACE["absolute"] = REFUSED_IN_PLACE["abs"]
 CLAMPS = ("clamp", "clip", "clamp_min", "clamp_max")
-_KINDS = {"u": "i", "V": "f"}  # bfloat16 is NumPy's V
 
 
 def refuse(name: str, dtype: np.dtype[Any], table: Table = REFUSED) -> None:
@@ -148,7 +147,7 @@ def refuse(name: str, dtype: np.dtype[Any], table: Table = REFUSED) -> None:
     found = table.get(name)
     if found is None:
         return
-    kind = _KINDS.get(dtype.kind, dtype.kind)
+    kind = "bifc"[_dtypes.from_numpy(dtype).kind]
     for kinds, (cls, text) in found.items():
         if kind in kinds or ("h" in kinds and dtype.itemsize == 2 and kind == "f"):
             raise cls(text.replace("{}", _dtypes.from_numpy(dtype)._scalar_name))

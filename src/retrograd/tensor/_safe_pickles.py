@@ -87,7 +87,7 @@ SAFE |= {
         "_rebuild_parameter_with_state",
     ]
 }
-SAFE |= {f"torch.{each.name}": each for each in (*_dtypes.ALL_DTYPES, _dtypes.uint64)}
+SAFE |= {f"torch.{each.name}": each for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)}
 SAFE |= {f"torch.{place}{name}": storage for name, storage in OLD_STORAGES.items() for place in ("", "cuda.")}
 _given: list[Any] = []  # by the user: classes and functions, or pairs of one and its name in files
 

@@ -49,7 +49,7 @@ class TorchName:
 
 SIZE, DEVICE = TorchName("torch", "Size"), TorchName("torch", "device")
 LAYOUT = TorchName("torch.serialization", "_get_layout")
-_DTYPE_NAMES = {each: TorchName("torch", each.name) for each in (*_dtypes.ALL_DTYPES, _dtypes.uint64)}
+_DTYPE_NAMES = {each: TorchName("torch", each.name) for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)}
 
 
 def torch_name(obj: Any) -> TorchName | None:
@@ -211,7 +211,7 @@ def pickler_class(module: Any) -> Any:
             return NotImplemented
 
         def _save_dtype(self, obj: _dtypes.dtype) -> None:
-            self._save_torch_name(_DTYPE_NAMES[obj])
+            self.save(_DTYPE_NAMES[obj])  # which looks among what is written already
 
         dispatch[_dtypes.dtype] = _save_dtype
 

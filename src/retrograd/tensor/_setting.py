@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _size
 from .._modes import current_mode
+from .._stored import as_storage_only
 from . import _base
 from ._copying import memory_of, need_inside, on_memory
 from ._layout import dense_strides
@@ -75,7 +76,7 @@ def _taken(tensor: Any, source: Any, offset: Any, size: Any, stride: Any) -> Any
     size, offset = tuple(map(index, size)), index(offset)
     stride = tuple(map(index, stride)) if stride else dense_strides(size)
     need_inside(size, stride, offset, dtype.itemsize, memory.nbytes)
-    return on_memory(memory, offset, size, stride, dtype.numpy)
+    return as_storage_only(on_memory(memory, offset, size, stride, dtype.numpy))
 
 
 def _named(value: Any) -> str:

@@ -13,6 +13,7 @@ from .._device import contiguous_format, preserve_format
 from .._dtypes import dtype as dtype_type
 from .._ops import index as i
 from .._ops import shape as s
+from .._stored import as_storage_only
 from .._warnings import warn
 from ..overrides import overridable, refusal, refuses_itself
 from . import _base
@@ -149,7 +150,11 @@ def view_dtype(input: Any, wanted: Any) -> Any:
 
 
 def _seen_as(array: Any, dtype: Any) -> Any:
-    return Batched(array.level, _seen_as(array.array, dtype)) if isinstance(array, Batched) else array.view(dtype)
+    return (
+        Batched(array.level, _seen_as(array.array, dtype))
+        if isinstance(array, Batched)
+        else as_storage_only(array.view(dtype))
+    )
 
 
 def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtypes import holds_complex
 from .._ops import elementwise as e
 from . import _base
 from ._base import array_slot, signed_types, stored
@@ -117,7 +118,7 @@ def signs_of(tensor: Any) -> tuple[bool, bool]:
 
 def turned(array: Any, kind: Any) -> Any:
     """Turn stored values into shown ones, or the other way."""
-    if kind.conjugated and array.dtype.kind == "c":
+    if kind.conjugated and holds_complex(array.dtype):
         array = e.conj(array)
     return e.negative(array) if kind.negated else array
 

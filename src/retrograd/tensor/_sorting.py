@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
+from .._dtypes import holds_complex
 from .._ops import order
 from ..overrides import overridable, takes_out
 from ._layout import laid_out_like
@@ -18,7 +19,7 @@ return_sort = make("sort", "values", "indices")
 
 def _sorted(input: Any, dim: int, descending: bool, node: str) -> Any:
     array = input._array
-    if array.dtype.kind == "c":
+    if holds_complex(array.dtype):
         refuse("sort", array.dtype)
     axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
     params = {"axis": axis, "descending": bool(descending)}

@@ -17,7 +17,14 @@ from ._tensor import Tensor as TensorClass
 
 Tensor: Any = TensorClass  # what is set here is not declared in the class
 
-CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32"}
+CASTS = {
+    "chalf": "complex32",
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "int": "int32",
+}
 CASTS |= {
     "long": "int64",
     "short": "int16",

@@ -228,7 +228,7 @@ class Tensor(TensorBase):
         return self.dtype.is_floating_point  # type: ignore[no-any-return]
 
     def is_complex(self) -> bool:
-        return self._array.dtype.kind == "c"  # type: ignore[no-any-return]
+        return self.dtype.is_complex  # type: ignore[no-any-return]
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed  # type: ignore[no-any-return]
