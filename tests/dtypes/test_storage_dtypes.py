@@ -194,7 +194,7 @@ a.clone().fill_(1) | a.clone().zero_() | a.clone().copy_(b) | ones(4).copy_(a) |
 a.masked_fill(m, 1) | a.clone().masked_scatter_(m, b) | take(a, i)
 a == b | a != b | a < b | a >= b | a == 1 | a < 1 | a == ones(4) | a == ones(4, dtype=int64)
 a + b | a - b | a * b | a / b | a // b | a % b | a ** b | a + 1 | a - 1 | 1 - a | a ** 2 | a * ones(4) | a + ones(4)
-a + ones(4, dtype=int64) | a + 1j | -a | +a | abs(a) | a & b | a | b | a << 1 | a.clone().add_(1) | add(a, b, alpha=2)
+a + ones(4, dtype=int64) | a + 1j | -a | +a | abs(a) | a & b | a | b | a << 1
 exp(a) if a.is_floating_point() or a.is_complex() else sqrt(a) | log(ones_like(a)) | relu(a) | sign(a) | sgn(a) | floor(a) | frac(a)
 isnan(a) | isinf(a) | isfinite(a) | logical_not(a) | clamp(a, 0, 1) | maximum(a, b) | real(a) | imag(a) | conj(a) | view_as_real(a)
 a.sum() | a.prod() | a.mean() | a.max() | a.max(0) | a.amax() | a.argmax() | a.any() | a.all() | a.cumsum(0) | a.cumprod(0)
