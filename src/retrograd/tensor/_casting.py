@@ -271,7 +271,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
             "from the function first."
         )
     array = _base.materialise(self)
-    if type(array) is not np.ndarray and device_of(self) is not CPU:
+    if type(array) is not np.ndarray and device_of(self) != CPU:
         if force:
             return array.get()
         raise TypeError(
