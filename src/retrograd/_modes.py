@@ -43,6 +43,16 @@ class Mode(NamedTuple):
         """Tell whether operations are recorded: not in inference mode, even where gradients are switched on in it."""
         return self.grad and not self.inference
 
+    def leave(self, block: Block, kind: Any = None, error: Any = None, traceback: Any = None) -> None:
+        """End a block in which this was the mode. See Note [Leaving a mode cannot be interrupted]."""
+        entry = _newest_entry()
+        if self is entry.entered and entry.block is block:
+            _set_newest_entry(entry.outer)
+            if entry.ends:
+                block._block_ended(entry)
+        else:
+            _leave_otherwise(block, entry, self)
+
 
 PLAIN = Mode()
 NO_GRAD = Mode(grad=False)
@@ -106,18 +116,19 @@ def change_mode(**changes: Any) -> Mode:
 #    a call (`write[...]`, `push[...]`): no signal is looked for between them and the block, and
 # 2. `__exit__` is in C up to the point where the record is as it was. `with` fetches it before it calls `__enter__`: a method that is
 #    bound by `property`, of an object whose `__call__` is itself a property. The interpreter fetches that when the object
-#    is called, and this is what does the work: it takes the newest entry, and makes a list of it. An entry is a `map` over what
-#    is to be done, so that making a list of it does it: writes the record from before the block, takes the entry from the
-#    stack, ends what ends with the block. The list is what is called then, in Python: it matters where the modes are not what the
-#    block made them, because something else was switched inside it for good, or blocks do not end in the order in which they began.
+#    is called, and this is what does the work: it takes the newest entry and asks for `written`, which is a property, too: it
+#    calls the entry, a `partial` that writes the record from before the block. From the token of this writing it has the
+#    record that was found, and that record's method `leave` is what is called then, in Python: it takes the entry from the stack.
+#    If an interrupt prevents that, the next block that is left finds its own entry below and drops what lies on it.
 #
 # The entries stand in a context variable, not in the block: one block can be entered inside itself, and in several threads at once.
+# Where the newest entry is not that of the block, or the modes are not what the block made them, because something was switched inside it
+# for good, only the block's own fields are put back.
 #
 # Functions in this package that change the mode and put it back do so by `try: set_grad(...) ... finally: restore_mode(before)`, with
 # the record read before `try`.
 _entries: ContextVar[Any] = ContextVar("retrograd_blocks")
-_VARIABLES = (_variable, _entries)
-_set_variable = ContextVar.set
+_newest_entry, _set_newest_entry = _entries.get, _entries.set
 _call: Any = call
 
 
@@ -126,46 +137,63 @@ class _Write:
 
 
 class _Push:
-    __getitem__ = _entries.set
+    __getitem__ = _set_newest_entry
 
 
 write: Any = _Write()
 push: Any = _Push()
 
 
-class _Left(list[Any]):
-    """What came of ending a block: the tokens of both variables, and the results of its own ends."""
+class Entry(partial[Any]):
+    """What ends one run of a block, called to write the record from before. See Note [Leaving a mode cannot be interrupted]."""
 
-    __slots__ = ()
+    __slots__ = ("block", "entered", "outer")
 
-    def __call__(self, block: Any, *exception: object) -> None:
-        found, entry = self[0].old_value, self[1].old_value
-        if found is not entry.entered or entry.block is not block:
-            _leave_otherwise(block, entry, found)
-        if len(self) > 2 and entry.block is block:
-            block._block_ended(*self[2:])
-
-
-class Entry(map):  # type: ignore[type-arg]
-    """What ends one run of a block. See Note [Leaving a mode cannot be interrupted]."""
-
-    __slots__ = ("before", "block", "ends", "entered", "outer")
-
-    before: Mode
     entered: Mode
     outer: Entry | _Bottom
     block: Block
-    ends: tuple[Callable[[], Any], ...]
-    left = property(_Left)
+    ends: tuple[Callable[[], Any], ...] = ()
+    written = property(_call)
+
+    @property
+    def before(self) -> Mode:
+        """Return the record that the entry writes."""
+        return self.args[0]  # type: ignore[no-any-return]
+
+
+class _Results(list[Any]):
+    """What came of ending a block and what ends with it."""
+
+    __slots__ = ()
+
+    @property
+    def old_value(self) -> Mode:
+        return self[0].old_value  # type: ignore[no-any-return]
+
+
+class _EndingEntry(Entry):
+    """An entry that ends something else as well, by functions in C: all of it is done while a list is made of the entry."""
+
+    __slots__ = ("ends", "steps")
+
+    steps: Callable[[], Any]
+    written = property(_Results)
+    __iter__ = property(attrgetter("steps"))
 
 
 class _Bottom:
     """What lies under all entries."""
 
-    newest = property(_entries.get)  # this object itself where nothing was entered yet
-    __call__: Any = property(attrgetter("newest.left"))
+    newest = property(_newest_entry)  # this object itself where nothing was entered yet
+    __call__: Any = property(attrgetter("newest.written.old_value.leave"))
 
-    def left(self, block: Any, *exception: object) -> None:
+    @property
+    def written(self) -> _Bottom:
+        return self
+
+    old_value = written
+
+    def leave(self, block: Any, *exception: object) -> None:
         block._block_left_unentered()
 
 
@@ -184,24 +212,26 @@ class Block:
     A subclass has an `__enter__` that calls `_block_entry` and ends with `write[...]` and `push[...]`.
     """
 
-    _block_fields: Iterable[
-        str
-    ] = ()  # the names of those that it is about; ours begin so, because users subclass blocks
+    # The fields of the record that it is about. Our names begin so, because users subclass blocks.
+    _block_fields: Iterable[str] = ()
     __exit__: Any = _Exit(partial(MethodType, _BOTTOM))
 
-    def _block_entry(self, before: Mode, entered: Mode, *ends: Callable[[], Any]) -> Entry:
-        """Note what the block will put back, and functions in C that end something else with it."""
-        outer = _entries.get(_BOTTOM)
-        entry = (
-            Entry(_call, (partial(_write, before), partial(_entries.set, outer), *ends))
-            if ends
-            else Entry(_set_variable, _VARIABLES, (before, outer))
-        )
-        entry.block, entry.before, entry.entered, entry.outer, entry.ends = self, before, entered, outer, ends
+    def _block_entry(self, before: Mode, entered: Mode) -> Entry:
+        """Note what the block will put back."""
+        entry = Entry(_write, before)
+        entry.block, entry.entered = self, entered
+        entry.outer = _newest_entry(_BOTTOM)
         return entry
 
-    def _block_ended(self, *results: Any) -> None:
-        """Do what is left to do after the functions that were given to `_block_entry`."""
+    def _block_entry_with(self, ends: tuple[Callable[[], Any], ...], before: Mode, entered: Mode) -> Entry:
+        """Note what the block will put back, and functions in C that end something else with it."""
+        entry = _EndingEntry(_write, before)
+        entry.block, entry.entered, entry.outer = self, entered, _newest_entry(_BOTTOM)
+        entry.ends, entry.steps = ends, partial(map, _call, (partial(_write, before), *ends))
+        return entry
+
+    def _block_ended(self, entry: Entry) -> None:
+        """Do what is left to do after the functions that were given to `_block_entry_with`."""
 
     def _block_goes_on(self, entry: Entry) -> None:
         """Undo those functions: the block was not the one to be left."""
@@ -219,25 +249,28 @@ def _leave_otherwise(block: Block, newest: Entry, found: Mode) -> None:
         entry = entry.outer
     if entry is not _BOTTOM:  # all that was entered since has been undone by who put the mode back
         _write(entry.before)
-        _entries.set(entry.outer)
+        _set_newest_entry(entry.outer)
     else:
         if newest.block is not block:
             newest.block._block_goes_on(newest)
         entry = next((one for one in above if one.block is block), None)
         if entry is None:
             _write(found)
-            _entries.set(newest.block._block_entry(newest.before, newest.entered, *newest.ends))  # which was used up
             block._block_left_unentered()
             return
         outer: Any = entry.outer
         for one in reversed(above[: above.index(entry)]):
-            _entries.set(outer)
+            _set_newest_entry(outer)
             before, entered = (_without(entry, mode, one.block._block_fields) for mode in (one.before, one.entered))
-            outer = one.block._block_entry(before, entered, *one.ends)
-        _entries.set(outer)
+            entry_again = partial(one.block._block_entry_with, one.ends) if one.ends else one.block._block_entry
+            outer = entry_again(before, entered)
+        _set_newest_entry(outer)
         _write(_without(entry, found))
-    if entry is not newest and entry.ends:
-        block._block_ended(*[end() for end in entry.ends])
+    if entry.ends:
+        if entry is not newest:
+            for end in entry.ends:
+                end()
+        block._block_ended(entry)
 
 
 def _without(entry: Entry, mode: Mode, others: Iterable[str] = ()) -> Mode:

@@ -6,7 +6,7 @@ import itertools
 from functools import partial
 from typing import Any
 
-from .._modes import Block, current_mode, push, write
+from .._modes import Block, Entry, current_mode, push, write
 
 BATCH = "vmap"
 DUAL = "jvp"
@@ -39,7 +39,11 @@ class Level:
 class UserLevel(Level):
     """A level that `forward_ad` began: to torch its duals are tensors like others, with memory of their own."""
 
-    __slots__ = ()
+    __slots__ = ("ended_by_call",)
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.ended_by_call = False
 
 
 class Transform:
@@ -67,17 +71,18 @@ class running(Block):  # noqa: N801 - reads as a word
         entered = before._replace(transforms=(*before.transforms, self.transform), **self.changes)
         level = self.transform.level
         owners = (self.transform,) if level is None else (self.transform, level)
-        entry = self._block_entry(before, entered, *[partial(setattr, one, "alive", False) for one in owners])
+        ends = tuple([partial(setattr, one, "alive", False) for one in owners])
+        entry = self._block_entry_with(ends, before, entered)
         write[entered]
         push[entry]
         return self.transform
 
-    def _block_goes_on(self, entry: Any) -> None:
+    def _block_goes_on(self, entry: Entry) -> None:
         self.transform.alive = True
         if self.transform.level is not None:
             self.transform.level.alive = True
 
-    def _block_ended(self, *results: Any) -> None:
+    def _block_ended(self, entry: Entry) -> None:
         if self.transform.level is not None:
             self.transform.level.alone = None
 

@@ -39,6 +39,7 @@ class Cut(NamedTuple):
 
 
 _on_purpose: deque[tuple[Any, ...]] = deque(maxlen=KEPT)
+_note_on_purpose, _frame_at = _on_purpose.append, sys._getframe
 _readings: deque[tuple[Any, ...]] = deque(maxlen=KEPT)
 _operations: deque[tuple[str, Any, int]] = deque(maxlen=KEPT)
 
@@ -82,12 +83,14 @@ def note_reading(how: str, source: Any) -> None:
 
 def note_block(how: str) -> None:
     """Remember the beginning of a block that records nothing."""
-    frame = sys._getframe(2)
-    if frame.f_code.co_filename in library_files:
+    frame = _frame_at(2)
+    code = frame.f_code
+    if code.co_filename in library_files:
         if (function := frame.f_locals.get("function")) is None or _is_own(function):
             return  # the library's own block; else a user's function that is decorated
         frame = user_frame(frame)
-    _on_purpose.append((how, None, None, frame.f_code, frame.f_lasti, creation_numbers()))
+        code = frame.f_code
+    _note_on_purpose((how, None, None, code, frame.f_lasti, creation_numbers()))
 
 
 def _is_own(function: Any) -> bool:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._core.arrays import owner_of_memory, raw_leaf
 from .._core.primitive import vocabulary
-from .._modes import Block, current_mode, push, write
+from .._modes import Block, Entry, current_mode, push, write
 from ..tensor._base import wrap
 
 
@@ -89,11 +89,10 @@ class allow_mutation_on_saved_tensors(Block, ContextDecorator):  # noqa: N801 - 
             raise RuntimeError(mode.saved_hooks_disabled)
         context = _AllowMutationOnSavedContext()
         entered = mode._replace(saved_hooks=(*mode.saved_hooks, (context.pack, context.unpack)))
-        entry = self._block_entry(mode, entered, partial(getattr, context, "clear"))
+        entry = self._block_entry_with((partial(getattr, context, "clear"),), mode, entered)
         write[entered]
         push[entry]
         return context
 
-    def _block_ended(self, *results: Any) -> None:
-        (clear,) = results
-        clear()
+    def _block_ended(self, entry: Entry) -> None:
+        entry.ends[0]()()

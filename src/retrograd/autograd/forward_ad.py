@@ -13,7 +13,7 @@ from .._core.arrays import Dual, LevelArray, levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
-from .._modes import Block, change_mode, current_mode, push, write
+from .._modes import Block, Entry, change_mode, current_mode, push, write
 
 _own = threading.local()
 _open: dict[UserLevel, None] = {}  # of all threads; one that has none of its own takes part in the newest
@@ -74,7 +74,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    current.alive = False
+    current.alive, current.ended_by_call = False, True
     _open.pop(current, None)
     change_mode(transforms=_without_dual_level())
 
@@ -87,20 +87,20 @@ class dual_level(Block):  # noqa: N801 - torch's name
     def __enter__(self) -> int:
         level, before = _new_level(), current_mode()
         entered = before._replace(transforms=(*_without_dual_level(), Transform("dual_level", level)))
-        ends = partial(setattr, level, "alive", False), partial(_open.pop, level, level)
-        entry = self._block_entry(before, entered, *ends)
+        ends = partial(setattr, level, "alive", False), partial(_open.pop, level, None)
+        entry = self._block_entry_with(ends, before, entered)
         _open[level] = None
         write[entered]
         push[entry]
         return 0
 
-    def _block_goes_on(self, entry: Any) -> None:
+    def _block_goes_on(self, entry: Entry) -> None:
         level = entry.entered.transforms[-1].level
         level.alive = True
         _open[level] = None
 
-    def _block_ended(self, *results: Any) -> None:
-        if results[-1] is not None:  # somebody else has ended the level
+    def _block_ended(self, entry: Entry) -> None:
+        if entry.entered.transforms[-1].level.ended_by_call:
             raise RuntimeError(_NO_LEVEL)
 
     def _block_left_unentered(self) -> None:
