@@ -171,7 +171,7 @@ def _settled(node: Any, g: Any, grad: Any, at: int) -> Any:
         dtype = raw(arrived).dtype
         return grad if raw(grad).dtype == dtype else vocabulary.astype(grad, dtype=dtype)
     shape = tuple(grad.shape)
-    if shape != facts.shape and not _sums_to(shape, facts.shape):
+    if shape != facts.shape and not sums_to(shape, facts.shape):
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {at} - got {_errors.sizes(shape)} but expected "
             f"shape compatible with {_errors.sizes(facts.shape)}"
@@ -183,7 +183,7 @@ def raw(value: Any) -> Any:
     return getattr(value, "_array", value)
 
 
-def _sums_to(wide: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+def sums_to(wide: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Tell whether a shape could have been expanded to a wider one."""
     if len(shape) > len(wide):
         return False

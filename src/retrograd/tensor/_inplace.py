@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from typing import Any
 from weakref import ref
 
@@ -13,7 +14,8 @@ from .._core.arrays import LevelArray
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._graph.cuts import note_cut
-from .._graph.node import Node, node_class
+from .._graph.node import Node, Slot, node_class
+from .._graph.unpacked import sums_to
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
@@ -24,6 +26,7 @@ from ._entering import refuse_captured, refuse_new_data, without_tangents
 from ._layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
 from ._leaves import DETACH_INSTEAD, NOT_A_LEAF, USED_BY, is_leaf, refuse_inside, set_requires_grad
 from ._numbers import element_of
+from ._old_attributes import slot_of
 from ._old_forms import FORMS, present_form
 from ._operands import plain_scalar
 from ._record import make_meta, record
@@ -468,6 +471,30 @@ def set_data(self: Any, value: Any) -> None:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     if (edge := _base._edge_slot.__get__(value)) is not None:
         note_cut(".data = ...", value, edge, self, 3)
+    if value._array.shape != self._array.shape and isinstance(self._edge, (Node, Slot)) and self._edge is not NOWHERE:
+        _want_gradients_of(self, tuple(self._array.shape))
     self._array = _base.materialise(value)
     if value._storage is not None and value._storage.inference:
         storage_of(self).inference = value._storage.inference
+
+
+def _want_gradients_of(tensor: Any, shape: tuple[int, ...]) -> None:
+    """Let the node of a tensor, before anything else, refuse gradients of the shape that new data has."""
+
+    def check(grad: Any) -> None:
+        if grad is not None and not sums_to(tuple(grad.shape), shape):
+            raise RuntimeError(
+                f"Function returned an invalid gradient at index 0 - got {_errors.sizes(grad.shape)} but expected shape "
+                f"compatible with {_errors.sizes(shape)}\nHint: the tensor that {name} made was given data of another shape."
+            )
+
+    node, slot = slot_of(tensor._edge)
+    name = node.name()  # not the node, which will hold the check
+    extra = node.need_extra()
+    extra.tensor_hooks = {} if extra.tensor_hooks is None else extra.tensor_hooks
+    hooks = extra.tensor_hooks.setdefault(slot, OrderedDict())
+    hooks.setdefault(FIRST, check)  # that of the shape which the node knows stays
+    hooks.move_to_end(FIRST, last=False)
+
+
+FIRST = -1  # the number of a hook that no user has
