@@ -7,7 +7,7 @@ from functools import cache
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import _dtypes, _ops, _settings, autograd
+from . import _absent, _dtypes, _ops, _settings, autograd
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -22,7 +22,6 @@ from ._device import (
     strided,
 )
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
-from ._missing import MissingNameError
 from ._size import Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
@@ -65,6 +64,9 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
 }
 
 
+_absent_name = _absent.finder("torch")
+
+
 def __getattr__(name: str) -> Any:
     function = find(name)
     if function is not None:
@@ -74,7 +76,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
     if name in _submodules():  # most programs do not use them: they are loaded when asked for
         return importlib.import_module(f"{__package__}.{name}")
-    raise MissingNameError("torch", name)
+    return _absent_name(name)
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from . import _absent
 from ._missing import MissingNameError, explanation
 from ._places import library_files
 from .torch_version import TORCH_VERSION, TorchVersion
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SPAWN = "multiprocessing.spawn"
 FUNCTORCH = "retrograd._functorch.deprecated"  # what `import functorch` gives
 COMPAT = Path(__file__).parent / "_compat"
+OURS = {"_ops"}  # private modules that only share their names with torch's
 SHARED = {path.stem for path in COMPAT.iterdir()}  # private modules that are torch's, too
 
 
@@ -335,8 +337,13 @@ def _is_private(counterpart: str) -> bool:
     """Whether a retrograd module only shares its name with one of torch's, as `_ops` does."""
     top = counterpart.split(".")[1:2]
     return top in (["cli"], ["pytest_torch"], ["tensor"]) or (
-        bool(top) and top[0].startswith("_") and top[0] not in SHARED
+        bool(top) and top[0].startswith("_") and top[0] not in SHARED and not _is_absent(top[0])
     )
+
+
+def _is_absent(top: str) -> bool:
+    """Whether a module of torch is made of absent names, and is not one of ours by chance."""
+    return f"torch.{top}" in _absent.table() and top not in OURS
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

@@ -36,8 +36,9 @@ def test_there_is_no_group_at_first() -> None:
     assert (distributed.is_available(), distributed.is_initialized()) == (True, False)
     assert distributed.is_backend_available("gloo")
     assert distributed.group.WORLD is None
-    with pytest.raises(AttributeError, match="has no attribute 'rpc'"):
-        _ = distributed.rpc
+    assert not distributed.rpc.is_available()
+    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.rpc\.init_rpc needs the distributed engine"):
+        distributed.rpc.init_rpc("worker")
 
 
 @pytest.mark.parametrize("missing", ENVIRONMENT)

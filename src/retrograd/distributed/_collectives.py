@@ -33,9 +33,12 @@ class ReduceOp(IntEnum):
         return f"<{self}: {self.value}>"
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined] # where torch has the members a second time
 reduce_op = ReduceOp
 OF_BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 Rank = int | None
+NOT_TO_ITSELF = "Invalid destination rank: destination rank should not be the same as the rank of the current process."
+NOT_FROM_ITSELF = "Invalid source rank: source rank should not be the same as the rank of the current process."
 # the name of what is done, the role of the process that has a list, and what the list is
 GATHER = ("gather", "destination", "output")
 SCATTER = ("scatter", "source", "input")
@@ -319,19 +322,45 @@ def send(tensor: Any, dst: Rank = None, group: Any = None, tag: int = 0, group_d
     """Send a tensor to another process, of which there is none."""
     need_group(group)
     _root(dst, group_dst)
-    raise ValueError(
-        "Invalid destination rank: destination rank should not be the same as the rank of the current process."
-    )
+    raise ValueError(NOT_TO_ITSELF)
 
 
 def recv(tensor: Any, src: Rank = None, group: Any = None, tag: int = 0, group_src: Rank = None) -> int:
     """Receive a tensor from another process, of which there is none."""
     _need_tensor(tensor, "tensor")
     need_group(group)
-    raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
+    raise ValueError(NOT_FROM_ITSELF)
 
 
 isend, irecv = send, recv
+
+
+class P2POp:
+    """Something to be sent or received with others, by `batch_isend_irecv`."""
+
+    def __init__(
+        self, op: Any, tensor: Any, peer: Rank = None, group: Any = None, tag: int = 0, group_peer: Rank = None
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
+            )
+        _need_tensor(tensor, "tensor")
+        self.op, self.tensor, self.group, self.tag = op, tensor, need_group(group), tag
+        self.peer = self.group_peer = _root(peer, group_peer)
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
+    """Send and receive several tensors, which one process cannot."""
+    if not isinstance(p2p_op_list, list) or not all(isinstance(one, P2POp) for one in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    return [one.op(one.tensor, one.peer, one.group, one.tag) for one in p2p_op_list]
+
+
+def _broadcast_coalesced(group: Any, tensors: list[Any], buffer_size: int, src: int = 0) -> None:
+    """Give all processes several tensors of one."""
+    need_group(group)
+    _need_this_process(src, "broadcast")
 
 
 # ---- other objects ----
@@ -359,6 +388,23 @@ def broadcast_object_list(
     object_list[:] = copy.deepcopy(object_list)
 
 
+def send_object_list(
+    object_list: Any, dst: Rank = None, group: Any = None, device: Any = None, group_dst: Rank = None, **others: Any
+) -> None:
+    """Send objects to another process, of which there is none."""
+    need_group(group)
+    _root(dst, group_dst)
+    raise ValueError(NOT_TO_ITSELF)
+
+
+def recv_object_list(
+    object_list: Any, src: Rank = None, group: Any = None, device: Any = None, group_src: Rank = None, **others: Any
+) -> int:
+    """Receive objects from another process, of which there is none."""
+    need_group(group)
+    raise ValueError(NOT_FROM_ITSELF)
+
+
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: Any = None,
@@ -376,7 +422,10 @@ def scatter_object_list(
     scatter_object_output_list[0] = copy.deepcopy(_only(scatter_object_input_list, _wrong_size("scatter", "input")))
 
 
+_all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
+
 __all__ = [
+    "P2POp",
     "ReduceOp",
     "Work",
     "all_gather",
@@ -386,6 +435,7 @@ __all__ = [
     "all_to_all",
     "all_to_all_single",
     "barrier",
+    "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
     "gather",
@@ -394,6 +444,7 @@ __all__ = [
     "isend",
     "monitored_barrier",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_op",
     "reduce_scatter",
@@ -401,4 +452,5 @@ __all__ = [
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
 ]

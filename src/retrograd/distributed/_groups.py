@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
@@ -30,6 +31,7 @@ class Backend(str):
 
     __slots__ = ()
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}  # noqa: RUF012 - as torch has it
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]  # noqa: RUF012 - as torch has it
 
     def __new__(cls, name: Any) -> Backend:
@@ -231,12 +233,68 @@ def new_group(
     return ProcessGroup(world._backend if backend is None else backend, config)
 
 
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Any,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup, list[ProcessGroup]]:
+    """Make groups of lists of processes, and return the one that this process is in, and all."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    made = [new_group(ranks, backend=backend) for ranks in ranks_per_subgroup_list]
+    return made[0], made
+
+
 # ---- what it says ----
 def need_group(group: Any) -> ProcessGroup:
     """Return the group that is meant; raise torch's error where there is none."""
     if _Default.world is None:
         raise ValueError(NO_GROUP)
     return group if isinstance(group, ProcessGroup) else _Default.world
+
+
+def _get_default_group() -> ProcessGroup:
+    """Return the group of all processes."""
+    return need_group(None)
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    """Tell whether this process is outside of a group."""
+    return group is not None and group == OUTSIDE
+
+
+def _resolve_process_group(group_name: str) -> ProcessGroup:
+    """Return the group of a name: the one there is."""
+    return need_group(None)
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[tuple[None, int, int]]:
+    """Yield what processes need to meet: no store, the number of this one, and how many there are."""
+    yield None, *_rendezvous(url, rank, world_size)
+
+
+class _World:
+    """What is known of groups."""
+
+    @property
+    def default_pg(self) -> ProcessGroup | None:
+        """The group of all processes."""
+        return _Default.world
+
+    @property
+    def pg_map(self) -> dict[ProcessGroup, tuple[str, Any]]:
+        """The groups, with the backend of each."""
+        return {} if _Default.world is None else {_Default.world: (str(_Default.world._backend), None)}
+
+    @property
+    def pg_group_ranks(self) -> dict[ProcessGroup, dict[int, int]]:
+        """The groups, with the numbers that processes have among all and in each."""
+        return {} if _Default.world is None else {_Default.world: {0: 0}}
+
+
+_world = _World()
 
 
 def get_rank(group: Any = None) -> int:
@@ -317,4 +375,5 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "new_group",
+    "new_subgroups_by_enumeration",
 ]

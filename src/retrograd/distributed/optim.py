@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from .._absent import finder
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 from ._groups import get_rank, get_world_size, group
@@ -85,10 +86,6 @@ def _listed(params: Any) -> list[Any]:
     return [params] if isinstance(params, Tensor) else list(params)
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(
-        f"module 'torch.distributed.optim' has no attribute '{name}' (retrograd computes in one process)"
-    )
-
+__getattr__ = finder("torch.distributed.optim")
 
 __all__ = ["ZeroRedundancyOptimizer"]

@@ -193,7 +193,7 @@ plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None),
 # where the quick forms see them as well.
 UNWATCHED = frozenset(
     """TensorBase Tensor Parameter Buffer ForbiddenView SignedView ConjugateView NegativeView NegativeConjugateView
-    UninitializedParameter UninitializedBuffer""".split()  # noqa: SIM905
+    UninitializedParameter UninitializedBuffer DTensor""".split()  # noqa: SIM905
 )
 
 

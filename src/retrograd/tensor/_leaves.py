@@ -6,7 +6,7 @@ from typing import Any
 
 from .._dtypes import dtype as dtype_type
 from .._modes import current_mode
-from ._base import LEAF, dtype_of
+from ._base import LEAF, TensorBase, dtype_of
 from ._views import NOWHERE, _edge_slot, sync, sync_views
 
 NOT_A_LEAF = "you can only change requires_grad flags of leaf variables."
@@ -110,3 +110,27 @@ def check_grad_dtype(tensor: Any, grad: Any) -> None:
 def _cpp_name(tensor: Any) -> str:
     name = dtype_of(tensor)._scalar_name
     return _CPP.get(name, name)
+
+
+def check_parameter(data: Any, requires_grad: bool) -> None:
+    """Raise torch's errors for what no parameter can be made of."""
+    if not isinstance(data, TensorBase):
+        hint = "a Parameter is made of a Tensor: Parameter(torch.tensor(...))."
+        raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
+    if requires_grad:
+        refuse_inference_leaf(data)
+        if data._array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def marked_parameter(data: Any, requires_grad: bool) -> Any:
+    """Return an instance of a subclass that passes for a Parameter and keeps its class."""
+    result = data.detach().requires_grad_(requires_grad)
+    if type(result) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an instance "
+            f"of the same type, but return type {type(result).__name__} was found instead. To use the type as a Parameter, "
+            "please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+        )
+    result._is_param = True
+    return result

@@ -29,10 +29,11 @@ from ._leaves import (
     DETACH_INSTEAD,
     NOT_A_LEAF,
     check_grad_dtype,
+    check_parameter,
     choose_grad_dtype,
     grad_dtype_of,
     is_leaf,
-    refuse_inference_leaf,
+    marked_parameter,
     refuse_inside,
     set_requires_grad,
 )
@@ -579,13 +580,9 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = Tensor()
-        if not isinstance(data, Tensor):
-            hint = "a Parameter is made of a Tensor: Parameter(torch.tensor(...))."
-            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'\nHint: {hint}")
-        if requires_grad:
-            refuse_inference_leaf(data)
-        if requires_grad and data._array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        check_parameter(data, requires_grad)
+        if type(data) not in (Tensor, Parameter, cls) and type(data) not in signed_types:
+            return marked_parameter(data, requires_grad)
         result = Tensor._make_subclass(cls, data.detach(), requires_grad)
         if (edge := _base._edge_slot.__get__(data)) is not None:
             note_cut(f"{cls.__name__}(...)", data, edge, result, 3)

@@ -1,0 +1,124 @@
+"""Names of torch that libraries import and retrograd does not have: they can be imported, and say what they need when they are used.
+
+They stand in `_compat/absent_names.txt`, by the module that has them in torch, below what they would need. A name whose first letter is a
+capital is a class, which can be subclassed and which nothing is an instance of; any other is a function. `Name.member` is what a class has:
+one whose members are all in capitals is an enumeration. Modules that have nothing else are made when they are imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from ._missing import MissingNameError
+
+TABLE = os.path.join(os.path.dirname(__file__), "_compat", "absent_names.txt")
+
+
+class Needs(dict[str, str]):
+    """The names of a module, and what each would need."""
+
+
+@cache
+def table() -> dict[str, Needs]:
+    """Return the names by the module that has them in torch."""
+    found: dict[str, Needs] = {}
+    reason = ""
+    with open(TABLE, encoding="ascii") as lines:
+        for line in lines:
+            text = line.strip()
+            if text.startswith("= "):
+                reason = text[2:]
+            elif text and not text.startswith("#"):
+                home, _, names = text.partition(":")
+                for parent in _parents(home):
+                    found.setdefault(parent, Needs())
+                found.setdefault(home, Needs()).update(dict.fromkeys(names.split(), reason))
+    return found
+
+
+def _parents(home: str) -> list[str]:
+    parts = home.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def find(home: str, name: str) -> Any:
+    """Return what stands for a name in a module of torch, or None."""
+    names = table().get(home)
+    if names is None or name not in names:
+        return None
+    members = [one.partition(".")[2] for one in names if one.startswith(f"{name}.")]
+    if members and all(one.isupper() for one in members):
+        return Enum(name, members, module=home)  # type: ignore[misc]
+    if name.lstrip("_")[:1].isupper():
+        return _class(home, name, names[name], members)
+    return function(home, name, names[name])
+
+
+def function(home: str, name: str, needs: str) -> Callable[..., Any]:
+    """Make a function that says what it needs."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{home}.{name} {needs}")
+
+    refuse.__name__ = refuse.__qualname__ = name.rpartition(".")[2]
+    refuse.__module__ = home
+    refuse.is_absent = True  # type: ignore[attr-defined]
+    return refuse
+
+
+def _class(home: str, name: str, needs: str, members: Sequence[str]) -> type:
+    """Make a class that cannot be called."""
+    held: dict[str, Any] = {one: staticmethod(function(home, f"{name}.{one}", needs)) for one in members}
+    refuse = function(home, name, needs)
+    return type(name, (), {**held, "__new__": refuse, "__module__": home, "is_absent": True})
+
+
+def finder(home: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module: what is absent, and torch's words for all else."""
+
+    def find_attribute(name: str) -> Any:
+        if not name.startswith("__"):
+            if f"{home}.{name}" in table():
+                return import_module(f"retrograd{home.removeprefix('torch')}.{name}")
+            found = find(home, name)
+            if found is not None:
+                setattr(sys.modules["retrograd" + home.removeprefix("torch")], name, found)
+                return found
+        raise MissingNameError(home, name)
+
+    return find_attribute
+
+
+class AbsentFinder(MetaPathFinder, Loader):
+    """Makes the modules that have only absent names. It comes last: whatever exists is found before."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith("retrograd.") or _torchs(fullname) not in table():
+            return None
+        return ModuleSpec(fullname, self, origin=TABLE, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        home = _torchs(module.__name__)
+        module.__doc__ = f"{home}: retrograd does not have it; its names say what they need when they are used."
+        vars(module)["__getattr__"] = finder(home)
+
+
+def _torchs(name: str) -> str:
+    return "torch" + name.removeprefix("retrograd")
+
+
+sys.meta_path.append(AbsentFinder())

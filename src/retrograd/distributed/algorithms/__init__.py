@@ -1,0 +1,1 @@
+"""torch.distributed.algorithms: what processes do besides the collectives."""

@@ -1,0 +1,47 @@
+"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes. One process's are their average."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from ...._warnings import warn
+from ..._groups import need_group
+
+
+class ModelAverager(ABC):
+    """Averages parameters now and then."""
+
+    def __init__(self, process_group: Any = None) -> None:
+        self.process_group = need_group(process_group)
+        self.step = 0
+
+    @abstractmethod
+    def average_parameters(self, params: Any) -> None:
+        """Average parameters if it is time."""
+
+
+class PeriodicModelAverager(ModelAverager):
+    """Averages every so many steps, after a number of steps at the beginning."""
+
+    def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
+        super().__init__(process_group)
+        if warmup_steps < 0:
+            raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
+        if period < 1:
+            raise ValueError("Arg ``period`` must be a positive value.")
+        if period == 1:
+            warn(
+                "When period is 1, no need to use model averaging because the communication cost "
+                "of all-reducing parameters will be no less than the cost of all-reducing gradients "
+                "by DistributedDataParallel in the backward pass. Therefore, only "
+                "DistributedDataParallel should be used for this case.",
+            )
+        self.warmup_steps, self.period = warmup_steps, period
+
+    def average_parameters(self, params: Any) -> None:
+        """Count the step: the parameters of one process are their average."""
+        self.step += 1
+
+
+__all__ = ["ModelAverager", "PeriodicModelAverager"]

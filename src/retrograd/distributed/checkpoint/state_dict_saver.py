@@ -1,0 +1,68 @@
+"""torch.distributed.checkpoint.state_dict_saver: writing a state into a folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...futures import Future
+from ._nesting import flattened, given_states
+from .default_planner import DefaultSavePlanner
+from .filesystem import FileSystemWriter
+from .metadata import Metadata
+
+
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Metadata:
+    """Write a state into a folder, which is complete when this returns, or as it was."""
+    if storage_writer is None and checkpoint_id is None:
+        raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
+    writer = FileSystemWriter(checkpoint_id) if storage_writer is None else storage_writer
+    if not isinstance(writer, FileSystemWriter):
+        raise NotImplementedError(f"a checkpoint written by {type(writer).__name__}: retrograd writes folders")
+    if planner is not None and type(planner) is not DefaultSavePlanner:
+        raise NotImplementedError(
+            f"a checkpoint planned by {type(planner).__name__}: retrograd follows DefaultSavePlanner"
+        )
+    writer.reset(checkpoint_id)
+    values = given_states(state_dict)
+    if planner is not None and not planner.flatten_state_dict:
+        return writer.write(values, {})
+    return writer.write(*flattened(values))
+
+
+def async_save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    **others: Any,
+) -> Any:
+    """Write a state and return a future, which is done: nothing changes the values while they are written."""
+    future: Any = Future()
+    future.set_result(save(state_dict, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner))
+    return future
+
+
+def save_state_dict(
+    state_dict: dict[str, Any],
+    storage_writer: Any,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> Metadata:
+    """Write a state; the older name of `save`."""
+    return save(state_dict, storage_writer=storage_writer, planner=planner)
+
+
+__all__ = ["async_save", "save", "save_state_dict"]

@@ -1,0 +1,5 @@
+"""torch.distributed.checkpoint.utils: another home of the error."""
+
+from .api import CheckpointException
+
+__all__ = ["CheckpointException"]

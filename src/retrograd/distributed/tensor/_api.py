@@ -1,0 +1,3 @@
+"""torch.distributed.tensor._api: where torch writes what `distributed.tensor` hands on."""
+
+from . import *  # noqa: F403
