@@ -56,9 +56,14 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
         _check_tensor_all_with _check_type _check_value _check_with""".split(),  # noqa: SIM905
         "_checks",
     ),
+    **dict.fromkeys(
+        """SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""".split(),  # noqa: SIM905
+        "_symbols",
+    ),
     "Future": "futures",
     "compile": "compiler",
     "OutOfMemoryError": "_errors",
+    "PyTorchFileReader": "tensor._file_records",
     "as_torch": "_as_torch",
     "get_device_module": "_device_modules",
 }

@@ -62,6 +62,7 @@ class TorchAlias:
         self._finder = TorchFinder()
         sys.meta_path.insert(0, self._finder)
         self._names["__version__"] = TorchVersion(TORCH_VERSION)
+        self._names["torch"] = retrograd  # torch's module has its own name in it, and annotations use that
         _name_loaded("retrograd", "torch")
         if SPAWN in sys.modules:
             _carry_into_children(sys.modules[SPAWN])
@@ -71,6 +72,7 @@ class TorchAlias:
         if self._finder is None:
             return
         self._names["__version__"] = self._own_version
+        del self._names["torch"]
         sys.meta_path.remove(self._finder)
         _name_loaded("torch", "retrograd")
         _take_torch_modules()

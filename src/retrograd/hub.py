@@ -12,17 +12,19 @@ from typing import Any, NoReturn
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
-HASH_OF_NAME = re.compile(r"-([a-f0-9]*)\.")  # "resnet18-f37072fd.pth"
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # "resnet18-f37072fd.pth"
 _folder: str | None = None
 
 
 def get_dir() -> str:
     """Return the folder for what is loaded: $TORCH_HOME/hub, by default in the user's cache."""
-    if _folder is not None:
-        return _folder
+    return os.path.join(_get_torch_home(), "hub") if _folder is None else _folder
+
+
+def _get_torch_home() -> str:
+    """Return the folder for what torch keeps of this user: $TORCH_HOME, by default in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -70,7 +72,7 @@ def load_state_dict_from_url(
     place = folder / (file_name or os.path.basename(urlparse(url).path))
     if not place.exists():
         sys.stderr.write(f'Downloading: "{url}" to {place}\n')
-        found = HASH_OF_NAME.search(place.name) if check_hash else None
+        found = HASH_REGEX.search(place.name) if check_hash else None
         download_url_to_file(url, str(place), found[1] if found else None, progress)
     return load(str(place), map_location=map_location, weights_only=weights_only)
 

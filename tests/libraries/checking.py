@@ -19,7 +19,9 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # The modules that each driver imports: without them it is left out.
 DRIVERS = {
     "gpytorch_regression": ["gpytorch"],
+    "kornia_images": ["kornia"],
     "pyro_inference": ["pyro"],
+    "safetensors_files": ["safetensors"],
 }
 
 

@@ -120,8 +120,9 @@ def is_current_stream_capturing() -> bool:
 
 
 # What the submodules have, and the submodules themselves, are loaded when asked for: they read this one.
-_MODULES = ("amp", "memory", "nvtx", "random", "streams")
+_MODULES = ("amp", "graphs", "memory", "nvtx", "random", "streams")
 _ELSEWHERE = {
+    "graphs": "CUDAGraph graph graph_pool_handle make_graphed_callables",
     "memory": """mem_get_info memory_allocated memory_reserved max_memory_allocated max_memory_reserved max_memory_cached
     memory_cached reset_peak_memory_stats reset_max_memory_allocated reset_max_memory_cached empty_cache memory_stats
     memory_summary""",

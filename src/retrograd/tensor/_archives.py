@@ -166,7 +166,8 @@ class ArchiveReader:
         """Tell whether there is a record."""
         return f"{self.root}/{name}" in self.zip.NameToInfo
 
-    def _place_of(self, name: str) -> tuple[zipfile.ZipInfo, int]:
+    def place_of(self, name: str) -> tuple[zipfile.ZipInfo, int]:
+        """Return the entry of a record, and where its bytes begin."""
         info = self.zip.NameToInfo.get(f"{self.root}/{name}")
         if info is None:
             raise unreadable(f"locating file {name}: file not found")
@@ -184,7 +185,7 @@ class ArchiveReader:
 
     def read(self, name: str) -> bytes:
         """Return a record."""
-        info, place = self._place_of(name)
+        info, place = self.place_of(name)
         if info.compress_type != zipfile.ZIP_STORED:
             return self.zip.read(info)
         self.part.seek(place)
@@ -192,7 +193,7 @@ class ArchiveReader:
 
     def read_array(self, name: str, nbytes: int) -> Any:
         """Return a record as a new array of bytes."""
-        info, place = self._place_of(name)
+        info, place = self.place_of(name)
         if info.file_size != nbytes:
             raise unreadable(f"reading file {name}: it has {info.file_size} bytes where {nbytes} should be")
         made = np.empty(nbytes, np.uint8)
@@ -205,7 +206,7 @@ class ArchiveReader:
 
     def mapped_array(self, name: str, nbytes: int, flags: int) -> Any:
         """Return a record as an array that lies in the file."""
-        info, place = self._place_of(name)
+        info, place = self.place_of(name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != nbytes:
             return self.read_array(name, nbytes)
         if not nbytes:

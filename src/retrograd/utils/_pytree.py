@@ -66,7 +66,7 @@ def register_pytree_node(
         FLATTEN_WITH_KEYS[cls] = flatten_with_keys_fn
 
 
-def _node_type(tree: Any) -> Any:
+def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
@@ -145,6 +145,9 @@ def LeafSpec() -> TreeSpec:  # noqa: N802 - torch's name
     return TreeSpec(None, None, [])
 
 
+treespec_leaf = LeafSpec
+
+
 def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of a tree and its shape."""
     leaves: list[Any] = []
@@ -152,7 +155,7 @@ def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten_into(tree: Any, leaves: list[Any], is_leaf: Any) -> TreeSpec:
-    kind = None if is_leaf is not None and is_leaf(tree) else _node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else _get_node_type(tree)
     if kind is None:
         leaves.append(tree)
         return TreeSpec(None, None, [])
@@ -255,6 +258,11 @@ def tree_any_only(type_or_types: Any, /, pred: Any, tree: Any, is_leaf: Any = No
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """Return the leaves of all arguments."""
+    return tree_leaves((args, kwargs))
+
+
 def tree_iter(tree: Any, is_leaf: Any = None) -> Iterator[Any]:
     """Go through the leaves of a tree."""
     return iter(tree_leaves(tree, is_leaf))
@@ -262,7 +270,7 @@ def tree_iter(tree: Any, is_leaf: Any = None) -> Iterator[Any]:
 
 def tree_is_leaf(tree: Any, is_leaf: Any = None) -> bool:
     """Tell whether a value is no container that is known here."""
-    return bool(is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
+    return bool(is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) is None
 
 
 def is_namedtuple_class(cls: Any) -> bool:
@@ -312,7 +320,7 @@ def is_structseq(obj: object) -> bool:
 def _flatten_up_to(tree: Any, spec: TreeSpec) -> list[Any]:
     if spec.type is None:
         return [tree]
-    if _node_type(tree) != spec.type:
+    if _get_node_type(tree) != spec.type:
         raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
     children, context = SUPPORTED_NODES[spec.type].flatten_fn(tree)
     if len(children) != len(spec.children_specs):
@@ -334,10 +342,10 @@ def _flatten_up_to(tree: Any, spec: TreeSpec) -> list[Any]:
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec) -> list[Any] | None:
     """Give every leaf of a shape the value of the prefix tree above it; None if it is no prefix."""
     if treespec.type is None:
-        return None if _node_type(tree) is not None else [tree]
-    if _node_type(tree) is None:
+        return None if _get_node_type(tree) is not None else [tree]
+    if _get_node_type(tree) is None:
         return [tree] * treespec.num_leaves
-    if _node_type(tree) != treespec.type:
+    if _get_node_type(tree) != treespec.type:
         return None
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != len(treespec.children_specs) or context != treespec.context:
@@ -357,4 +365,13 @@ def __getattr__(name: str) -> Any:
 
     if name in _pytree_paths.__all__:
         return getattr(_pytree_paths, name)
+    kind, _, what = name.removeprefix("_").partition("_")
+    if kind in (
+        names := {one.__name__.lower(): one for one in BUILTIN_TYPES}
+    ):  # `_dict_flatten`, for containers like dicts
+        node = SUPPORTED_NODES[names[kind]]
+        if what in ("flatten", "unflatten"):
+            return getattr(node, f"{what}_fn")
+        if what == "flatten_with_keys":
+            return _pytree_paths.flattening_with_keys(names[kind])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from ._pytree import (
     Serialised,
     TreeSpec,
     _flatten_up_to,
-    _node_type,
+    _get_node_type,
     register_pytree_node,
     tree_structure,
     tree_unflatten,
@@ -110,6 +110,16 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
     return obj
 
 
+def flattening_with_keys(kind: Any) -> Callable[[Any], tuple[list[tuple[KeyEntry, Any]], Any]]:
+    """Return the function that takes one kind of container apart, with the step to each part."""
+
+    def flatten(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+        children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+        return list(zip(_keys_of(tree, kind, len(children)), children, strict=True)), context
+
+    return flatten
+
+
 def _keys_of(tree: Any, kind: Any, count: int) -> list[Any]:
     if kind in (dict, OrderedDict, defaultdict):
         return [MappingKey(key) for key in tree]
@@ -124,16 +134,12 @@ def _keys_of(tree: Any, kind: Any, count: int) -> list[Any]:
 
 
 def _with_paths(path: KeyPath, tree: Any, is_leaf: Any) -> Iterable[tuple[KeyPath, Any]]:
-    kind = None if is_leaf is not None and is_leaf(tree) else _node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else _get_node_type(tree)
     if kind is None:
         yield path, tree
         return
-    if kind in FLATTEN_WITH_KEYS:
-        pairs: Iterable[tuple[Any, Any]] = FLATTEN_WITH_KEYS[kind](tree)[0]
-    else:
-        children = SUPPORTED_NODES[kind].flatten_fn(tree)[0]
-        pairs = zip(_keys_of(tree, kind, len(children)), children, strict=True)
-    for key, child in pairs:
+    take_apart = FLATTEN_WITH_KEYS.get(kind) or flattening_with_keys(kind)
+    for key, child in take_apart(tree)[0]:
         yield from _with_paths((*path, key), child, is_leaf)
 
 

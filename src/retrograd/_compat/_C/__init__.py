@@ -26,6 +26,7 @@ from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
 from retrograd.tensor import Tensor as TensorBase
 from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
 from retrograd.tensor._generators import Generator
+from retrograd.tensor._tensor import TensorMeta as _TensorMeta
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -98,6 +99,7 @@ __all__ = [
     "Generator",
     "TensorBase",
     "_LinAlgError",
+    "_TensorMeta",
     "_VariableFunctions",
     "_VariableFunctionsClass",
     "_are_functorch_transforms_active",

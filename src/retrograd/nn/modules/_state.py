@@ -12,7 +12,7 @@ from ...autograd.graph import RemovableHandle
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
 
-EXTRA_STATE = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _Keys(NamedTuple):
@@ -121,7 +121,7 @@ class ModuleState:
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if self._has_extra_state("get_extra_state"):
-            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Collect parameters and persistent buffers by path; `keep_vars` keeps them in the graph."""
@@ -172,7 +172,7 @@ class ModuleState:
                 )
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + EXTRA_STATE
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if self._has_extra_state("set_extra_state"):
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])

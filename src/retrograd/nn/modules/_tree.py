@@ -10,9 +10,9 @@ from ...tensor._tensor import Tensor
 from ..parameter import Buffer, Parameter
 
 # Called with (module, name, value) for everything that is registered; a value it returns takes the given one's place.
-on_parameter: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-on_buffer: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-on_module: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 def _settled(hooks: dict[int, Callable[..., Any]], module: Any, name: str, value: Any) -> Any:
@@ -74,7 +74,7 @@ class ModuleTree:
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                     f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            param = _settled(on_parameter, self, name, param)
+            param = _settled(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -87,7 +87,7 @@ class ModuleTree:
             raise TypeError(
                 f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = _settled(on_buffer, self, name, tensor)
+        self._buffers[name] = _settled(_global_buffer_registration_hooks, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -102,7 +102,7 @@ class ModuleTree:
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
         self._check_name("module", name)
-        self._modules[name] = _settled(on_module, self, name, module)
+        self._modules[name] = _settled(_global_module_registration_hooks, self, name, module)
 
     register_module = add_module
 
@@ -136,14 +136,14 @@ class ModuleTree:
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             _forget(name, own, self._parameters, self._buffers, self._non_persistent_buffers_set)
-            modules[name] = _settled(on_module, self, name, value)
+            modules[name] = _settled(_global_module_registration_hooks, self, name, value)
             return
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
-            modules[name] = _settled(on_module, self, name, value)
+            modules[name] = _settled(_global_module_registration_hooks, self, name, value)
             return
         self._set_other(name, value, own)
 
@@ -164,7 +164,7 @@ class ModuleTree:
             else:
                 persistent = name not in self._non_persistent_buffers_set
             if name in buffers:
-                buffers[name] = _settled(on_buffer, self, name, value)
+                buffers[name] = _settled(_global_buffer_registration_hooks, self, name, value)
             self.register_buffer(name, value, persistent)
             return
         object.__setattr__(self, name, value)

@@ -10,17 +10,25 @@ from ..._modes import using
 from ...autograd.graph import RemovableHandle
 from ...tensor._creation import empty_like
 from ..parameter import make_parameter
-from . import _tree
-from ._calling import (
+from ._calling import (  # the tables of hooks for every module: libraries look for them here
     ModuleCalling,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from ._state import ModuleState, _WrappedHook  # noqa: F401 - files that torch has written find the hook here
-from ._tree import ModuleTree
+from ._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys, _WrappedHook  # torch's files have the hook
+from ._tree import (
+    ModuleTree,
+    _global_buffer_registration_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+)
 
 
 class Module(ModuleCalling, ModuleState, ModuleTree):
@@ -235,21 +243,28 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` whenever a module registers a parameter."""
-    return RemovableHandle.add(_tree.on_parameter, hook)
+    return RemovableHandle.add(_global_parameter_registration_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, buffer)` whenever a module registers a buffer."""
-    return RemovableHandle.add(_tree.on_buffer, hook)
+    return RemovableHandle.add(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, submodule)` whenever a module registers a submodule."""
-    return RemovableHandle.add(_tree.on_module, hook)
+    return RemovableHandle.add(_global_module_registration_hooks, hook)
 
 
 __all__ = [
+    "_EXTRA_STATE_KEY_SUFFIX",
     "Module",
+    "_IncompatibleKeys",
+    "_WrappedHook",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",

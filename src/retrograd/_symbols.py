@@ -1,0 +1,83 @@
+"""Numbers that a trace does not know yet (`torch.SymInt`): nothing is one here, because sizes are known whenever programs run.
+
+The functions are what torch's do with plain numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "sym_float",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+]
+
+
+class _Symbol:
+    def __init__(self, node: Any) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__} needs torch's compiler, which traces programs with sizes that it does not know"
+        )
+
+
+class SymInt(_Symbol):
+    """A whole number that a trace does not know yet."""
+
+
+class SymFloat(_Symbol):
+    """A number that a trace does not know yet."""
+
+
+class SymBool(_Symbol):
+    """A truth value that a trace does not know yet."""
+
+
+def sym_not(a: Any) -> bool:
+    """Return the opposite."""
+    return not a
+
+
+def sym_float(a: Any) -> Any:
+    """Return a floating-point number."""
+    return float(a)
+
+
+def sym_int(a: Any) -> int:
+    """Return a whole number, towards zero."""
+    return math.ceil(a) if a < 0 else math.floor(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger number, a float if either is one."""
+    return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller number, a float if either is one."""
+    return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
+
+
+def sym_sum(args: Iterable[Any]) -> Any:
+    """Add numbers up."""
+    return sum(args)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """Choose one of two values."""
+    return t if b else f
+
+
+def sym_sqrt(a: float) -> float:
+    """Return the square root."""
+    return math.sqrt(a)
