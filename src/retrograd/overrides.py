@@ -381,12 +381,12 @@ def call({signature}):
     try:
         if {plain}:
             return function({straight})
-    except Exception as error:  # costs nothing as long as nothing is raised
-        if (other := refused(error, ({positional}), {more}, {{{named}}})) is not None:
-            raise other from None
-        if (numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
+    except Exception as _error:  # costs nothing as long as nothing is raised; no parameter has a name that begins so
+        if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
+            raise _refusal from None
+        if (_numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
             raise
-        return general(*numbers)
+        return general(*_numbers)
     return unusual(({positional}), {more}, {{{named}}})
 """
 
