@@ -23,6 +23,7 @@ ASKED = [
     "(a * 1).resize_(5).shape",
     "a.untyped_storage()",
     "a.storage_offset()",
+    "a[1:].storage_offset()",
     "a.stride()",
     "a.dim_order()",
     "a.as_strided((2,), (1,)).shape",
@@ -41,6 +42,19 @@ DATA = [
     "torch.func.jvp(lambda a: setattr(a * 1, 'data', torch.zeros(3)), (x,), (x,))",
     "torch.func.grad(lambda a: setattr(a * 1, 'data', torch.zeros(3)))(x)",
     "torch.vmap(lambda a: a.clone().resize_(1))(torch.arange(6.0).view(2, 3))",
+]
+STRIDED = [
+    "torch.vmap(torch.vmap(lambda a: a[1:].as_strided((1,), (1,))))(x.view(2, 3, 2))",
+    "torch.vmap(lambda a: a.as_strided((3,), (2,)))(x[:, ::2])",
+    "torch.vmap(lambda a: a.as_strided((2, 2), (2, 2)))(x[:, ::2])",
+    "torch.vmap(lambda a: a.as_strided((4,), (2,)))(x[:, ::2])",
+    "torch.vmap(lambda a: a.as_strided((7,), (1,)))(x)",
+    "torch.vmap(lambda a: a[1:].as_strided((2,), (1,)))(x)",
+    "torch.vmap(lambda a: a[1:].as_strided((2,), (1,), 0))(x)",
+    "torch.vmap(lambda a: a.as_strided((2,), (1,), 0))(x[1:])",
+    "torch.vmap(lambda a: a[1:].as_strided((2,), (1,), 8))(x[1:])",
+    "torch.func.jvp(torch.vmap(lambda a: a[1:].as_strided((2,), (1,))), (x,), (x,))",
+    "torch.vmap(torch.func.grad(lambda a: a[1:].as_strided((2,), (1,)).sum()))(x) * 1",
 ]
 
 
@@ -66,6 +80,23 @@ def test_data(program: str) -> None:
         answer(library, program, x=library.arange(3.0), captured=library.zeros(3)) for library in (retrograd, torch)
     )
     assert ours == theirs
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("program", STRIDED)
+def test_samples_read_with_other_strides(program: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = (answer(library, program, x=library.arange(12.0).view(2, 6)) for library in (retrograd, torch))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("strides", [(6, 2), (1, 6)])
+def test_memory_between_the_elements_of_a_sample_is_not_read(strides: tuple[int, int]) -> None:
+    x = retrograd.arange(12.0).as_strided((2, 2), strides)
+    with pytest.raises(
+        NotImplementedError, match=r"(?s)memory between the elements of a sample.*Hint: call contiguous"
+    ):
+        retrograd.vmap(lambda a: a.as_strided((2,), (1,)))(x)
 
 
 def test_the_data_of_a_dual_tensor_has_no_tangent() -> None:

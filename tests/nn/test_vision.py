@@ -357,3 +357,12 @@ def test_gradients_at_grids(mode: str, padding: str, corners: bool) -> None:
 def test_names_of_old_warn(name: str) -> None:
     with pytest.warns(UserWarning, match=f"`nn.functional.{name}` is deprecated"):
         getattr(retrograd.nn.functional, name)(retrograd.rand(1, 1, 2, 2), scale_factor=2)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_what_lies_outside_a_grid_has_no_infinite_share(axes: int) -> None:
+    x = retrograd.ones(1, 1, *[2] * axes, requires_grad=True)
+    grid = retrograd.full((1, *[1] * axes, axes), 4.0)
+    y = retrograd.nn.functional.grid_sample(x, grid, align_corners=False)
+    (slope,) = retrograd.autograd.grad(y, x, retrograd.full_like(y, float("inf")))
+    assert slope.flatten().tolist() == [0.0] * 2**axes

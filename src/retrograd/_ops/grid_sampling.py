@@ -96,11 +96,16 @@ def _product(weights):
     return total
 
 
-def _read(xp, flat, index, inside, shape):
-    """Read (N, C, points) at indices (N, ...) for all channels, zero outside."""
+def _read(xp, flat, index, shape):
+    """Read (N, C, points) at indices (N, ...) for all channels."""
     count, channels, points = shape
     wide = xp.broadcast_to(xp.reshape(index, shape=(count, 1, points)), shape=(count, channels, points))
-    values = xp.take_along(flat, wide, axis=2)
+    return xp.take_along(flat, wide, axis=2)
+
+
+def _if_inside(xp, inside, values):
+    """Put zeros in the place of those of (N, C, points) that lie outside; as a factor, 0 would turn infinity into NaN."""
+    count, _, points = values.shape
     return xp.where(xp.reshape(inside, shape=(count, 1, points)), values, 0)
 
 
@@ -112,7 +117,7 @@ def sample(xp, x, grid, *, mode, padding, align, half):
     flat = xp.reshape(x, shape=(count, channels, math.prod(sizes)))
     total = None
     for index, inside, weights in _combinations(xp, grid, sizes, mode, padding, align, half):
-        values = _read(xp, flat, index, inside, shape)
+        values = _if_inside(xp, inside, _read(xp, flat, index, shape))
         weight = _product(weights)
         if weight is not None:
             weight = xp.reshape(_rounded(xp, weight, half), shape=(count, 1, points))
@@ -171,11 +176,11 @@ def _sample_back(xp, g, needed, residuals, x, grid, *, mode, padding, align, hal
     for number, (index, inside, weights) in enumerate(_combinations(xp, grid, sizes, mode, padding, align)):
         if needed[0]:
             weight = _product(weights)
-            share = xp.where(inside, 1 if weight is None else weight, 0).astype(x.dtype, copy=False)
+            share = g if weight is None else g * weight.astype(x.dtype, copy=False).reshape(count, 1, points)
             wide = module.broadcast_to(index.reshape(count, 1, points), g.shape)
-            module.add.at(dx, in_memory(module, wide, 1, plane), (g * share.reshape(count, 1, points)).reshape(-1))
+            module.add.at(dx, in_memory(module, wide, 1, plane), _if_inside(xp, inside, share).reshape(-1))
         if moving:
-            felt = (_read(xp, flat, index, inside, g.shape) * g).sum(1).reshape(inside.shape)
+            felt = _if_inside(xp, inside, _read(xp, flat, index, g.shape) * g).sum(1).reshape(inside.shape)
             for axis in range(ndim):
                 change = slopes[axis][number // taps ** (ndim - 1 - axis) % taps]
                 others = _product([change, *weights[:axis], *weights[axis + 1 :]])

@@ -7,8 +7,14 @@ one of the result at `offset` plus its index times `stride`. All counts are of e
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from .._core.arrays import raw_leaf
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import linear, vocabulary
+from .._errors import sizes
 
 
 def last_place(shape, stride):
@@ -80,9 +86,28 @@ def as_strided_jvp(xp, t, x_shape, size, stride, offset, in_stride, in_offset):
 
 @as_strided.batch
 def as_strided_batch(call, args, batched, size_, *, size, stride, offset, in_stride, in_offset):
-    row = storage_row(args[0].shape[1:], in_stride, in_offset, size, stride, offset)
+    shape = tuple(args[0].shape[1:])
+    row = storage_row(shape, in_stride, in_offset, size, stride, offset)
+    if not _reads_its_own(shape, in_stride, size, stride, **row):  # the graph of a sample has no edges to others
+        raise NotImplementedError(
+            f"as_strided: sizes {sizes(size)} with strides {sizes(stride)} read memory between the elements of a sample of "
+            "vmap, which may be another sample's.\nHint: call contiguous() on what vmap is given, and count strides in that."
+        )
+    raw = raw_leaf(args[0])
+    own = tuple([n // raw.itemsize for n in getattr(raw, "strides", ())])[raw.ndim - args[0].ndim :]
+    if isinstance(raw, np.ndarray) and raw.size and own[1:] == tuple(in_stride):  # the batch lies as its samples say
+        params = {"offset": offset, "in_stride": own, "in_offset": in_offset}
+        return call(args[0], size=(size_, *size), stride=(own[0], *stride), **params)
     params = row_of_rows({"in_stride": in_stride, "size": size, "stride": stride, **row}, size_)
     return vocabulary.restride(args[0], **params)
+
+
+def _reads_its_own(shape, in_stride, size, stride, start, offset, length):
+    """Tell whether all that is read from a row are places where an array lies."""
+    if overlaps(shape, in_stride) or math.prod(shape) != length:
+        row = laid_in_row(numpy_namespace, np.ones(shape, bool), in_stride, start, length)
+        return bool(read_row(numpy_namespace, row, size, stride, offset).all())
+    return True
 
 
 def row_of_rows(params, count):

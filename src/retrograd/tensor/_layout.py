@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Batched, Dual, LevelArray, is_meta, raw_leaf
+from .._core.arrays import Batched, Dual, LevelArray, is_meta, owner_of_memory, raw_leaf
 from .._core.memory_order import dense_strides, output_order
 
 
@@ -44,15 +44,14 @@ def is_contiguous(array: Any) -> bool:
 def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
     """Return torch's strides and storage offset of a tensor."""
     array = tensor._array
-    if not isinstance(array, np.ndarray):
+    raw = raw_leaf(array)  # of a batch the first sample's
+    if not isinstance(raw, np.ndarray):
         return strides(array), 0
-    if array.size:
-        whole = array
-        while whole.base is not None and hasattr(whole.base, "base"):  # as_strided puts an object between
-            whole = whole.base
+    if raw.size:
+        whole = owner_of_memory(raw)
         if not isinstance(whole, np.ndarray):
             return strides(array), 0
-        return strides(array), (address(array) - address(whole)) // array.itemsize
+        return strides(array), (address(raw) - address(whole)) // raw.itemsize
     view = None if tensor._extra is None else tensor._extra.view
     if view is None:
         return dense_strides(array.shape), 0

@@ -13,7 +13,7 @@ from .._core.numpy_namespace import numpy_namespace
 from .._modes import current_mode
 from .._ops import strided
 from ..overrides import overridable
-from ._base import materialise, signed_types, storage_of, wrap
+from ._base import materialise, signed_types, storage_of
 from ._creation import unset
 from ._entering import refuse_captured
 from ._formats import strides_in
@@ -29,20 +29,32 @@ def place_of(tensor: Any) -> tuple[tuple[int, ...], int]:
     array = materialise(tensor)
     if type(array) is np.ndarray and array.base is None and array.size:
         return strides(array), 0
-    if not isinstance(array, Dual):
-        return geometry(tensor)
-    while isinstance(array, Dual):
-        array = array.primal
-    return geometry(wrap(array))
+    return geometry(tensor)
 
 
-def _storage_size(array: Any) -> int:
-    """Count the bytes of the memory under an array; a row of a batch has its own."""
+def _check_memory(tensor: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> None:
+    """Raise torch's errors for an as_strided view of more memory than there is, or of more than a sample of vmap has."""
+    array = tensor._array
     while isinstance(array, Dual):
         array = array.primal
+    last, item = strided.last_place(size, stride), array.dtype.itemsize
     if isinstance(array, LevelArray):
-        return int(array.size * array.dtype.itemsize)
-    return int(strided.whole_memory(array).nbytes)
+        own_stride, own = place_of(tensor)
+        behind = own + strided.last_place(array.shape, own_stride) + 1
+        if offset < own or offset + last >= behind:
+            raise RuntimeError(
+                f"result = tensor.as_strided({_errors.sizes(size)}, {_errors.sizes(stride)}, {offset}) can access memory "
+                f"outside of `tensor`. `result` can access some memory in range [{offset}, {offset + last + 1}], but "
+                f"`tensor` can only access some memory in range [{own}, {behind}]. This is not supported inside of vmap, "
+                "please try to rewrite the `as_strided` call as a sequence of PyTorch view operations"
+            )
+        return
+    needed, have = (offset + last + 1) * item, int(strided.whole_memory(array).nbytes)
+    if needed > have:
+        raise RuntimeError(
+            f"setStorage: sizes {_errors.sizes(size)}, strides {_errors.sizes(stride)}, storage offset {offset}, "
+            f"and itemsize {item} requiring a storage size of {needed} are out of bounds for storage of size {have}"
+        )
 
 
 def checked(
@@ -66,15 +78,8 @@ def checked(
     offset = own_offset if storage_offset is None else index(storage_offset)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    array = tensor._array
     if 0 not in size:
-        item = array.dtype.itemsize
-        needed, have = (offset + strided.last_place(size, stride) + 1) * item, _storage_size(array)
-        if needed > have:
-            raise RuntimeError(
-                f"setStorage: sizes {_errors.sizes(size)}, strides {_errors.sizes(stride)}, storage offset {offset}, "
-                f"and itemsize {item} requiring a storage size of {needed} are out of bounds for storage of size {have}"
-            )
+        _check_memory(tensor, size, stride, offset)
     return size, stride, offset
 
 
