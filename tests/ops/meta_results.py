@@ -19,15 +19,24 @@ def tensors_in(value: Any) -> list[Any]:
 
 
 def facts(tensors: list[Any]) -> list[Any]:
-    """Return what is known of tensors without their elements."""
-    return [None if t is None else (tuple(t.shape), t.dtype, t.stride() if 0 not in t.shape else None) for t in tensors]
+    """Return what is known of tensors without their elements; strides only where they lead anywhere."""
+    found: list[Any] = []
+    for one in tensors:
+        if one is None:
+            found.append(None)
+            continue
+        steps = [step for step, size in zip(one.stride(), one.shape, strict=True) if size > 1 and one.numel()]
+        found.append((tuple(one.shape), one.dtype, steps))
+    return found
 
 
 def results(op: Op, sample: Sample, device: str, dtype: str = "float64") -> tuple[list[Any], list[Any]]:
     """Run an operation forwards and, if it can, backwards; return its results and the gradients of its inputs."""
     inputs = []
-    for array, differentiable in zip(arrays_of(op, sample, dtype), is_float(sample), strict=True):
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+    for array, differentiable in zip(arrays_of(op, sample, wide), is_float(sample), strict=True):
         tensor = torch.from_numpy(array).to(device)
+        tensor = tensor.to(getattr(torch, dtype)) if differentiable and dtype != wide else tensor
         inputs.append(tensor.requires_grad_() if differentiable and op.differentiable else tensor)
     torch.manual_seed(0)
     with warnings.catch_warnings(), torch.device(device):

@@ -86,7 +86,7 @@ class Fused:
                 refuse(self.node_name, self.node_name.partition("Backward")[0], array.dtype)
         xp = _library(arrays)
         if xp.is_meta:
-            return xp.run_fused(self, arrays, params)  # type: ignore[attr-defined, no-any-return]
+            return xp.run_fused(self, arrays, params)  # type: ignore[no-any-return]
         half = _half_of(arrays) if self.widens else None
         if half is None:
             return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
@@ -99,7 +99,7 @@ class Fused:
         """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""
         xp = _library(arrays)
         if xp.is_meta:
-            return xp.pull_back_fused(needed, arrays)  # type: ignore[attr-defined]
+            return xp.pull_back_fused(needed, arrays)
         if self.widens and _half_of(arrays) is not None:
             arrays = [_single(a) for a in arrays]
             g = tuple(map(_single, g)) if type(g) is tuple else _single(g)

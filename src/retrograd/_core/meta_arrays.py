@@ -24,6 +24,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.lib.stride_tricks import as_strided
 
+from .arrays import is_meta
 from .memory_order import dense_strides, output_order
 
 NO_DATA = "Cannot copy out of meta tensor; no data!"
@@ -38,7 +39,10 @@ class MetaArray(NDArrayOperatorsMixin):
 
     __slots__ = ("__weakref__", "_start", "base", "standin")
     is_meta = True
-    __class__ = property(lambda self: np.ndarray)  # type: ignore[assignment]  # see the note
+    __class__ = property(lambda self: np.ndarray)  # see the note
+    base: MetaArray | None
+    standin: Any
+    _start: int
 
     def __init__(self, standin: Any, base: MetaArray | None = None) -> None:
         self.standin = standin
@@ -114,21 +118,16 @@ class MetaArray(NDArrayOperatorsMixin):
     T = property(lambda self: self._as_view(self.standin.T))
     mT = property(lambda self: self._as_view(self.standin.mT))  # noqa: N815 - NumPy's name
 
-    @property
-    def real(self) -> MetaArray:
+    def _real(self) -> MetaArray:
         return self._as_view(self.standin.real)
 
-    @property
-    def imag(self) -> MetaArray:
+    def _imag(self) -> MetaArray:
         return self._as_view(self.standin.imag) if self.dtype.kind == "c" else fresh(self.shape, self.dtype)
 
-    @real.setter
-    def real(self, value: Any) -> None:
+    def _write_part(self, value: Any) -> None:
         self._check_fits(value)
 
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        self._check_fits(value)
+    real, imag = property(_real, _write_part), property(_imag, _write_part)
 
     def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> MetaArray:
         shape = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
@@ -301,9 +300,9 @@ class MetaArray(NDArrayOperatorsMixin):
             options.pop("axis", None)
             found = fresh(inputs[0].shape, ufunc.accumulate(np.ones(1, inputs[0].dtype), **options).dtype)
         elif method == "reduceat":
-            shape, axis = list(inputs[0].shape), options.pop("axis", 0)
-            shape[axis] = _shape(inputs[1])[0]
-            found = fresh(tuple(shape), ufunc.reduce(np.ones(1, inputs[0].dtype), **options).dtype)
+            sizes, axis = list(inputs[0].shape), options.pop("axis", 0)
+            sizes[axis] = _shape(inputs[1])[0]
+            found = fresh(sizes, ufunc.reduce(np.ones(1, inputs[0].dtype), **options).dtype)
         else:
             shape = _shape(inputs[0]) + _shape(inputs[1])
             found = fresh(shape, ufunc(*[one_element(x) for x in inputs], **options).dtype)
@@ -478,7 +477,7 @@ def indexed_shape(shape: tuple[int, ...], index: Sequence[Any]) -> tuple[int, ..
         if isinstance(part, (bool, np.bool_, list)):
             part = np.asarray(part)
         if isinstance(part, np.ndarray) and part.dtype.kind == "b":
-            if type(part) is MetaArray:
+            if is_meta(part):
                 raise NotImplementedError(
                     "a mask on the meta device: how many elements it selects depends on its values"
                 )

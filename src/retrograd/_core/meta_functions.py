@@ -78,12 +78,12 @@ def _result_type(*values: Any) -> Any:
 
 @rule_for(np.iscomplexobj)
 def _iscomplexobj(x: Any) -> bool:
-    return x.dtype.kind == "c"
+    return bool(x.dtype.kind == "c")
 
 
 @rule_for(np.may_share_memory, np.shares_memory)
 def _may_share(a: Any, b: Any, max_work: Any = None) -> bool:
-    return type(a) is type(b) and (a.base or a) is (b.base or b)  # type: ignore[attr-defined]
+    return bool(type(a) is type(b) and a._start == b._start)
 
 
 # ---- joining and copying ----
@@ -167,7 +167,14 @@ def _sliding_window_view(x: Any, *args: Any, **options: Any) -> Any:
 
 
 # ---- rearranging ----
-for _view in (np.moveaxis, np.rollaxis, np.expand_dims, np.atleast_1d, np.atleast_2d, np.matrix_transpose):
+@rule_for(np.meshgrid)
+def _meshgrid(*axes: Any, indexing: str = "xy", **_: Any) -> Any:
+    sizes = [_sizes(one)[0] for one in axes]
+    shape = [sizes[1], sizes[0], *sizes[2:]] if indexing == "xy" and len(sizes) > 1 else sizes
+    return tuple(fresh(shape, one.dtype) for one in axes)
+
+
+for _view in (np.diagonal, np.moveaxis, np.rollaxis, np.expand_dims, np.atleast_1d, np.atleast_2d, np.matrix_transpose):
 
     def _viewed(a: Any, *args: Any, view: Any = _view, **options: Any) -> Any:
         return MetaArray(view(a.standin, *args, **options), a)

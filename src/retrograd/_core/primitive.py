@@ -215,7 +215,7 @@ class Primitive:
                 return run_stored(self, args, params)
             if (own := raw_namespace(arg)) is not numpy_namespace:
                 if own.is_meta:
-                    return own.run(self, args, params)  # type: ignore[attr-defined]
+                    return own.run(self, args, params)
                 xp, args = own, _on_one_device(self, own, args)
                 break
         if self.widens and is_half(args[0].dtype):

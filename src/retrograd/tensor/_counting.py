@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _errors
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import LevelArray, is_meta, raw_leaf
 from .._core.primitive import vocabulary
 from .._modes import current_mode
 from .._ops import statistics as s
@@ -347,7 +347,7 @@ def _in_order(sequence: Any, sorter: Any) -> Any:
             f"{_base.dtype_of(sorter)._scalar_name}"
         )
     places = raw_leaf(sorter._array)
-    if places.size and (places.min() < 0 or places.max() >= places.shape[-1]):
+    if places.size and not is_meta(places) and (places.min() < 0 or places.max() >= places.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
     return gather(sequence.detach(), -1, sorter)
 

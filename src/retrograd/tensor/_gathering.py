@@ -96,6 +96,8 @@ def _nothing_gathered(input: Any, index: Any) -> Any:
 
 def few_inside(array: Any, low: int, high: int) -> bool:
     """Tell whether few indices are all in [low, high); Python's numbers are quicker than NumPy's reductions."""
+    if is_meta(array):
+        return True
     numbers = array.ravel().tolist()
     return not numbers or (low <= min(numbers) and max(numbers) < high)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _errors
-from .._core.arrays import raw_leaf
+from .._core.arrays import is_meta, raw_leaf
 from .._ops import least_squares as ops
 from .._ops.matrices import LinAlgError
 from ..overrides import overridable, takes_out
@@ -168,7 +168,8 @@ def _check_lstsq(a: Any, b: Any, driver: str | None) -> bool:
 def _residuals(a: Any, b: Any, solution: Any, rank: Any, driver: str) -> Any:
     """Return squared distances of full-rank systems with more rows than columns, else nothing, as LAPACK does."""
     m, n = a._array.shape[-2:]
-    full = bool((raw_leaf(rank._array) == n).all())
+    ranks = raw_leaf(rank._array)
+    full = is_meta(ranks) or bool((ranks == n).all())
     if m <= n or driver == "gelsy" or not full:
         return size_of(flatten(solution)[:0])  # it requires grad where the solution does
     return summed(square(size_of(b - matmul(a, solution))), -2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
-from .._core.arrays import raw_leaf
+from .._core.arrays import is_meta, raw_leaf
 from .._graph.saved_names import VISIBLE
 from .._ops import ldl
 from .._ops import lu as ops
@@ -126,7 +126,7 @@ def _check_pivots(packed: Any, pivots: Any) -> None:
             "is intended to be used with the output produced by torch.linalg.lu_factor"
         )
     numbers = raw_leaf(pivots._array)
-    if numbers.size and (numbers.min() < 1 or numbers.max() > packed._array.shape[-2]):
+    if numbers.size and not is_meta(numbers) and (numbers.min() < 1 or numbers.max() > packed._array.shape[-2]):
         raise RuntimeError(
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
             "lu_factor?"

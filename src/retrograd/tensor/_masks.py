@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray
+from .._core.arrays import LevelArray, is_meta
 from .._core.numpy_namespace import ARRAY, raw_namespace
 from .._core.primitive import vocabulary
 from .._ops import index as ops
@@ -120,7 +120,8 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
         )
     shape = _common_shape(mask, input)
     mask = mask if tuple(mask._array.shape) == shape else mask.expand(shape)
-    if not isinstance(mask._array, LevelArray) and np.count_nonzero(mask._array) > source._array.size:
+    known = not isinstance(mask._array, LevelArray) and not is_meta(mask._array)
+    if known and np.count_nonzero(mask._array) > source._array.size:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return record(reducing.masked_scatter, (input, mask, source), {}, "MaskedScatterBackward0")
 
@@ -193,6 +194,8 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
             shape[k] = wanted[k] = b if a == 1 else a
     input, indices = expand(input, shape), expand(indices, wanted)
     at, size = indices._array, shape[axis] if shape else 1
-    if size and (isinstance(at, LevelArray) or (at.size and (int(at.min()) < 0 or int(at.max()) >= size))):
+    if size and (
+        isinstance(at, LevelArray) or (at.size and not is_meta(at) and (int(at.min()) < 0 or int(at.max()) >= size))
+    ):
         indices = wrap(vocabulary.remainder(at, size))  # torch counts around, in both directions
     return gather(input, dim, indices)

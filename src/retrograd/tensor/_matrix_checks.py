@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
-from .._core.arrays import levels_of, raw_leaf
+from .._core.arrays import is_meta, levels_of, raw_leaf
 from .._core.levels import DUAL
 from .._modes import current_mode
 from .._ops.matrices import batch_element
@@ -69,7 +69,7 @@ def raise_for(numbers: Any, name: str, error: type[Exception], text: str) -> Non
     `numbers` are these numbers, as a Tensor or an array; 0 says that all went well.
     """
     numbers = raw_leaf(numbers._array) if isinstance(numbers, _base.Tensor) else numbers
-    if numbers.any() if numbers.ndim else numbers:
+    if not is_meta(numbers) and (numbers.any() if numbers.ndim else numbers):
         flat = numbers.reshape(-1)
         at = int((flat != 0).argmax())
         raise error(f"{name}: {batch_element(at, numbers.ndim)}{text.replace('{}', str(int(flat[at])))}")

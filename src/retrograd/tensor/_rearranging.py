@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import Batched
+from .._core.arrays import Batched, is_meta
 from .._ops import rearrange as r
 from .._ops import shape as s
 from ..overrides import overridable
@@ -179,6 +179,10 @@ def _positions(repeats: Any, output_size: Any) -> Any:
         return wrap(Batched(array.level, np.stack(rows)))
     if array.dtype not in (np.int64, np.int32):
         raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{dtype_of(repeats)._scalar_name}'")
+    if is_meta(array):
+        if output_size is None:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        return wrap(array.copy()[:1]).expand(output_size)
     if (array < 0).any():
         raise RuntimeError("repeats can not be negative")
     found = np.repeat(np.arange(array.size, dtype=array.dtype), array)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import LevelArray, is_meta, raw_leaf
 from .._core.numpy_namespace import is_half, raw_namespace
 from .._ops import determinants, triangular
 from .._ops import solving as ops
@@ -44,14 +44,15 @@ def _info(matrices: Any, result: Any) -> Any:
     """Return where elimination met a zero. It did not where the result is finite, which is quicker to see."""
     lead = tuple(matrices._array.shape[:-2])
     raw = raw_leaf(result._array)
-    if np.isfinite(raw).all() and not isinstance(matrices._array, LevelArray):
+    if is_meta(raw) or (np.isfinite(raw).all() and not isinstance(matrices._array, LevelArray)):
         return _base.wrap(raw_namespace(raw).zeros(shape=lead, dtype=np.int32))
     return record(ops.singular_at, (matrices,), {})
 
 
 def _failed(result: Any) -> bool:
     """Tell whether a system may have been singular: then something in its result is not finite."""
-    return not np.isfinite(raw_leaf(result._array)).all()
+    raw = raw_leaf(result._array)
+    return not is_meta(raw) and not np.isfinite(raw).all()
 
 
 # ---- systems ----

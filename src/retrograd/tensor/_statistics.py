@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes, _errors
-from .._core.arrays import LevelArray, raw_leaf
+from .._core.arrays import LevelArray, is_meta, raw_leaf
 from .._ops import shape as s
 from .._warnings import warn
 from ..overrides import overridable, takes_out
@@ -48,7 +48,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         dtype = _base.dtype_of(values).to_real()  # NumPy takes float32 beside int64 for float64
         weights, whole = weights.to(dtype), whole.to(dtype)
     weighted = values if weights is None else values * weights
-    if weights is not None and not np.all(raw_leaf(whole._array)):
+    if weights is not None and not is_meta(raw_leaf(whole._array)) and not np.all(raw_leaf(whole._array)):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = total(weighted, 1) / whole
     uneven = aweights is not None and correction
@@ -85,7 +85,7 @@ def _check_weights(name: str, weights: Any, count: int, kinds: str, words: str) 
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{array.size} != {count}"
         )
-    if count and raw_leaf(array).min() < 0:
+    if count and not is_meta(raw_leaf(array)) and raw_leaf(array).min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -141,7 +141,7 @@ def _checked(name: str, input: Any, q: Any, dim: int | None, interpolation: str)
     if given is None:
         return scalar_tensor(q, dtype=dtype)
     values = raw_leaf(given._array)
-    if not ((values >= 0) & (values <= 1)).all():
+    if not is_meta(values) and not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return given
 

@@ -259,7 +259,7 @@ class Tensor(TensorBase):
     def data_ptr(self) -> int:
         if isinstance(array := memory_under(self), LevelArray):
             raise RuntimeError(NO_POINTER)
-        return 0 if self.is_meta else array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+        return 0 if self.is_meta else array.__array_interface__["data"][0]
 
     def __len__(self) -> int:
         if not self._array.ndim:

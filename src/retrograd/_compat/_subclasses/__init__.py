@@ -1,7 +1,12 @@
-"""torch._subclasses: tensors without numbers, which torch's compiler runs programs on."""
+"""torch._subclasses: tensors that stand for others without having elements."""
 
 from __future__ import annotations
 
-from .fake_tensor import FakeTensor, FakeTensorMode
+from .fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
 
-__all__ = ["FakeTensor", "FakeTensorMode"]
+__all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]

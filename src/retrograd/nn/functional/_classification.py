@@ -359,7 +359,7 @@ def multi_margin_loss(
     need_real("multi_margin_loss_cpu_kernel", input, half=False)
     _need_long(target)
     need_same_dtype(input, weight)
-    if not isinstance(t, LevelArray) and t.size and not (t.min() >= 0 and t.max() < classes):
+    if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= 0 and t.max() < classes):
         raise RuntimeError("target out of range")
     params = {"p": p, "margin": margin, "reduction": number}
     return record_fused(losses_of_margins.multi_margin_loss, (input, target, weight), params)
@@ -382,7 +382,7 @@ def multilabel_margin_loss(
     need_real("multilabel_margin_loss_forward_out_frame", input, half=False)
     _need_long(target)
     classes = x.shape[-1] if x.shape else 1
-    if not isinstance(t, LevelArray) and t.size and not (t.min() >= -1 and t.max() < classes):
+    if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= -1 and t.max() < classes):
         raise RuntimeError("argument #2 'target' is out of range")
     return record_fused(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._core.arrays import LevelArray
+from ..._core.arrays import LevelArray, is_meta
 from ..._ops import ctc
 from ...overrides import overridable
 from ...tensor._creation import tensor as new_tensor
@@ -38,7 +38,7 @@ def _lengths(value: Any, name: str, device: Any) -> Any:
 def _need_lengths(lengths: Any, name: str, most: int | None) -> None:
     """Require lengths of at least 0 and at most the number of steps."""
     array = lengths._array
-    if isinstance(array, LevelArray) or not array.size:
+    if isinstance(array, LevelArray) or is_meta(array) or not array.size:
         return
     smallest, largest = int(array.min()), int(array.max())
     if smallest < 0:
@@ -57,7 +57,7 @@ def _in_rows(targets: Any, lengths: Any, batch: int) -> Any:
                 f"Expected tensor to have size {batch} at dimension 0, but got size {shape[0]} for argument #2 'targets' "
                 f"{CHECKING}"
             )
-        longest = shape[1] if isinstance(counts, LevelArray) else int(counts.max())
+        longest = shape[1] if isinstance(counts, LevelArray) or is_meta(counts) else int(counts.max())
         if longest > shape[1]:
             raise RuntimeError(
                 f"Expected tensor to have size at least {longest} at dimension 1, but got size {shape[1]} for argument "
@@ -84,7 +84,7 @@ def _in_rows(targets: Any, lengths: Any, batch: int) -> Any:
 def _with_classes(rows: Any, lengths: Any, classes: int) -> Any:
     """Refuse a target that is no class, where torch reads whatever lies in memory; behind a sequence anything may stand."""
     array, counts = rows._array, lengths._array
-    if isinstance(array, LevelArray) or isinstance(counts, LevelArray) or not array.size:
+    if isinstance(array, LevelArray) or isinstance(counts, LevelArray) or not array.size or is_meta(array):
         return rows
     if array.min() >= 0 and array.max() < classes:
         return rows

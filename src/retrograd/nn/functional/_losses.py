@@ -167,7 +167,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = input.new_full(input.shape, float(var))
-    elif bool((var < 0).any()):
+    elif not var.is_meta and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _errors
-from ..._core.arrays import raw_leaf
+from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import pooling as p
 from ...overrides import overridable
 from ...tensor._record import record
@@ -94,6 +94,8 @@ def _check(ndim: int, input: Any, indices: Any, counts: tuple[int, ...], strides
 
 def _check_range(ndim: int, indices: Any, counts: tuple[int, ...]) -> None:
     numbers = raw_leaf(indices._array).reshape(-1)
+    if is_meta(numbers):
+        return
     plane = math.prod(counts)
     outside = (numbers < 0) | (numbers >= plane)
     if bool(outside.any()):

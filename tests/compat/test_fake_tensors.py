@@ -1,0 +1,86 @@
+"""Fake tensors are meta tensors that a mode makes; torch's small questions about shapes answer as torch's."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+import retrograd
+from tests.answers import answer
+
+fakes = importlib.import_module("retrograd._subclasses.fake_tensor")
+
+
+def test_mode_makes_tensors_without_elements() -> None:
+    with fakes.FakeTensorMode():
+        x = retrograd.empty(10**6, 10**6)
+        layer = retrograd.nn.Linear(10**6, 10)
+        y = layer(x).softmax(-1)
+        assert fakes.is_fake(x)
+    assert isinstance(y, fakes.FakeTensor)
+    assert not fakes.is_fake(retrograd.empty(2, device="meta"))
+    assert y.shape == (10**6, 10)
+    assert retrograd.ones(2).device.type == "cpu"
+    assert not fakes.is_fake(retrograd.ones(2))
+
+
+def test_fake_of_a_tensor_has_its_strides() -> None:
+    mode = fakes.FakeTensorMode()
+    source = retrograd.ones(2, 3).T
+    made = mode.from_tensor(source)
+    assert (made.shape, made.stride(), made.dtype) == ((3, 2), (1, 3), retrograd.float32)
+    assert made.fake_device == retrograd.device("cpu")
+    assert mode.from_tensor(source) is made
+    with mode:
+        assert fakes.is_fake(made @ made.T)
+
+
+def test_real_tensors_are_refused_unless_allowed() -> None:
+    x = retrograd.ones(2)
+    with fakes.FakeTensorMode(), pytest.raises(AssertionError, match="convert all Tensors to FakeTensors"):
+        x + retrograd.zeros(2)
+    with fakes.FakeTensorMode(allow_non_fake_inputs=True):
+        assert fakes.is_fake(x + retrograd.zeros(2))
+
+
+QUESTIONS = [
+    "c.make_contiguous_strides_for((2, 3, 4))",
+    "c.make_contiguous_strides_for((2, 3, 4), row_major=False)",
+    "c.make_contiguous_strides_for(())",
+    "c.make_contiguous_strides_for((0, 2))",
+    "c.canonicalize_dims(3, (-1, 0))",
+    "c.canonicalize_dims(3, -2)",
+    "c.canonicalize_dim(0, -1)",
+    "c.get_computation_dtype(torch.bfloat16)",
+    "c.get_computation_dtype(torch.float64)",
+    "c.is_integer_dtype(torch.bool)",
+    "c.is_integer_dtype(torch.uint8)",
+    "c.is_float_dtype(torch.half)",
+    "c.corresponding_complex_dtype(torch.float64)",
+    "c.corresponding_real_dtype(torch.complex64)",
+    "c.dtype_to_type(torch.int8)",
+    "c.type_to_dtype(complex)",
+    "c.suggest_memory_format(torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last))",
+    "c.suggest_memory_format(torch.ones(2, 3))",
+    "c.is_contiguous_or_false(torch.ones(2, 3).T)",
+    "c.compute_required_storage_length((2, 3), (3, 1), 1)",
+    "c.is_expandable_to((1, 3), (2, 2, 3))",
+    "w._maybe_convert_to_dtype(1, torch.float32)",
+    "w._maybe_convert_to_dtype(torch.ones(2), torch.int64)",
+    "w._maybe_convert_to_dtype(None, torch.int64)",
+]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("program", QUESTIONS)
+def test_questions_are_answered_as_by_torch(program: str) -> None:
+    pytest.importorskip("torch")
+
+    def found(name: str) -> Any:
+        library = importlib.import_module(name)
+        common = importlib.import_module(f"{name}._prims_common")
+        return answer(library, program, c=common, w=importlib.import_module(f"{name}._prims_common.wrappers"))
+
+    assert found("retrograd") == found("torch")
