@@ -356,7 +356,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 )
             output, aux = output
         outs, out_spec = tree_flatten(output)
-        if not outs or outs == [None]:
+        if not outs or (len(outs) == 1 and outs[0] is None):
             raise RuntimeError(
                 f"jvp(f, primals, tangents): Expected f to be a function that has non-empty output (got output = {outs})"
             )
