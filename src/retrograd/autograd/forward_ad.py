@@ -189,9 +189,9 @@ def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
 def _lies_like(tangent: Any, tensor: Any) -> bool:
     """Tell whether a tangent can be taken as it is: it lies in memory as its primal does, and not in the same memory."""
     one, other = tangent._array, tensor._array
-    if type(tangent) is type(tensor) and type(one) is type(other) is np.ndarray and one is not other:
-        if one.base is other.base is None and one.flags.c_contiguous and other.flags.c_contiguous:
-            return True  # two whole arrays, as most are
+    alike = type(tangent) is type(tensor) and type(one) is type(other) is np.ndarray and one is not other
+    if alike and one.base is other.base is None and one.flags.c_contiguous and other.flags.c_contiguous:
+        return True  # two whole arrays, as most are
     from ..tensor._layout import geometry, repeats, strides
 
     if (tangent.is_conj(), tangent.is_neg()) != (tensor.is_conj(), tensor.is_neg()):

@@ -116,7 +116,7 @@ class Nowhere(Node):
         self.meta = self.guard = self.extra = None
 
     @property
-    def _storage(self) -> None:  # type: ignore[override]
+    def _storage(self) -> None:
         """Return None: many tensors lead here, each with memory of its own."""
 
     @_storage.setter
