@@ -68,7 +68,7 @@ def array_from_python(data: Any, dtype: dtype | None = None) -> npt.NDArray[Any]
     elif isinstance(data, np.ndarray):
         source = from_numpy(data.dtype)
         refuse_negative_strides(data)
-        return cast_array(data, (dtype or source).numpy)
+        return cast_array(data, (dtype or source).numpy)  # type: ignore[no-any-return]
     return _read_slowly(data, dtype)
 
 

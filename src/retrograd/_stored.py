@@ -32,7 +32,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict([pair.split("=") for pair in text.split()])  # type: ignore[misc]
+    return dict([pair.split("=") for pair in text.split()])
 
 
 _VIEWS = _names(
@@ -94,7 +94,7 @@ class StoredArray(np.ndarray):
     __slots__ = ()
     stores_only = True
 
-    def astype(
+    def astype(  # type: ignore[override]
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
     ) -> Any:
         """Cast as torch does."""
@@ -130,13 +130,13 @@ class StoredArray(np.ndarray):
         """Tell whether the only element is not zero."""
         return bool(widened(self))
 
-    @property
-    def real(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def real(self) -> Any:
         """Return the real part, on the same memory."""
         return plain(self)["real"] if self.dtype == COMPLEX32 else self
 
-    @property
-    def imag(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def imag(self) -> Any:
         """Return the imaginary part, on the same memory."""
         return plain(self)["imag"] if self.dtype == COMPLEX32 else as_storage_only(np.zeros(self.shape, self.dtype))
 
@@ -269,7 +269,7 @@ def cast_array(array: Any, target: np.dtype[Any]) -> Any:
     if array.dtype == target:
         return array.copy(order="K")
     if target.num in STORED_NUMBERS:
-        return convert(array, target)  # type: ignore[no-any-return]
+        return convert(array, target)
     source_kind, target_kind = from_numpy(array.dtype).kind, from_numpy(target).kind
     if source_kind == COMPLEX_KIND and target_kind in (INT_KIND, FLOAT_KIND):
         warn_once(REAL_PART_ONLY)

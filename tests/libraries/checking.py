@@ -21,6 +21,7 @@ DRIVERS = {
     "gpytorch_regression": ["gpytorch"],
     "kornia_images": ["kornia"],
     "pyro_inference": ["pyro"],
+    "safetensors_dtypes": ["safetensors"],
     "safetensors_files": ["safetensors"],
 }
 
