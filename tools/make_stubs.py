@@ -99,6 +99,8 @@ def typed(name: str, parameter: inspect.Parameter) -> str:
 def signature(name: str, function: Any, *, method: bool) -> str | None:
     """Return the text of a function's parameters, or None for what is not a function."""
     plain = getattr(function, "__wrapped__", function)
+    if method and hasattr(plain, "parameters"):  # sizes one by one
+        return ", ".join(["self", "*given: Any", *(f"{word}: Any = ..." for word in plain.parameters[1])])
     try:
         parameters = list(inspect.signature(plain).parameters.values())
     except (TypeError, ValueError):

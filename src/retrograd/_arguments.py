@@ -188,12 +188,23 @@ def _owners() -> dict[str, str]:
 
 
 @cache
+def _spread() -> set[str]:
+    """Return the names of functions that have a method of their own, one that takes sizes one by one."""
+    names = import_module(".tensor._names", __package__)
+    return {name for some in (*names.NOW.values(), *names.LATER.values()) for name in some.spread.split()}
+
+
+@cache
 def keys_of(function: Any) -> tuple[str, str]:
     """Return under which keys of the table a public function is to be found: as a function and as a method."""
     written = function
     while hasattr(written, "__wrapped__"):
         written = written.__wrapped__
     name, file = function.__name__, written.__globals__["__name__"]
+    if hasattr(function, "is_method"):
+        return "", f"Tensor.{name}"
+    if name in _spread():
+        return name, ""  # its method is another object
     functional = sys.modules.get(f"{__package__}.nn.functional") if ".nn." in file else None
     if f"nn.functional.{name}" in table() and getattr(functional, name, None) is function:
         return f"nn.functional.{name}", f"Tensor.{name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,7 +114,9 @@ def table() -> dict[str, tuple[str, tuple[str, ...]]]:
             key, _, parsed_as = name.partition("=")
             found[key] = (parsed_as or key.rpartition(".")[2], tuple(lines))
 
-    for line in Path(__file__).with_name("_signatures.txt").read_text(encoding="utf-8").splitlines():
+    with open(f"{__file__.rpartition('.')[0]}.txt", encoding="utf-8") as file:  # pathlib takes long to import
+        text = file.read()
+    for line in text.splitlines():
         if line.startswith("#"):
             continue
         if line.startswith("  "):
@@ -282,10 +283,15 @@ def mismatch(name: str, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any
             if first and _takes_list(args, _takes_int):
                 at = count
                 continue
+            if first and count > 1:
+                return _too_many(name, form, count)
             where = "" if by_name else f" (position {at + 1})"
             hint = TUPLE_HINT if one.kind == "Tensor" and type(value) is tuple and value and is_tensor(value[0]) else ""
             wanted = SHOWN.get(one.kind, one.kind)
-            return TypeError(f"{name}(): argument '{one.name}'{where} must be {wanted}, not {type_name(value)}{hint}")
+            got = f"not {type_name(value)}{hint}"
+            if where and one.kind == "ints" and isinstance(value, (tuple, list)):
+                got = f"but found element of type {type_name(value[0])} at pos 0"
+            return TypeError(f"{name}(): argument '{one.name}'{where} must be {wanted}, {got}")
         if by_name:
             left -= 1
         else:
@@ -326,8 +332,8 @@ def _none_of(name: str, forms: list[Form], args: tuple[Any, ...], kwargs: dict[s
     text += "one of:\n"
     for form in forms:
         text += f" * {form.shown()}\n"
-        parts: list[Parameter | None] = list(form.parameters)
-        if form.positional < len(parts):
+        parts: list[Parameter | None] = list(form.parameters) or [None]  # torch counts one argument of no name
+        if form.positional < len(form.parameters):
             parts.insert(form.positional, None)  # torch counts the star
         if len(parts) != len(args) + len(kwargs):
             continue
@@ -348,7 +354,7 @@ def _misplaced(name: str, form: Form, args: tuple[Any, ...], kwargs: dict[str, A
             value = args
         if one.kind == "ints" and isinstance(value, (tuple, list)):
             for place, element in enumerate(value, 1):
-                if not _takes_int(element):
+                if not _takes_int(element) and type(element) is not bool:  # a bool at the first place is refused before
                     return TypeError(
                         f"{name}(): argument '{one.name}' failed to unpack the object at pos {place} with error \"type must be "
                         f'tuple of ints,but got {type_name(element)}"'

@@ -156,19 +156,45 @@ def takes_old_forms(function: Callable[..., Any]) -> Callable[..., Any]:
     return overridable(function, out=True, old_forms=True)
 
 
-def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: bool = False) -> Callable[..., Any]:
+def spreading(function: Any) -> Any:
+    """Make the method of a function of the package: it takes sizes or dims one by one as well, as in `x.permute(1, 0)`."""
+    written = getattr(function, "__wrapped__", function)
+    positional, keywords, _ = _parameters(written)
+
+    def method(*args: Any, **named: Any) -> Any:
+        return written(*args[:1], *_together(args[1:]), **named)
+
+    names = [*positional[1:], *keywords]
+    method.parameters = positional[:1], tuple(names), "given"  # type: ignore[attr-defined]
+    method.__kwdefaults__ = dict.fromkeys(names, NOTHING)
+    method.__name__, method.__qualname__, method.__doc__ = written.__name__, written.__qualname__, written.__doc__
+    method.__module__, method.__wrapped__ = written.__module__, written  # type: ignore[attr-defined]
+    made: Any = overridable(method, together=written)
+    made.is_method = True
+    return made
+
+
+def _together(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what stands for sizes that were given one by one: a tuple with one tuple, or with the only one as it is."""
+    return (given,) if len(given) > 1 else given
+
+
+def overridable(
+    function: Callable[..., Any], *, out: bool = False, old_forms: bool = False, together: Any = None
+) -> Callable[..., Any]:
     """Let subclasses and modes take over a public function; plain Tensors go straight through.
 
     Note [Forms of a public function]
     As long as nothing in the program takes calls over, a public function is text with the signature of what it wraps:
     a look at the types of its first arguments, and the call (half the time of packing and unpacking `*args`). It is
     written at the first call, so that importing stays quick. The first class or mode that takes calls over gives every
-    public function its general form, which hands arguments on exactly as they were given.
+    public function its general form, which hands arguments on exactly as they were given. The quick form of a method that
+    takes sizes one by one hands them to `together`, in one.
     """
     from .tensor._base import plain_types
 
     defaults = function.__defaults__ or ()
-    defaults = (MISSING,) * (function.__code__.co_argcount - len(defaults)) + defaults
+    defaults = (MISSING,) * (len(_parameters(function)[0]) - len(defaults)) + defaults
     named = function.__kwdefaults__ or {}
     keyword_defaults = {name: named.get(name, MISSING) for name in _parameters(function)[1]}
     keyword_defaults |= {"out": None} if out else {}
@@ -251,7 +277,9 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
             names.update(kinds)
             names.update({f"default_{n}": value for n, value in zip(_parameters(function)[0], defaults, strict=True)})
             names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-            exec(compile(_quick_form(function, out, plain_kinds()), own_text("public functions"), "exec"), made)
+            text = _quick_form(function, out, plain_kinds()) if together is None else _spreading_form(function)
+            names["size_types"] = frozenset((int, tuple, list, import_module("._size", __package__).Size))
+            exec(compile(text, own_text("public functions"), "exec"), made)
             if _parameters(function)[2] is None:
                 count = made["call"].__code__.co_argcount
                 known = (*defaults, NOTHING, *keyword_defaults.values())
@@ -263,7 +291,7 @@ def overridable(function: Callable[..., Any], *, out: bool = False, old_forms: b
         return call(*args, **kwargs)
 
     names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
-    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
+    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING, "together": together}
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
@@ -369,6 +397,8 @@ def watch_calls() -> None:
 
 def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
     """Return the names of positional parameters, of keyword-only ones, and of the sequence that takes the rest."""
+    if hasattr(function, "parameters"):
+        return function.parameters  # type: ignore[no-any-return]
     code = function.__code__
     count, keywords = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
@@ -380,7 +410,7 @@ _QUICK_FORM = """
 def call({signature}):
     try:
         if {plain}:
-            return function({straight})
+            return {function}({straight})
     except Exception as _error:  # costs nothing as long as nothing is raised; no parameter has a name that begins so
         if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
             raise _refusal from None
@@ -428,10 +458,26 @@ def _quick_form(function: Any, out: bool, kinds: dict[str, Any]) -> str:
             f"{n}=0" if n[0] != "*" else n for n in (*positional, f"*{rest}" if rest else "more", *others, *aliases)
         ),
         plain=" and ".join(plain) or "True",
+        function="function",
         straight=", ".join(straight),
         positional="".join(f"{name}, " for name in positional),
         more=rest or "more",
         named=", ".join(f"{name!r}: {name}" for name in (*others, *aliases)),
+    )
+
+
+def _spreading_form(function: Any) -> str:
+    """Write the quick form of a method that takes sizes one by one; like torch it looks at the type of the first."""
+    (tensor,), keywords, _ = _parameters(function)
+    nothing_else = " is ".join([*keywords, "NOTHING"])
+    return _QUICK_FORM.format(
+        signature=", ".join([f"{tensor}=0", "*given", *(f"{name}=0" for name in keywords)]),
+        plain=f"given and type({tensor}) in plain_types and type(given[0]) in size_types and {nothing_else}",
+        function="together",
+        straight=f"{tensor}, given if len(given) > 1 else given[0]",
+        positional=f"{tensor}, ",
+        more="given",
+        named=", ".join(f"{name!r}: {name}" for name in keywords),
     )
 
 

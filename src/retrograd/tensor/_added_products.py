@@ -94,8 +94,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
             input, beta = addmm(input, batch1[k], batch2[k], beta=beta, alpha=alpha), 1
         return input
     # the sum over the batch is one product of a wide and a tall matrix
-    wide = reshape(permute(batch1, 1, 0, 2), rows, batch * inner)
-    return addmm(input, wide, reshape(batch2, batch * inner, columns), beta=beta, alpha=alpha)
+    wide = reshape(permute(batch1, (1, 0, 2)), (rows, batch * inner))
+    return addmm(input, wide, reshape(batch2, (batch * inner, columns)), beta=beta, alpha=alpha)
 
 
 @takes_old_forms

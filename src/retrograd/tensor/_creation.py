@@ -189,9 +189,13 @@ def sizes_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, .
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     try:
+        if given and type(given[0]) is bool:
+            raise TypeError
         sizes = tuple([index(n) for n in given])
     except TypeError:
-        place, wrong = next((k, n) for k, n in enumerate(given, 1) if not hasattr(n, "__index__"))
+        place, wrong = next(
+            (k, n) for k, n in enumerate(given, 1) if not hasattr(n, "__index__") or (k == 1 and type(n) is bool)
+        )
         if given is args:
             message = f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}"
         else:

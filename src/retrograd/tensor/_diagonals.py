@@ -47,7 +47,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 @overridable
 def diagflat(input: Any, offset: int = 0) -> Any:
     """Put all elements on the diagonal of a new matrix."""
-    return diag_embed(reshape(input, -1), offset)
+    return diag_embed(reshape(input, (-1,)), offset)
 
 
 def _matrices(name: str, tensor: Any) -> None:

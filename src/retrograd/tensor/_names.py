@@ -15,6 +15,7 @@ class Names(NamedTuple):
     functions: str = ""
     methods: str = ""
     inplace: str = ""  # functions of which a method `name_` is made
+    spread: str = ""  # methods among the others that take sizes or dims one by one as well, or in one sequence
 
 
 NOW = {
@@ -33,13 +34,15 @@ NOW = {
     ),
     "_reductions": Names(
         both="""sum mean prod nansum nanmean amax amin max min argmax argmin any all count_nonzero logsumexp softmax
-        log_softmax"""
+        log_softmax""",
+        spread="count_nonzero",
     ),
     "_sorting": Names(both="sort argsort msort"),
     "_shaping": Names(
         both="""reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
         select narrow diagonal clone unflatten adjoint""",
         methods="view expand expand_as view_as contiguous",
+        spread="reshape permute squeeze broadcast_to expand",
     ),
     "_joining": Names(functions="cat concat concatenate stack"),
     "_splitting": Names(both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk"),
@@ -97,7 +100,10 @@ LATER: dict[str, Names] = {
     "_unique": Names(both="unique unique_consecutive", functions="isin"),
     "_striding": Names(both="as_strided as_strided_ resize_as_", methods="unfold resize_"),
     "_rearranging": Names(
-        both="flip fliplr flipud rot90 roll tile repeat_interleave", functions="constant_pad_nd", methods="repeat"
+        both="flip fliplr flipud rot90 roll tile repeat_interleave",
+        functions="constant_pad_nd",
+        methods="repeat",
+        spread="flip tile repeat",
     ),
     "_diagonals": Names(
         both="diag diag_embed diagflat tril triu", functions="tril_indices triu_indices", inplace="tril triu"
@@ -106,8 +112,9 @@ LATER: dict[str, Names] = {
         functions="""atleast_1d atleast_2d atleast_3d hstack vstack row_stack dstack column_stack block_diag meshgrid
         cartesian_prod combinations broadcast_tensors broadcast_shapes""",
         methods="sum_to_size",
+        spread="sum_to_size",
     ),
-    "_sections": Names(both="tensor_split hsplit vsplit dsplit"),
+    "_sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
     "_copies": Names(
         both="narrow_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter",
         functions="""alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy

@@ -232,6 +232,6 @@ def _by_inverse(matrices: Any, p: Any) -> Any:
 
     inverse, info = inv_ex(matrices)
     singular = info != 0
-    inverse = where(reshape(singular, *info._array.shape, 1, 1), 1, inverse)
+    inverse = where(reshape(singular, (*info._array.shape, 1, 1)), 1, inverse)
     product = matrix(matrices, p, (-2, -1), False, None) * matrix(inverse, p, (-2, -1), False, None)
     return where(singular, math.inf, product)

@@ -31,9 +31,9 @@ def _dims(given: Any, ndim: int) -> tuple[int, ...]:
 
 
 @overridable
-def flip(input: Any, *given: Any, dims: Any = None) -> Any:
+def flip(input: Any, dims: Any) -> Any:
     """Reverse the order along dimensions; a copy."""
-    given = sizes_from(given if dims is None else (dims,))
+    given = sizes_from((dims,))
     axes = _dims(given, input._array.ndim)
     params = {"axis": axes if input._array.ndim else ()}
     return _ordered_as(record(s.flip, (input,), params, "FlipBackward0", {"dims": given}), input)
@@ -102,11 +102,9 @@ def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 # ---- repeating ----
-def repeat(input: Any, *given: Any, repeats: Any = None) -> Any:
+def repeat(input: Any, repeats: Any) -> Any:
     """Repeat the tensor as a whole along dimensions."""
-    if not given and repeats is None:
-        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
-    counts = sizes_from(given if repeats is None else (repeats,))
+    counts = sizes_from((repeats,))
     shape = input._array.shape
     if len(counts) < len(shape):
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -123,9 +121,9 @@ def _tiled(input: Any, counts: tuple[int, ...]) -> Any:
 
 
 @overridable
-def tile(input: Any, *given: Any, dims: Any = None) -> Any:
+def tile(input: Any, dims: Any) -> Any:
     """Repeat the tensor as a whole; missing counts are 1."""
-    counts = sizes_from(given if dims is None else (dims,))
+    counts = sizes_from((dims,))
     return _tiled(input, (1,) * (input._array.ndim - len(counts)) + counts)
 
 
@@ -144,7 +142,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     d = _errors.wrap_dim(dim, input._array.ndim)
     size = input._array.shape[d] if input._array.ndim else 1
     if given.size == 1:
-        repeats = reshape(repeats, 1).expand(size)
+        repeats = reshape(repeats, (1,)).expand(size)
     elif given.size != size:
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {given.size} and "

@@ -88,16 +88,20 @@ def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any 
     tensor = _widened(input, dtype)
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
     if dim is None or dim is EVERYTHING:
+        if keepdim and dim is not None:
+            raise TypeError("sum(): keepdim without dim")
         return record(r.sum, (tensor,), params, "SumBackward0")
     return record(r.sum, (tensor,), params, "SumBackward1", {"dim": _given(dim)})
 
 
 @takes_out
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Average over dimensions."""
     tensor = _float_or_given(input, dtype, "mean")
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
-    if dim is None:
+    if dim is None or dim is EVERYTHING:
+        if keepdim and dim is not None:
+            raise TypeError("mean(): keepdim without dim")
         return record(r.mean, (tensor,), params, "MeanBackward0")
     return record(r.mean, (tensor,), params, "MeanBackward1", {"dim": _given(dim)})
 

@@ -32,6 +32,8 @@ def sizes_from(args: tuple[Any, ...]) -> tuple[int, ...]:
         args = args[0]  # type: ignore[assignment]
     for n in args:
         if type(n) is not int:
+            if type(args[0]) is bool:  # torch looks at the first only
+                raise TypeError("type must be tuple of ints, not bool")
             return tuple([index(n) for n in args])
     return args if type(args) is tuple else tuple(args)
 
@@ -119,9 +121,12 @@ def _is_one_run(array: Any) -> bool:
 @refuses_itself
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Read the same memory with another shape (or dtype)."""
-    if size is not None or dtype is not None:
-        shape = (dtype if size is None else size,)
+    named = {} if size is None and dtype is None else {"dtype": dtype} if size is None else {"size": size}
     try:
+        if named:
+            shape = (dtype if size is None else (*size,),)
+        elif not shape:
+            raise TypeError('view() missing 1 required positional arguments: "size"')
         if len(shape) == 1 and isinstance(shape[0], dtype_type):
             return view_dtype(input, shape[0])
         array = input._array
@@ -133,7 +138,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
             )
         return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
     except Exception as error:
-        if (words := refusal(view, (input, *shape), {}, error)) is not None:
+        if (words := refusal(view, (input,) if named else (input, *shape), named, error)) is not None:
             raise words from None
         raise
 
@@ -179,11 +184,11 @@ def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
 
 
 @overridable
-def reshape(input: Any, *given: Any, shape: Any = None) -> Any:
+def reshape(input: Any, shape: Any) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
-    if len(given) == 1 and type(given[0]) is int and given[0] == -1:
+    if type(shape) is int and shape == -1:
         return reshaped(input, (input._array.size,))
-    return reshaped(input, fitted(given if shape is None else (shape,), input._array.size))
+    return reshaped(input, fitted((shape,), input._array.size))
 
 
 def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
@@ -200,9 +205,9 @@ def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
 
 
 @overridable
-def permute(input: Any, *given: Any, dims: Any = None) -> Any:
+def permute(input: Any, dims: Any) -> Any:
     """Reorder the dimensions."""
-    order = sizes_from(given if dims is None else (dims,))
+    order = sizes_from((dims,))
     ndim = input._array.ndim
     if len(order) != ndim:
         raise RuntimeError(
@@ -330,15 +335,9 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward2", {"dim": dim})
 
 
-@refuses_itself
-def expand(input: Any, *shape: Any, size: Any = None) -> Any:
+def expand(input: Any, size: Any, *, implicit: bool = False) -> Any:
     """Repeat along dimensions of size one without copying."""
-    try:
-        return expanded(input, sizes_from(shape if size is None else (size,)))
-    except Exception as error:
-        if (words := refusal(expand, (input, *shape), {} if size is None else {"size": size}, error)) is not None:
-            raise words from None
-        raise
+    return expanded(input, sizes_from((size,)))
 
 
 def expanded(input: Any, given: tuple[int, ...]) -> Any:

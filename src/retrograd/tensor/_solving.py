@@ -265,7 +265,7 @@ def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{math.prod(last)} != {math.prod(first)}"
         )
-    return reshape(checked_inverse(reshape(A, math.prod(first), math.prod(last)), "inv"), *last, *first)
+    return reshape(checked_inverse(reshape(A, (math.prod(first), math.prod(last))), "inv"), (*last, *first))
 
 
 @takes_out
@@ -283,4 +283,4 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:  # noqa: N803 - torch'
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             f"but got {math.prod(last)} != {first}"
         )
-    return reshape(solve(reshape(A, first, first), reshape(B, B._array.size)), *last)
+    return reshape(solve(reshape(A, (first, first)), reshape(B, (B._array.size,))), last)

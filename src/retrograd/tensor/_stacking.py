@@ -199,9 +199,9 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return _size.Size(found)
 
 
-def sum_to_size(input: Any, *size: Any) -> Any:
+def sum_to_size(input: Any, size: Any) -> Any:
     """Sum over dimensions so that the result has a size that would broadcast back."""
-    wanted = sizes_from(size)
+    wanted = sizes_from((size,))
     shape = tuple(input._array.shape)
     lead = len(shape) - len(wanted)
     if lead < 0 or any(n not in (1, shape[lead + k]) for k, n in enumerate(wanted)):

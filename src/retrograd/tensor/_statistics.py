@@ -36,7 +36,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     _at_most_a_matrix("cov", input)
     if input._array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
-    values = input if input._array.ndim == 2 else reshape(input, 1, -1)
+    values = input if input._array.ndim == 2 else reshape(input, (1, -1))
     count = values._array.shape[1]
     if fweights is not None:
         _check_weights("fweights", fweights, count, "iu", "integral")
@@ -99,8 +99,8 @@ def corrcoef(input: Any) -> Any:
     spread = diagonal(c)
     complex_ = c._array.dtype.kind == "c"
     deviations = sqrt(real(spread) if complex_ else spread)
-    c = c / reshape(deviations, -1, 1)
-    c = c / reshape(deviations, 1, -1)
+    c = c / reshape(deviations, (-1, 1))
+    c = c / reshape(deviations, (1, -1))
     if complex_:
         return complex_of(clamp(real(c), -1, 1), clamp(imag(c), -1, 1))
     return clamp(c, -1, 1)
@@ -150,7 +150,7 @@ def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation:
     shape = list(input._array.shape)
     ndim = len(shape)
     if dim is None:
-        ordered = sort(reshape(input, -1)).values
+        ordered = sort(reshape(input, (-1,))).values
         kept = [1] * ndim if keepdim else []
     else:
         d = _errors.wrap_dim(dim, ndim)

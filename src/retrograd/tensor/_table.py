@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import cache, partial, wraps
+from functools import cache, partial
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 from .. import _dtypes
 from .._modes import NO_GRAD, PLAIN, read_mode
-from ..overrides import refuse_other_torch, refusing
+from ..overrides import refuse_other_torch, refusing, spreading
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
@@ -62,8 +62,14 @@ def _family(module: str) -> Any:
     family = import_module(f"{PACKAGE}.{module}" if module.startswith("nn.") else f"{__package__}.{module}")
     names = NOW.get(module) or LATER[module]
     for name in (names.both + " " + names.functions).split():
-        _named(getattr(family, name), name)
+        if not _is_in_place(name):
+            _named(getattr(family, name), name)
     return family
+
+
+def _is_in_place(name: str) -> bool:
+    """Tell whether a name is that of a method that writes in place, of which the package's function is another object."""
+    return name.endswith("_") and name[0] != "_"
 
 
 @cache
@@ -97,7 +103,7 @@ def find(name: str) -> Any:
     if module is None:
         return None
     function = getattr(_family(module), name)
-    return _in_place_function(function) if name.endswith("_") and name[0] != "_" else _refusing(function)
+    return _in_place_function(function) if _is_in_place(name) else _refusing(function)
 
 
 @cache
@@ -107,9 +113,8 @@ def _in_place_function(method: Any) -> Any:
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:
         return method(input, *args, **kwargs)
 
-    return refusing(
-        _named(wraps(method, assigned=("__name__", "__doc__", "__module__"), updated=())(call), method.__name__)
-    )
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return refusing(_named(call, method.__name__))
 
 
 class _LaterMethod:
@@ -128,7 +133,8 @@ def _install(module: str, names: Names) -> None:
     """Make methods of a file's functions."""
     family = _family(module)
     for name in (names.both + " " + names.methods).split():
-        _set_method(name, getattr(family, name))
+        function = getattr(family, name)
+        _set_method(name, spreading(function) if name in names.spread.split() else function)
     for name in names.inplace.split():
         _set_method(f"{name}_", _inplace.inplace(name, getattr(family, name)))
 
