@@ -165,6 +165,7 @@ def spreading(function: Any) -> Any:
         return written(*args[:1], *_together(args[1:]), **named)
 
     names = [*positional[1:], *keywords]
+    names += [alias for alias, name in ALIASES.items() if name in names and alias not in names]
     method.parameters = positional[:1], tuple(names), "given"  # type: ignore[attr-defined]
     method.__kwdefaults__ = dict.fromkeys(names, NOTHING)
     method.__name__, method.__qualname__, method.__doc__ = written.__name__, written.__qualname__, written.__doc__

@@ -314,6 +314,10 @@ def normal(
 ) -> Any:
     """Draw normal numbers with given means and standard deviations."""
     gen = chosen("normal", generator)
+    if size is not None:  # tensors of no dimensions stand for numbers
+        mean, std = (
+            one.item() if isinstance(one, _base.Tensor) and not one._array.ndim else one for one in (mean, std)
+        )
     if isinstance(mean, _base.Tensor) or isinstance(std, _base.Tensor):
         if out is None:
             return _normal_of(mean, std, gen)

@@ -113,7 +113,7 @@ def _in_place_function(method: Any) -> Any:
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:
         return method(input, *args, **kwargs)
 
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    call.__name__, call.__doc__, call.__wrapped__ = method.__name__, method.__doc__, method  # type: ignore[attr-defined]
     return refusing(_named(call, method.__name__))
 
 

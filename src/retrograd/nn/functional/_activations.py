@@ -59,7 +59,9 @@ def _need_tensor(name: str, input: Any) -> None:
 def _need_number(name: str, position: int, argument: str, value: Any) -> Any:
     if type(value) in (int, float, bool):
         return value
-    if isinstance(value, (np.generic, _base.Tensor)):
+    if isinstance(value, np.generic) or (
+        isinstance(value, _base.Tensor) and not value._array.ndim and not value.requires_grad
+    ):
         return value.item()
     raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}")
 
@@ -157,6 +159,7 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
 
 def _elu(input: Any, alpha: float = 1.0, *, rules: Any = _ELU[0], scale: float = 1.0, input_scale: float = 1.0) -> Any:
     _need_tensor("elu", input)
+    alpha = _need_number("elu", 2, "alpha", alpha)
     return rules.slow((input,), {"alpha": alpha, "scale": scale, "input_scale": input_scale})
 
 
@@ -177,6 +180,8 @@ def _leaky(input: Any, negative_slope: float = 0.01, rules: Any = _LEAKY[0]) -> 
 
 def _thresholded(input: Any, threshold: float, value: float, rules: Any = _THRESHOLD[0]) -> Any:
     _need_tensor("threshold", input)
+    threshold = _need_number("threshold", 2, "threshold", threshold)
+    value = _need_number("threshold", 3, "value", value)
     return rules.slow((input,), {"threshold": threshold, "value": value})
 
 
@@ -184,6 +189,8 @@ def _hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     _need_tensor("hardtanh", input)
+    min_val = _need_number("hardtanh", 2, "min_val", min_val)
+    max_val = _need_number("hardtanh", 3, "max_val", max_val)
     dtype = input._array.dtype
     if dtype.kind in "iu":
         if dtype.kind == "u" and min_val < 0:
