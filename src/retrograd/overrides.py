@@ -159,7 +159,7 @@ def takes_old_forms(function: Callable[..., Any]) -> Callable[..., Any]:
 def spreading(function: Any) -> Any:
     """Make the method of a function of the package: it takes sizes or dims one by one as well, as in `x.permute(1, 0)`."""
     written = getattr(function, "__wrapped__", function)
-    positional, keywords, _ = _parameters(written)
+    positional, keywords, _ = parameters_of(written)
 
     def method(*args: Any, **named: Any) -> Any:
         return written(*args[:1], *_together(args[1:]), **named)
@@ -195,20 +195,20 @@ def overridable(
     from .tensor._base import plain_types
 
     defaults = function.__defaults__ or ()
-    defaults = (MISSING,) * (len(_parameters(function)[0]) - len(defaults)) + defaults
+    defaults = (MISSING,) * (len(parameters_of(function)[0]) - len(defaults)) + defaults
     named = function.__kwdefaults__ or {}
-    keyword_defaults = {name: named.get(name, MISSING) for name in _parameters(function)[1]}
+    keyword_defaults = {name: named.get(name, MISSING) for name in parameters_of(function)[1]}
     keyword_defaults |= {"out": None} if out else {}
 
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_torch_function(_flat(args, kwargs)):
             return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
-        if not _surely_taken(_parameters(function)[0], plain_kinds(), args, kwargs):
+        if not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
             args, kwargs = arguments().taken(call, args, kwargs)
         given = args, kwargs
         try:
             for alias in kwargs.keys() & ALIASES.keys():  # NumPy's words, which torch takes as well
-                if ALIASES[alias] not in kwargs and alias not in _parameters(function)[0]:
+                if ALIASES[alias] not in kwargs and alias not in parameters_of(function)[0]:
                     kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
                     del kwargs[alias]
             if old_forms and len(args) > len(defaults):
@@ -232,7 +232,7 @@ def overridable(
     def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
         if more is not NOTHING and more != ():
-            if type(more) is tuple and _parameters(function)[2] is not None:
+            if type(more) is tuple and parameters_of(function)[2] is not None:
                 args = values + more
             else:
                 # what stands in the places after it was given by position, up to the first that was not given
@@ -245,7 +245,7 @@ def overridable(
             kwargs: dict[str, Any] = {}
         else:
             aliased = [ALIASES[name] for name, value in named.items() if name in ALIASES and value is not NOTHING]
-            args, kwargs = _as_given(_parameters(function)[0], defaults, values, aliased)
+            args, kwargs = _as_given(parameters_of(function)[0], defaults, values, aliased)
         kwargs.update(
             {name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)}
         )
@@ -263,7 +263,7 @@ def overridable(
     @cache
     def plain_kinds() -> dict[str, Any]:
         found: dict[str, Any] = arguments().plain_kinds(call)
-        known = {**dict(zip(_parameters(function)[0], defaults, strict=True)), **keyword_defaults}
+        known = {**dict(zip(parameters_of(function)[0], defaults, strict=True)), **keyword_defaults}
         for name, some in found.items():
             if some and name in known and known[name] is not MISSING and type(known[name]) not in some:
                 found[name] = (*some, type(known[name]))
@@ -276,12 +276,13 @@ def overridable(
             made: dict[str, Any] = {}
             kinds = {f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some}
             names.update(kinds)
-            names.update({f"default_{n}": value for n, value in zip(_parameters(function)[0], defaults, strict=True)})
+            names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
             names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-            text = _quick_form(function, out, plain_kinds()) if together is None else _spreading_form(function)
+            forms = import_module("._quick_forms", __package__)
+            text = forms.written(function, out, plain_kinds()) if together is None else forms.spreading(function)
             names["size_types"] = frozenset((int, tuple, list, import_module("._size", __package__).Size))
             exec(compile(text, own_text("public functions"), "exec"), made)
-            if _parameters(function)[2] is None:
+            if parameters_of(function)[2] is None:
                 count = made["call"].__code__.co_argcount
                 known = (*defaults, NOTHING, *keyword_defaults.values())
                 call.__defaults__ = known + (NOTHING,) * (count - len(known))
@@ -317,7 +318,7 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def plain_kinds() -> dict[str, Any]:
         return arguments().plain_kinds(call)  # type: ignore[no-any-return]
 
-    names = _parameters(function)[0] + _parameters(function)[1]
+    names = parameters_of(function)[0] + parameters_of(function)[1]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -396,7 +397,7 @@ def watch_calls() -> None:
         call.__defaults__ = call.__kwdefaults__ = None
 
 
-def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
+def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
     """Return the names of positional parameters, of keyword-only ones, and of the sequence that takes the rest."""
     if hasattr(function, "parameters"):
         return function.parameters  # type: ignore[no-any-return]
@@ -405,81 +406,6 @@ def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | 
     names = code.co_varnames
     rest = names[count + keywords] if code.co_flags & VARARGS else None
     return names[:count], names[count : count + keywords], rest
-
-
-_QUICK_FORM = """
-def call({signature}):
-    try:
-        if {plain}:
-            return {function}({straight})
-    except Exception as _error:  # costs nothing as long as nothing is raised; no parameter has a name that begins so
-        if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
-            raise _refusal from None
-        if (_numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
-            raise
-        return general(*_numbers)
-    return unusual(({positional}), {more}, {{{named}}})
-"""
-
-
-def _quick_form(function: Any, out: bool, kinds: dict[str, Any]) -> str:
-    """Write a public function in its quick form.
-
-    What follows the positional parameters is positional too, after one that nothing should be given for: Python fills
-    defaults of such parameters in a third of the time that keyword-only ones take.
-    """
-    positional, keywords, rest = _parameters(function)
-    required = len(positional) - len(function.__defaults__ or ())
-    others = keywords + (("out",) if out else ())
-    taken = {*positional, *others}
-    in_python = not kinds  # there torch does not know NumPy's words
-    aliases = [
-        alias
-        for alias, name in ALIASES.items()
-        if rest is None and name in taken and alias not in taken and not (in_python and name in ("input", "other"))
-    ]
-    plain = []
-    for k, name in enumerate((*positional, *keywords)):
-        some = kinds.get(name)
-        if not some:
-            # required arguments are looked at, and the second in any case: that may be another tensor, as in max(a, b)
-            plain += [f"type({name}) in plain_types"] if k < min(max(required, 2), len(positional)) else []
-        elif some == (bool,):
-            plain.append(f"({name} is False or {name} is True)")
-        else:
-            test = f"type({name}) in kinds_of_{name}"
-            optional = name in (function.__kwdefaults__ or {}) or required <= k < len(positional)
-            plain.append(f"({name} is default_{name} or {test})" if optional else test)
-    plain += ["out is None"] if out else []
-    plain += [" is ".join(["more", *aliases, "NOTHING"])] if rest is None else []
-    plain += [f"plain_types.issuperset(map(type, {rest}))"] if rest is not None and not positional else []
-    straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
-    return _QUICK_FORM.format(
-        signature=", ".join(
-            f"{n}=0" if n[0] != "*" else n for n in (*positional, f"*{rest}" if rest else "more", *others, *aliases)
-        ),
-        plain=" and ".join(plain) or "True",
-        function="function",
-        straight=", ".join(straight),
-        positional="".join(f"{name}, " for name in positional),
-        more=rest or "more",
-        named=", ".join(f"{name!r}: {name}" for name in (*others, *aliases)),
-    )
-
-
-def _spreading_form(function: Any) -> str:
-    """Write the quick form of a method that takes sizes one by one; like torch it looks at the type of the first."""
-    (tensor,), keywords, _ = _parameters(function)
-    nothing_else = " is ".join([*keywords, "NOTHING"])
-    return _QUICK_FORM.format(
-        signature=", ".join([f"{tensor}=0", "*given", *(f"{name}=0" for name in keywords)]),
-        plain=f"given and type({tensor}) in plain_types and type(given[0]) in size_types and {nothing_else}",
-        function="together",
-        straight=f"{tensor}, given if len(given) > 1 else given[0]",
-        positional=f"{tensor}, ",
-        more="given",
-        named=", ".join(f"{name!r}: {name}" for name in keywords),
-    )
 
 
 def _as_given(
