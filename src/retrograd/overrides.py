@@ -330,18 +330,23 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not any(isinstance(one, _tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
-                return handle_torch_function(call, args, *args, **kwargs)
-            if (other := refusal(call, args, kwargs, error)) is not None:
-                raise other from None
-            if (numbers := arguments().with_numbers(call, args, kwargs)) is None:
-                raise
-        return function(*numbers[0], **numbers[1])
+            return answered(call, args, kwargs, error)
 
     # A public function like those that are written as text, through which `note_cut` looks for the user's call.
     call.__code__ = call.__code__.replace(co_filename=own_text("a public function"))  # type: ignore[attr-defined]
     call.refuses = True  # type: ignore[attr-defined]
     return call
+
+
+def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+    """Return what a public function that nothing takes over answers after an error, or raise it, in torch's words if it has any."""
+    if not any(isinstance(one, _tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
+        return handle_torch_function(function, args, *args, **kwargs)
+    if (other := refusal(function, args, kwargs, error)) is not None:
+        raise other from None
+    if (numbers := arguments().with_numbers(function, args, kwargs)) is None:
+        raise error
+    return function(*numbers[0], **numbers[1])
 
 
 def refuses_itself(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ LAYERS = [
     {"_core"},
     {"_ops"},
     {"_graph"},
-    {"_arguments", "_signatures", "overrides", "utils._pytree"},
+    {"_arguments", "_quick_forms", "_signatures", "overrides", "utils._pytree"},
     {"tensor"},
     {"autograd"},
     {"func"},

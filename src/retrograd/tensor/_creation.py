@@ -20,7 +20,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._python_data import array_from_python, infer_from_python
 from .._stored import as_storage_only
 from .._warnings import warn
-from ..overrides import overridable
+from ..overrides import answered, overridable, refuses_itself
 from . import _base
 from ._base import LEAF, mark_born, wrap
 from ._casting import CPU, PYTHON_TYPES, device_of
@@ -39,7 +39,7 @@ STORED_NUMBERS = _dtypes.STORED_NUMBERS
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Make the tensor that a creation function returns."""
-    if device is not None or (device := get_default_device()).type != "cpu":
+    if device is not CPU and (device is not None or (device := get_default_device()).type != "cpu"):
         array = _placed(array, device)
     if array.dtype.num in STORED_NUMBERS:
         array = as_storage_only(array)
@@ -213,8 +213,11 @@ def sizes_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, .
     return sizes
 
 
-def refuse_options(layout: Any, pin_memory: Any) -> None:
-    """Refuse what this library has not: other layouts, and pinned memory."""
+def refuse_options(layout: Any, pin_memory: Any, requires_grad: Any = False) -> None:
+    """Refuse what this library has not, other layouts and pinned memory, and flags that are none."""
+    for name, flag in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
+        if flag is not None and not isinstance(flag, bool):
+            raise TypeError(f"argument '{name}' must be bool, not {type(flag).__name__}")
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"layout {layout} is not supported: retrograd's tensors are strided")
     if pin_memory:
@@ -243,7 +246,14 @@ def into(out: Any, dtype: Any, create: Any) -> Any:
     return write_out(out, create(own))
 
 
+def given_options(named: dict[str, Any]) -> dict[str, Any]:
+    """Return those options of a creation function that were given, as far as their values tell."""
+    return {name: value for name, value in named.items() if value is not None and value is not False}
+
+
 def _maker(name: str, make: Any) -> Any:
+    takes_format = name == "empty"
+
     def create(
         *shape: Any,
         size: Any = None,
@@ -255,18 +265,37 @@ def _maker(name: str, make: Any) -> Any:
         pin_memory: Any = None,
         memory_format: Any = None,
     ) -> Any:
-        if out is not None:
-            return into(out, dtype, lambda own: create(*shape, size=size, dtype=own))
-        sizes = shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
-        if layout is not None or pin_memory:
-            refuse_options(layout, pin_memory)
-        elsewhere = device is not None or (device := get_default_device()).type != "cpu"
-        array = (for_device(device, make) if elsewhere else make)(sizes, numpy_dtype(dtype, name))
-        return finish(array if memory_format is None else in_format(array, memory_format), device, requires_grad)
+        try:
+            if memory_format is not None and not takes_format:
+                raise TypeError(f"{name}() got an unexpected keyword argument 'memory_format'")
+            if out is not None:
+                return into(out, dtype, lambda own: create(*shape, size=size, dtype=own))
+            sizes = (
+                shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
+            )
+            if (
+                layout is not None
+                or pin_memory is not None
+                or (requires_grad is not False and requires_grad is not True)
+            ):
+                refuse_options(layout, pin_memory, requires_grad)
+            if device is None and chosen_device() is None:
+                place, array = CPU, make(sizes, numpy_dtype(dtype, name))
+            else:
+                place, array = device, for_device(device, make)(sizes, numpy_dtype(dtype, name))
+            return finish(array if memory_format is None else in_format(array, memory_format), place, requires_grad)
+        except Exception as error:
+            named = {"size": size, "out": out, "dtype": dtype, "layout": layout, "device": device}
+            named |= {
+                "pin_memory": pin_memory,
+                "requires_grad": requires_grad,
+                "memory_format": memory_format,
+            }
+            return answered(create, shape, given_options(named), error)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor of {name}."
-    return create
+    return refuses_itself(create)
 
 
 def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

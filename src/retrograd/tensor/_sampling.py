@@ -10,12 +10,23 @@ import numpy as np
 from .. import _dtypes, _random
 from .._core.arrays import Batched, is_meta, levels_of
 from .._core.levels import Level, batch_levels
-from .._device import get_default_device
+from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
-from ..overrides import overridable
+from ..overrides import answered, overridable, refuses_itself
 from . import _base
 from ._casting import CPU, device_of
-from ._creation import as_dtype, empty_like, finish, into, is_for_meta, like, refuse_options, sizes_of, without_memory
+from ._creation import (
+    as_dtype,
+    empty_like,
+    finish,
+    given_options,
+    into,
+    is_for_meta,
+    like,
+    refuse_options,
+    sizes_of,
+    without_memory,
+)
 from ._entering import without_tangents
 from ._generators import chosen, default_generator
 
@@ -97,23 +108,42 @@ def _sampler(name: str, draw: Any) -> Any:
         pin_memory: Any = None,
         requires_grad: bool = False,
     ) -> Any:
-        if out is not None:
-            refuse_out()
-            return into(out, dtype, lambda own: create(*shape, size=size, generator=generator, dtype=own))
-        sizes = shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
-        if layout is not None or pin_memory:
-            refuse_options(layout, pin_memory)
-        gen = default_generator if generator is None else chosen(name, generator)
-        wanted = (_dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, name)).numpy
-        if (device is not None or (device := get_default_device()).type != "cpu") and is_for_meta(device):
-            return finish(without_memory(sizes, wanted), device, requires_grad)
-        if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
-            return finish(draw(gen, sizes, wanted), device, requires_grad)
-        return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), device, requires_grad)
+        try:
+            if out is not None:
+                refuse_out()
+                return into(out, dtype, lambda own: create(*shape, size=size, generator=generator, dtype=own))
+            sizes = (
+                shape if len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0 else sizes_of(name, shape, size)
+            )
+            if (
+                layout is not None
+                or pin_memory is not None
+                or (requires_grad is not False and requires_grad is not True)
+            ):
+                refuse_options(layout, pin_memory, requires_grad)
+            gen = default_generator if generator is None else chosen(name, generator)
+            wanted = (_dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, name)).numpy
+            place = CPU if device is None and chosen_device() is None else device
+            if place is not CPU and is_for_meta(place):
+                return finish(without_memory(sizes, wanted), place, requires_grad)
+            if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
+                return finish(draw(gen, sizes, wanted), place, requires_grad)
+            return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), place, requires_grad)
+        except Exception as error:
+            named = {
+                "size": size,
+                "generator": generator,
+                "out": out,
+                "dtype": dtype,
+                "layout": layout,
+                "device": device,
+            }
+            named |= {"pin_memory": pin_memory, "requires_grad": requires_grad}
+            return answered(create, shape, given_options(named), error)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a random tensor: {name}."
-    return create
+    return refuses_itself(create)
 
 
 rand = _sampler("rand", _random.uniform)

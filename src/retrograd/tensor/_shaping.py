@@ -121,12 +121,11 @@ def _is_one_run(array: Any) -> bool:
 @refuses_itself
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Read the same memory with another shape (or dtype)."""
-    named = {} if size is None and dtype is None else {"dtype": dtype} if size is None else {"size": size}
     try:
-        if named:
+        if not shape:
+            if size is dtype is None:
+                raise TypeError('view() missing 1 required positional arguments: "size"')
             shape = (dtype if size is None else (*size,),)
-        elif not shape:
-            raise TypeError('view() missing 1 required positional arguments: "size"')
         if len(shape) == 1 and isinstance(shape[0], dtype_type):
             return view_dtype(input, shape[0])
         array = input._array
@@ -138,6 +137,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
             )
         return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
     except Exception as error:
+        named = {name: value for name, value in (("size", size), ("dtype", dtype)) if value is not None}
         if (words := refusal(view, (input,) if named else (input, *shape), named, error)) is not None:
             raise words from None
         raise
@@ -335,7 +335,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward2", {"dim": dim})
 
 
-def expand(input: Any, size: Any, *, implicit: bool = False) -> Any:
+def expand(input: Any, size: Any, implicit: bool = False) -> Any:
     """Repeat along dimensions of size one without copying."""
     return expanded(input, sizes_from((size,)))
 
