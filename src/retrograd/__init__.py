@@ -60,7 +60,11 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
         """SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""".split(),  # noqa: SIM905
         "_symbols",
     ),
+    "Event": "cuda.streams",
     "Future": "futures",
+    "GradScaler": "amp",
+    "ScriptModule": "jit",
+    "Stream": "cuda.streams",
     "compile": "compiler",
     "OutOfMemoryError": "_errors",
     "PyTorchFileReader": "tensor._file_records",
@@ -69,7 +73,7 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
 }
 
 
-_absent_name = _absent.finder("torch")
+_absent_name = _absent.finder("torch", by_torchs_name=True)
 
 
 def __getattr__(name: str) -> Any:
@@ -81,7 +85,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
     if name in _submodules():  # most programs do not use them: they are loaded when asked for
         return importlib.import_module(f"{__package__}.{name}")
-    return _absent_name(name)
+    return importlib.import_module(__package__) if name == "torch" else _absent_name(name)
 
 
 def __dir__() -> list[str]:

@@ -82,18 +82,22 @@ def _class(home: str, name: str, needs: str, members: Sequence[str]) -> type:
     return type(name, (), {**held, "__new__": refuse, "__module__": home, "is_absent": True})
 
 
-def finder(home: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module: what is absent, and torch's words for all else."""
+def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module: what is absent, and an error for all else.
+
+    The error names the module as it is called at present, or always as torch calls it.
+    """
+    own = "retrograd" + home.removeprefix("torch")
 
     def find_attribute(name: str) -> Any:
         if not name.startswith("__"):
             if f"{home}.{name}" in table():
-                return import_module(f"retrograd{home.removeprefix('torch')}.{name}")
+                return import_module(f"{own}.{name}")
             found = find(home, name)
             if found is not None:
-                setattr(sys.modules["retrograd" + home.removeprefix("torch")], name, found)
+                setattr(sys.modules[own], name, found)
                 return found
-        raise MissingNameError(home, name)
+        raise MissingNameError(home if by_torchs_name else sys.modules[own].__name__, name)
 
     return find_attribute
 
@@ -114,7 +118,7 @@ class AbsentFinder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         home = _torchs(module.__name__)
         module.__doc__ = f"{home}: retrograd does not have it; its names say what they need when they are used."
-        vars(module)["__getattr__"] = finder(home)
+        vars(module).update(__getattr__=finder(home), is_absent=True)
 
 
 def _torchs(name: str) -> str:

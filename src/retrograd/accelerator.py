@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import cuda
+from ._absent import finder
 from ._device import device as _device
 
 
@@ -93,6 +94,8 @@ class device_index(cuda.device):  # noqa: N801 - torch's name
         if not self._same:
             super().__exit__(*exc)
 
+
+__getattr__ = finder("torch.accelerator")
 
 __all__ = [
     "current_accelerator",

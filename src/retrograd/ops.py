@@ -152,6 +152,28 @@ class _Namespace(types.ModuleType):
 aten = _Namespace("aten")
 
 
+def __getattr__(name: str) -> Any:
+    """Return the namespace of a library: as in torch every name is one, and has what was registered there."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = globals()[name] = _Registered(name)
+    return made
+
+
+class _Registered(types.ModuleType):
+    """A namespace other than aten, into which nothing can be registered yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
+
+
+def load_library(path: Any) -> None:
+    """Refuse a library of compiled operations, which are written for torch's own C++."""
+    raise OSError(
+        f"Could not load this library: {path}\nHint: compiled operations need torch itself; retrograd is written in Python."
+    )
+
+
 @cache
 def of_node(node_name: str) -> OpOverload:
     """Return the operation that torch records under a node's name: MmBackward0 is aten.mm.default."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from ._absent import finder
 from ._modes import Block, change_mode, current_mode, push, restore_mode, using, write
 from ._places import library_files, own_text
 
@@ -535,3 +536,6 @@ def resolve_name(function: Callable[..., Any]) -> str | None:
 def is_tensor_method_or_property(function: Callable[..., Any]) -> bool:
     """Tell whether a function is a method of Tensor or the getter of one of its properties."""
     return getattr(function, "__name__", None) == "__get__" or any(f is function for f in _public()["Tensor"].values())
+
+
+__getattr__ = finder("torch.overrides")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
+
 import pytest
 
+import retrograd
+from retrograd import _absent
 from retrograd.cli import _coverage, main
+
+MAY_BE_MISSING = 101  # of the names that libraries use; the number only falls
 
 
 def test_a_name_is_looked_up_through_modules_and_classes() -> None:
@@ -20,4 +28,49 @@ def test_the_command_counts_and_lists(arguments: list[str], capsys: pytest.Captu
     main(arguments)
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{'public' if 'public' in arguments else 'used'}: ")
-    assert all("torch." in line for line in others)
+    assert "say what they need" in others[0]
+    assert all("torch." in line for line in others[1:])
+
+
+def test_the_share_of_names_that_libraries_use_only_grows() -> None:
+    names = _coverage.used_names()
+    missing = [name for name in names if not _coverage.exists(name)]
+    assert len(missing) <= MAY_BE_MISSING, f"{len(missing)} of {len(names)}: {missing}"
+
+
+def test_an_absent_name_says_what_it_needs() -> None:
+    stub = importlib.import_module("retrograd.ao.quantization").QuantStub
+    assert not isinstance(3, stub)
+    with pytest.raises(NotImplementedError, match=r"torch\.ao\.quantization\.QuantStub needs quantized numbers"):
+        stub()
+    with pytest.raises(NotImplementedError, match=r"torch\.sparse\.mm needs sparse tensors"):
+        retrograd.sparse.mm(retrograd.ones(1, 1), retrograd.ones(1, 1))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_thing'"):
+        _ = retrograd.sparse.no_such_thing
+
+    class Own(stub):  # type: ignore[misc, valid-type]
+        pass
+
+    with pytest.raises(NotImplementedError, match="quantized numbers"):
+        Own()
+
+
+def test_every_module_of_the_table_is_imported_under_torchs_name() -> None:
+    homes = [home for home in _absent.table() if home not in ("torch", "torch._ops")]
+    program = f"import importlib\nfor home in {homes!r}:\n    importlib.import_module(home)\nprint('all')"
+    found = subprocess.run(
+        [sys.executable, "-c", f"import retrograd\nretrograd.as_torch()\n{program}"], capture_output=True, text=True
+    )
+    assert found.stdout == "all\n", found.stderr
+
+
+def test_questions_about_what_is_absent_are_answered() -> None:
+    assert not retrograd.onnx.is_in_onnx_export()
+    assert not retrograd.xpu.is_bf16_supported()
+    with pytest.raises(AssertionError, match="Torch not compiled with XPU enabled"):
+        retrograd.xpu.current_device()
+    assert retrograd._C._get_tracing_state() is None
+    config = importlib.import_module("retrograd._inductor").config
+    with config.patch(fx_graph_cache=False):
+        assert not config.fx_graph_cache
+    assert config.fx_graph_cache

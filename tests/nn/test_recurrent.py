@@ -304,3 +304,14 @@ def test_gradients_that_arrive_in_one_output_only() -> None:
             grads.append([parameter.grad.numpy() for parameter in module.parameters()])
         for one, other in zip(*grads, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_other_weights_can_be_given_to_a_recurrent_layer_and_the_parameters_stay() -> None:
+    layer = nn.RNN(2, 3)
+    given = retrograd.randn(4, 1, 2)
+    other = nn.RNN(2, 3)
+    layer._flat_weights = [one.detach() for one in other._flat_weights]
+    assert retrograd.equal(layer(given)[0], other(given)[0])
+    assert len(list(layer.parameters())) == 4
+    layer.weight_ih_l0 = nn.Parameter(retrograd.zeros(3, 2))
+    assert layer._flat_weights[0] is layer.weight_ih_l0

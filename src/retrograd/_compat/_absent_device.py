@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 
 def is_available() -> bool:
     """Tell whether there is such a device."""
@@ -23,3 +26,21 @@ def empty_cache() -> None:
 
 def synchronize() -> None:
     """Wait for nothing."""
+
+
+def is_bf16_supported(*args: Any, **kwargs: Any) -> bool:
+    """Tell whether such a device has bfloat16."""
+    return False
+
+
+def refusals(kind: str, names: str) -> dict[str, Callable[..., Any]]:
+    """Make functions that need a device of a kind, and say so in torch's words."""
+
+    def make(name: str) -> Callable[..., Any]:
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            raise AssertionError(f"Torch not compiled with {kind} enabled")
+
+        refuse.__name__ = refuse.__qualname__ = name
+        return refuse
+
+    return {name: make(name) for name in names.split()}

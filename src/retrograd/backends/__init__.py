@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from . import cuda, cudnn, mps
+from . import cpu, cuda, cudnn, kleidiai, mps, nnpack, quantized
 
 mkl = SimpleNamespace(is_available=lambda: False)
 mkldnn = SimpleNamespace(is_available=lambda: False, enabled=False)
 openmp = SimpleNamespace(is_available=lambda: True)
 opt_einsum = SimpleNamespace(is_available=lambda: False, enabled=False, strategy=None)
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__allow_nonbracketed_mutation = True
+fp32_precision = "none"  # which of its own precisions torch may use for float32: it is kept
+
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "kleidiai",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+from .._absent import finder
 from ..cuda import is_available as is_built
 
 matmul = SimpleNamespace(
@@ -66,6 +67,8 @@ def cudnn_sdp_enabled() -> bool:
     """Return the switch."""
     return _attention["cudnn"]
 
+
+__getattr__ = finder("torch.backends.cuda")
 
 __all__ = [
     "cudnn_sdp_enabled",

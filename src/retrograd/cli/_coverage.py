@@ -22,6 +22,8 @@ def report(*, which: str, every: bool) -> None:
     names = {"public": public_names, "used": used_names}[which]()
     missing = sorted(name for name in names if not exists(name))
     print(f"{which}: {len(names)} names, {len(names) - len(missing)} exist ({1 - len(missing) / len(names):.1%})")
+    refusing = sum(says_what_it_needs(name) for name in names)
+    print(f"{refusing:6} of these can be imported and say what they need when they are used")
     if every:
         for name in missing:
             print(name, *([names[name]] if which == "used" else []))
@@ -43,18 +45,31 @@ def used_names() -> dict[str, int]:
 
 def exists(name: str) -> bool:
     """Whether retrograd has a name of torch's: `torch.nn.Linear`, `torch.Tensor.add`, a module."""
+    return found(name) is not MISSING
+
+
+def says_what_it_needs(name: str) -> bool:
+    """Whether a name exists, but only to be imported."""
+    return bool(getattr(found(name), "__dict__", {}).get("is_absent", False))
+
+
+MISSING = object()
+
+
+def found(name: str) -> object:
+    """Return what a name of torch's stands for, or MISSING."""
     value: object = importlib.import_module("retrograd")
-    found = "retrograd"
+    place = "retrograd"
     for part in name.split(".")[1:]:
-        found = f"{found}.{part}"
+        place = f"{place}.{part}"
         try:
             with warnings.catch_warnings(action="ignore"):  # names that torch has deprecated
                 value = getattr(value, part)
         except AttributeError:
             if not isinstance(value, ModuleType):
-                return False
+                return MISSING
             try:
-                value = importlib.import_module(found)
+                value = importlib.import_module(place)
             except ImportError:
-                return False
-    return True
+                return MISSING
+    return value

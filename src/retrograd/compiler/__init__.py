@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._absent import finder
+
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 BACKENDS = ("aot_eager", "cudagraphs", "eager", "inductor", "openxla", "tvm")
 
@@ -89,6 +91,8 @@ def set_stance(stance: str = "default", **kwargs: Any) -> Iterator[None]:
     """Accept how compiled functions shall behave, for a block."""
     yield
 
+
+__getattr__ = finder("torch.compiler")
 
 __all__ = [
     "allow_in_graph",

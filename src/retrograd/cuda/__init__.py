@@ -6,9 +6,9 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from .._absent import finder
 from .._device import device as _device_type
 from .._errors import OutOfMemoryError as OutOfMemoryError
-from .._missing import MissingNameError
 
 
 def _cupy() -> Any:
@@ -133,12 +133,15 @@ _ELSEWHERE = {
 _HOMES = {name: module for module, names in _ELSEWHERE.items() for name in names.split()}
 
 
+_absent = finder("torch.cuda", by_torchs_name=True)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     if name in _HOMES:
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    raise MissingNameError("torch.cuda", name)
+    return _absent(name)
 
 
 def __dir__() -> list[str]:

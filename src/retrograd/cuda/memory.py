@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from .._absent import finder
 from . import _cupy, _number, is_available
 
 
@@ -63,6 +64,8 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Return the bytes in use as text."""
     return "\n".join(f"{name}: {value}" for name, value in memory_stats(device).items())
 
+
+__getattr__ = finder("torch.cuda.memory")
 
 __all__ = [
     "empty_cache",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
+from .._absent import finder
 from ..nn.modules.module import Module
 from ._containers import isinstance as isinstance
 from ._futures import Future, fork, wait
@@ -131,6 +132,8 @@ def _no_file(name: str) -> Callable[..., Any]:
 
 save = _no_file("save")
 load = _no_file("load")
+
+__getattr__ = finder("torch.jit")
 
 __all__ = [
     "Attribute",

@@ -1,5 +1,6 @@
 """torch.nn: modules and their parameters."""
 
+from .._absent import finder
 from . import attention as attention
 from . import common_types as common_types
 from . import functional as functional
@@ -16,3 +17,5 @@ from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
 from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
+
+__getattr__ = finder("torch.nn")

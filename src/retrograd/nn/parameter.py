@@ -7,6 +7,7 @@ from typing import Any
 from ..tensor import _base
 from ..tensor._base import TensorMeta
 from ..tensor._tensor import Parameter, Tensor
+from ..tensor._tensor import ParameterMeta as _ParameterMeta
 from ._uninitialized import UninitializedBuffer, UninitializedParameter, UninitializedTensorMixin, is_lazy
 
 make_parameter: Any = Parameter  # its metaclass constructs it, which type checkers do not see
@@ -42,6 +43,7 @@ __all__ = [
     "UninitializedBuffer",
     "UninitializedParameter",
     "UninitializedTensorMixin",
+    "_ParameterMeta",
     "is_lazy",
     "make_parameter",
 ]

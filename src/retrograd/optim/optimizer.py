@@ -372,4 +372,6 @@ def _fitted(param: Any, value: Any, number: int, groups: list[dict[Any, Any]], k
     return value
 
 
+StateDict = dict[str, Any]  # what `state_dict` returns
+
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]

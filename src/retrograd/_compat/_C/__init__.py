@@ -6,9 +6,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from retrograd._absent import finder as _finder
 from retrograd._core.levels import UserLevel
 from retrograd._device import device, get_default_device
+from retrograd._dtypes import dtype
 from retrograd._modes import current_mode, using
+from retrograd._modes import current_mode as _current_mode
 from retrograd._ops.matrices import LinAlgError as _LinAlgError
 from retrograd.accelerator import current_accelerator
 from retrograd.autograd._running import current_autograd_node as _current_autograd_node
@@ -23,12 +26,14 @@ from retrograd.autograd._running import set_view_replay as _set_view_replay_enab
 from retrograd.autograd._running import will_engine_execute_node as _will_engine_execute_node
 from retrograd.autograd.forward_ad import _is_fwd_grad_enabled
 from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
+from retrograd.autograd.grad_mode import is_grad_enabled
 from retrograd.tensor import Tensor as TensorBase
+from retrograd.tensor._base import TensorMeta as _TensorMeta
 from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
 from retrograd.tensor._generators import Generator
-from retrograd.tensor._tensor import TensorMeta as _TensorMeta
 
 PACKAGE = __name__.partition(".")[0]
+_absent = _finder("torch._C")
 
 
 def __getattr__(name: str) -> Any:
@@ -37,7 +42,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name in ("_get_graph_exec_group", "_set_graph_exec_group"):
         return getattr(import_module(f"{PACKAGE}.utils.checkpoint"), name)
-    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+    return _absent(name)
 
 
 def _are_functorch_transforms_active() -> bool:
@@ -64,6 +69,67 @@ class DisableTorchFunctionSubclass(using):
 
     def __init__(self) -> None:
         super().__init__(torch_function=False)
+
+
+# ---- questions, answered as things are here ----
+def _get_tracing_state() -> None:
+    """Return what is known of the trace that is made: none is."""
+    return
+
+
+def _no(*args: Any) -> bool:
+    """Answer that it is not so: nothing is traced or fused, and there is no such device."""
+    return False
+
+
+_is_tracing = _jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _no
+_has_xpu = _has_mps = False
+
+
+def _keep_off(enabled: Any = None) -> bool:
+    """Accept a switch of torch's fusers, which are not here, and return that it was off."""
+    return False
+
+
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_nvfuser_enabled = _keep_off
+_jit_set_nvfuser_guard_mode = _jit_set_profiling_executor = _jit_set_profiling_mode = _keep_off
+_jit_set_texpr_fuser_enabled = _set_math_sdp_allow_fp16_bf16_reduction = _keep_off
+
+
+def _get_cudnn_enabled() -> bool:
+    """Return the switch of cuDNN."""
+    return bool(import_module(f"{PACKAGE}.backends.cudnn").enabled)
+
+
+def _get_default_device() -> str:
+    """Return the kind of device on which tensors are made."""
+    return str(import_module(PACKAGE).get_default_device())
+
+
+def _get_accelerator(check: bool | None = None) -> Any:
+    """Return the device besides the CPU, or the CPU."""
+    package = import_module(PACKAGE)
+    return package.device("cuda" if package.cuda.is_available() else "cpu")
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of the kind of device that programs may add: nobody has."""
+    return "privateuseone"
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Tell whether a transform runs."""
+    return bool(_current_mode().transforms)
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Tell whether a mode watches the functions."""
+    return bool(_current_mode().function_modes)
+
+
+def _is_alias_of(one: Any, other: Any) -> bool:
+    """Tell whether two tensors share memory."""
+    return bool(one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -120,4 +186,6 @@ __all__ = [
     "_set_multithreading_enabled",
     "_set_view_replay_enabled",
     "_will_engine_execute_node",
+    "dtype",
+    "is_grad_enabled",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrograd._absent import finder
 from retrograd._core.arrays import levels_of
 from retrograd._core.levels import BATCH
 
@@ -16,3 +17,6 @@ def is_batchedtensor(tensor: Any) -> bool:
 def is_legacy_batchedtensor(tensor: Any) -> bool:
     """Tell whether a tensor is of the vmap before `torch.func`: there is only one."""
     return False
+
+
+__getattr__ = finder("torch._C._functorch")

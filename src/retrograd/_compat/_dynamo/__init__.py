@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
+from retrograd._absent import finder
+from retrograd._compiler_settings import Settings
 from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
 from retrograd.compiler._module import OptimizedModule
 
-config = SimpleNamespace(suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8)
+config = Settings(
+    accumulated_cache_size_limit=256,
+    allow_unspec_int_on_nn_module=False,
+    assume_static_by_default=True,
+    automatic_dynamic_shapes=True,
+    cache_size_limit=8,
+    capture_dynamic_output_shape_ops=False,
+    capture_scalar_outputs=False,
+    compiled_autograd=False,
+    disable=False,
+    dynamic_shapes=True,
+    guard_nn_modules=True,
+    inline_inbuilt_nn_modules=True,
+    log_level=30,
+    optimize_ddp=True,
+    recompile_limit=8,
+    reorderable_logging_functions=set(),
+    skip_fwd_side_effects_in_bwd_under_checkpoint=False,
+    suppress_errors=False,
+    verbose=False,
+)
+T = TypeVar("T")
 
 
 def optimize(backend: Any = "inductor", **kwargs: Any) -> Any:
@@ -23,6 +45,24 @@ def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
 mark_static = maybe_mark_dynamic = mark_dynamic
 
 
+def assume_constant_result(fn: T) -> T:
+    """Return the function: nothing is traced that could keep its result."""
+    return fn
+
+
+nonstrict_trace = assume_constant_result
+reset_code_caches = reset
+_absent = finder("torch._dynamo")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "OptimizedModule":
+        from retrograd.compiler._module import OptimizedModule  # loads nn
+
+        return OptimizedModule
+    return _absent(name)
+
+
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Accept that a tensor stays where it is between calls."""
 
@@ -30,6 +70,7 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
     "is_compiling",
@@ -38,6 +79,8 @@ __all__ = [
     "mark_static",
     "mark_static_address",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "optimize",
     "reset",
+    "reset_code_caches",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from retrograd._absent import finder
 from retrograd.func import vmap
 
 
@@ -20,5 +21,7 @@ def vmap_impl(
     """Run a function once over batches."""
     return vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)(*args, **kwargs)
 
+
+__getattr__ = finder("torch._functorch.vmap")
 
 __all__ = ["vmap_impl"]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
+from ..._absent import finder
 from ..functional import _attention as _chosen
 
 WARN_FOR_UNFUSED_KERNELS = False
@@ -44,5 +45,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
     finally:
         _chosen.allowed.reset(token)
 
+
+__getattr__ = finder("torch.nn.attention")
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]

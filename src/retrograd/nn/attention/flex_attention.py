@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _dtypes
+from ..._absent import finder
 from ...func import vmap
 from ...tensor._creation import ones, zeros_like
 from ...tensor._matrix import matmul
@@ -139,5 +140,7 @@ def flex_attention(
     out = matmul(weights, value.to(wide)).to(dtype)
     return (out, logsumexp(scores, -1)) if return_lse else out
 
+
+__getattr__ = finder("torch.nn.attention.flex_attention")
 
 __all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]

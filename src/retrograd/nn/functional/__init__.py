@@ -1,5 +1,6 @@
 """torch.nn.functional: the functions behind the modules."""
 
+from ..._absent import finder
 from ._activations import *
 from ._adaptive_pooling import *
 from ._attention import *
@@ -19,3 +20,5 @@ from ._pooling import *
 from ._resizing import *
 from ._shuffling import *
 from ._unpooling import *
+
+__getattr__ = finder("torch.nn.functional")

@@ -124,7 +124,16 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Any]:
         """The parameters in the order of their names: read anew, so whatever has replaced one is found."""
         own = self._parameters
-        return [own[name] if name in own else self._replaced(name) for name in self._flat_weights_names]
+        found = [own[name] if name in own else self._replaced(name) for name in self._flat_weights_names]
+        if not (given := self.__dict__.get("_given_weights")):
+            return found
+        return [next((new for old, new in given if old is one), one) for one in found]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Any]) -> None:
+        """Compute with other tensors, in the order of the names, until a parameter is replaced; the parameters stay."""
+        own = [self._parameters.get(name) for name in self._flat_weights_names]
+        self._given_weights = [pair for pair in zip(own, weights, strict=True) if pair[0] is not pair[1]]
 
     def _replaced(self, name: str) -> Any:
         """Return what stands for a parameter that is none any more: a tensor, as weight_norm leaves it."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..._absent import finder
 from ...tensor._creation import empty
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
@@ -448,6 +449,8 @@ class LazyConvTranspose3d(_LazyConvTransposeNd, ConvTranspose3d):
 
     cls_to_become = ConvTranspose3d
 
+
+__getattr__ = finder("torch.nn.modules.conv")
 
 __all__ = [
     "Conv1d",

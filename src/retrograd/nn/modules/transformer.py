@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..._absent import finder
 from ..._modes import current_mode
 from ..._warnings import warn
 from ...overrides import has_torch_function
@@ -412,6 +413,8 @@ class Transformer(Module):
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
 
+
+__getattr__ = finder("torch.nn.modules.transformer")
 
 __all__ = [
     "Transformer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._absent import finder
 from ..._warnings import warn
 
 
@@ -26,5 +27,7 @@ def functional_call(
     )
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
+
+__getattr__ = finder("torch.nn.utils.stateless")
 
 __all__ = ["functional_call"]

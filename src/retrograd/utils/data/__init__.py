@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._absent import finder
 from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
@@ -22,6 +23,8 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+
+__getattr__ = finder("torch.utils.data")
 
 __all__ = [
     "BatchSampler",

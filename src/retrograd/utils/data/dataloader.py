@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from ..._absent import finder
 from ..._warnings import warn
 from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.collate import default_collate, default_convert
@@ -227,5 +228,10 @@ class DataLoader(Generic[T_co]):
             "potential slowness/freeze if necessary."
         )
 
+
+_collate_fn_t = Callable[[list[Any]], Any]
+_worker_init_fn_t = Callable[[int], None]
+
+__getattr__ = finder("torch.utils.data.dataloader")
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -187,3 +188,6 @@ def rows_of(whole: Any, indices: Sequence[int]) -> Any:
         return wrap(array.take(indices, 0))
     except IndexError:
         return None  # whoever takes them one by one says which index is wrong
+
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # the kinds of arrays that no tensor is made of

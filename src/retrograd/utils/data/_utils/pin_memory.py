@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...._absent import finder
 from .collate import mapping_like, sequence_like
 
 
@@ -23,5 +24,7 @@ def pin_memory(data: Any, device: Any = None) -> Any:
         return sequence_like(data, [pin_memory(one, device) for one in data])
     return data
 
+
+__getattr__ = finder("torch.utils.data._utils.pin_memory")
 
 __all__ = ["pin_memory"]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import _settings
+from ...._absent import finder
 from ....tensor._generators import manual_seed
 from .channel import GONE, Channel, Packed
 from .exceptions import ExceptionWrapper
@@ -170,3 +171,6 @@ def _has_message(channel: Channel) -> bool:
         if os.getppid() != started_by:
             return False
     return channel.connection in ready
+
+
+__getattr__ = finder("torch.utils.data._utils.worker")

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import amp as _amp
-from .._dtypes import dtype as _dtype_type
-from .._dtypes import float16
-from ..amp._older import OlderGradScaler, deprecated
-from . import is_available
+from ... import amp as _amp
+from ..._dtypes import dtype as _dtype_type
+from ..._dtypes import float16
+from ...amp._older import OlderGradScaler, deprecated
+from .. import is_available
 
 
 class autocast(_amp.autocast):  # noqa: N801 - torch's name

@@ -1,4 +1,4 @@
-"""torch.profiler: what a program does in each of its steps, and how long it takes."""
+"""torch.profiler.profiler: what a program does in each of its steps, and how long it takes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Self
 
-from .autograd import profiler as _contexts
-from .autograd.profiler import record_function
-from .autograd.profiler_util import EventList
+from ..autograd import profiler as _contexts
+from ..autograd.profiler import record_function
+from ..autograd.profiler_util import EventList
 
 __all__ = [
     "ProfilerAction",
@@ -96,7 +96,7 @@ def tensorboard_trace_handler(
     return handler
 
 
-def _always(step: int) -> ProfilerAction:
+def _default_schedule_fn(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
@@ -122,7 +122,7 @@ class profile:  # noqa: N801
     ) -> None:
         self.activities = set(activities) if activities is not None else supported_activities()
         self.record_steps = schedule is not None
-        self.schedule = schedule or _always
+        self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready
         self.record_shapes = record_shapes
         self.step_num = 0

@@ -1,0 +1,5 @@
+"""torch.cuda.amp.grad_scaler: an older home of the scaler."""
+
+from . import GradScaler
+
+__all__ = ["GradScaler"]
