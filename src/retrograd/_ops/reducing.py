@@ -6,7 +6,7 @@ import math
 
 from .._core.numpy_namespace import ARRAY, is_half, numpy_namespace
 from .._core.primitive import align_ranks, front, general, linear, stack, vocabulary
-from .along import _read_part, _scatter_batch, flat_places
+from .along import _along_rows, _read_part, _scatter_batch, flat_places
 from .index import add_at, index_batch, index_put_batch
 
 REDUCERS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
@@ -86,18 +86,48 @@ def _slope_of_x(xp, x, indices, src, out, axis, reduce, include_self):
     return xp.where(mask, 0, xp.ones_like(x) if slope is None else slope)
 
 
+@general(differentiable=False)
+def rank_among_marked(xp, marks, indices, *, axis, shape):
+    """Number the marked elements of a source that go to one place of `shape`, from 0; others have -1."""
+    module, marked = xp.module, marks.reshape(-1)
+    places = flat_places(xp, indices, axis, shape)[marked]
+    order = module.argsort(places, **({"kind": "stable"} if xp is numpy_namespace else {}))
+    ordered = places[order]
+    ranks = module.empty_like(ordered)
+    ranks[order] = module.arange(ordered.size) - module.searchsorted(ordered, ordered)
+    out = module.full(marked.shape, -1)
+    out[marked] = ranks
+    return out.reshape(marks.shape)
+
+
+@rank_among_marked.batch
+def rank_among_marked_batch(call, args, batched, size, *, axis, shape):
+    return _along_rows(call, args, batched, size, args[0].ndim == batched[0], axis=axis, shape=shape)
+
+
+def _product_of_others(xp, x, indices, src, out, axis, include_self):
+    """Return for each element of `src` the product at its place without it.
+
+    Where it is zero, the product is made anew with 1 in its place, because that can be differentiated again. Two of the zeros of a place
+    are treated so: with a third one, all first and second derivatives there are zero.
+    """
+    zero = xp.equal(src, 0)
+    product = xp.take_along(out, indices, axis=axis) / xp.where(zero, 1, src)
+    ranks = xp.rank_among_marked(zero, indices, axis=axis, shape=tuple(x.shape))
+    for rank in range(2):
+        chosen = xp.equal(ranks, rank)
+        known = xp.where(chosen, 1, src)
+        others = xp.scatter_reduce(x, indices, known, axis=axis, reduce="prod", include_self=include_self)
+        product = xp.where(chosen, xp.take_along(others, indices, axis=axis), product)
+    return product
+
+
 def _slope_of_src(xp, x, indices, src, out, axis, reduce, include_self):
     """Return the derivative by each element of `src`; None stands for 1."""
     if reduce == "mean":
         return 1 / xp.take_along(_count(xp, indices, src, axis, tuple(x.shape), include_self), indices, axis=axis)
     if reduce == "prod":
-        zero = xp.equal(src, 0)
-        zeros = xp.scatter_add_zeros(xp.where(zero, xp.ones_like(src), 0), indices, axis=axis, shape=tuple(x.shape))
-        alone = xp.logical_and(zero, xp.equal(xp.take_along(zeros, indices, axis=axis), 1))
-        known = xp.where(alone, 1, src)
-        others = xp.scatter_reduce(x, indices, known, axis=axis, reduce="prod", include_self=include_self)
-        divided = xp.take_along(out, indices, axis=axis) / xp.where(zero, 1, src)
-        return xp.where(alone, xp.take_along(others, indices, axis=axis), divided)
+        return _product_of_others(xp, x, indices, src, out, axis, include_self)
     if reduce in ("amax", "amin"):  # equal ones share
         _, theirs, count = _extremes(xp, x, indices, src, out, axis, include_self)
         return theirs / xp.take_along(count, indices, axis=axis)
@@ -298,4 +328,13 @@ argwhere.batch(_row_by_row)
 nonzero_static.batch(_row_by_row)
 
 
-__all__ = ["argwhere", "masked_scatter", "nonzero_static", "positions", "put", "scatter_reduce", "take"]
+__all__ = [
+    "argwhere",
+    "masked_scatter",
+    "nonzero_static",
+    "positions",
+    "put",
+    "rank_among_marked",
+    "scatter_reduce",
+    "take",
+]
