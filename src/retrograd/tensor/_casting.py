@@ -59,7 +59,7 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
             return _converted(tensor, array, wanted, mode is PLAIN)
-    if _base.dtype_of(tensor).is_complex and not dtype.is_complex and wanted.kind != "b":
+    if (array.dtype.kind == "c" or array.dtype.fields) and not dtype.is_complex and wanted.kind != "b":
         warn_once(REAL_PART_ONLY)
     if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents

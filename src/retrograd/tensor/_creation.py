@@ -35,13 +35,14 @@ from ._views import own_memory, write_array
 
 NDARRAY = np.ndarray
 STORED_NUMBERS = _dtypes.STORED_NUMBERS
+F32 = np.dtype(np.float32)
 
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Make the tensor that a creation function returns."""
     if device is not CPU and (device is not None or (device := get_default_device()).type != "cpu"):
         array = _placed(array, device)
-    if array.dtype.num in STORED_NUMBERS:
+    if (d := array.dtype) is not F32 and d.num in STORED_NUMBERS:
         array = as_storage_only(array)
     elif type(array) is NDARRAY and not array.ndim:
         array = array[()]  # a NumPy scalar until its memory matters: five times quicker
@@ -300,7 +301,7 @@ def _maker(name: str, make: Any) -> Any:
 
 def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     array = np.empty(sizes, dtype)  # NumPy's `ones` takes twice as long
-    if dtype.num in STORED_NUMBERS:
+    if dtype is not F32 and dtype.num in STORED_NUMBERS:
         array = as_storage_only(array)
     array.fill(1)
     return array
