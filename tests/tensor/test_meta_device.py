@@ -34,6 +34,8 @@ PROGRAMS = [
     "torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(2, 3, device='meta').state_dict())",
     "torch.nn.Linear(2, 3, device='meta').load_state_dict(torch.nn.Linear(2, 3).state_dict())",
     "torch.empty(10**15, device='meta').shape", "torch.empty(2, 3).copy_(m).shape", "m.view(-1).shape", "m.view(4).shape",
+    "setattr(torch.ones(2, 3), 'data', m)", "repr(o.resize_(4))", "torch.empty(0, device='meta').resize_(3, 2).stride()",
+    "m.share_memory_()", "m.__dlpack__()", "torch.allclose(m, m)",
     "m.reshape(3, 2).stride()", "(m @ m.T).shape", "torch.cat([m, m]).shape", "m.expand(4, 2, 3).stride()",
 ]  # fmt: skip
 
@@ -125,9 +127,10 @@ def test_model_gets_memory_and_then_a_state() -> None:
     source = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     with retrograd.device("meta"):
         target = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
-    kept = target[0].weight
+    without_memory = target[0].weight
     target.to_empty(device="cpu")
-    assert target[0].weight is kept
+    assert target[0].weight is not without_memory  # as in torch: one device's tensor cannot get the other's memory
+    assert isinstance(target[0].weight, nn.Parameter)
     target.load_state_dict(source.state_dict())
     image = retrograd.randn(1, 1, 5, 5)
     assert retrograd.equal(target.eval()(image), source.eval()(image))
@@ -204,6 +207,20 @@ def test_writes_check_shapes_and_move_the_version() -> None:
 
 def test_what_depends_on_values_says_so() -> None:
     x = retrograd.empty(2, 3, device="meta")
-    for call in (x.nonzero, lambda: x[x > 0], lambda: retrograd.unique(x), lambda: retrograd.masked_select(x, x > 0)):
+    for call in (
+        x.nonzero,
+        lambda: x[x > 0],
+        lambda: retrograd.unique(x),
+        lambda: retrograd.masked_select(x, x > 0),
+        lambda: retrograd.equal(x, x),
+    ):
         with pytest.raises(NotImplementedError, match="depends on"):
             call()
+
+
+def test_gradients_move_with_their_parameters() -> None:
+    layer = nn.Linear(2, 3)
+    layer(retrograd.ones(1, 2)).sum().backward()
+    layer.to("meta")
+    assert layer.weight.grad is not None
+    assert layer.weight.grad.is_meta

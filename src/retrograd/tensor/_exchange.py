@@ -173,6 +173,8 @@ def __dlpack__(self: Any, **options: Any) -> Any:  # noqa: N807 - a method of Te
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if isinstance(self._array, LevelArray):
         raise BufferError("Can't export a tensor that belongs to a transform")
+    if self.is_meta:
+        raise BufferError("Cannot pack tensors on meta")
     array = _base.materialise(self)
     options = {key: value for key, value in options.items() if value is not None}
     return array.__dlpack__(**options)

@@ -467,6 +467,11 @@ def set_data(self: Any, value: Any) -> None:
     if not isinstance(value, _base.Tensor):
         raise TypeError("Variable data has to be a tensor, but got " + type(value).__name__)
     refuse_new_data(self)
+    if type(self._array) is not type(value._array) and self.is_meta != value.is_meta:
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.\nHint: one of "
+            "them is on the meta device; put a new Parameter in its place."
+        )
     if (self._edge is not None) and value._array.dtype.kind not in "fcV":
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     if (edge := _base._edge_slot.__get__(value)) is not None:

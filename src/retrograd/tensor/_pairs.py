@@ -196,4 +196,8 @@ def equal(input: Any, other: Any) -> bool:
                 return False  # most arrays that differ do so at once
             return bool((x == y).all())
     refuse_operands("equal", input, other, "none")
+    if input.is_meta or other.is_meta:
+        raise NotImplementedError(
+            "aten::equal: no shape rule for the meta device (whether tensors are equal depends on their values)"
+        )
     return tuple(input.shape) == tuple(other.shape) and bool(input.eq(other).all().item())

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
-from .._core.arrays import owner_of_memory
+from .._core.arrays import is_meta, owner_of_memory
 from . import _base
 from ._copying import on_memory
 from ._layout import address, strides
@@ -119,6 +119,8 @@ def share(tensors: Iterable[Any], is_asked_for: bool = True) -> None:
     mine, is_alone = [], True
     for tensor in tensors:
         array = _base.materialise(tensor)
+        if is_meta(array):
+            raise RuntimeError("_share_fd_: only available on CPU\nHint: a tensor on the meta device has no memory.")
         if not isinstance(array, np.ndarray):
             continue  # memory of a GPU; inside a transform nobody else could use it
         if (place := place_of(array)) is not None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from .. import _errors
 from .._core.arrays import Batched, Dual, LevelArray
-from .._core.numpy_namespace import numpy_namespace
+from .._core.numpy_namespace import raw_namespace
 from .._modes import current_mode
 from .._ops import strided
 from ..overrides import overridable
 from ._base import materialise, signed_types, storage_of
-from ._creation import unset
+from ._creation import unset, without_memory
 from ._entering import refuse_captured
 from ._formats import strides_in
 from ._inplace import reshaping
@@ -189,11 +189,12 @@ def _resized(array: Any, size: tuple[int, ...], stride: tuple[int, ...], offset:
     if isinstance(array, Batched):
         size = (array.level.size, *size)
         return Batched(array.level, _resized(array.array, size, dense_strides(size), 0))
-    row = strided.memory_row(numpy_namespace, strided.whole_memory(array), array.dtype)
+    xp = raw_namespace(array)
+    row = strided.memory_row(xp, strided.whole_memory(array), array.dtype)
     missing = offset + strided.last_place(size, stride) + 1 - row.size
     if missing > 0:
-        row = np.concatenate((row, unset(missing, array.dtype)))
-    return strided.read_row(numpy_namespace, row, size, stride, offset)
+        row = np.concatenate((row, without_memory(missing, array.dtype) if xp.is_meta else unset(missing, array.dtype)))
+    return strided.read_row(xp, row, size, stride, offset)
 
 
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:

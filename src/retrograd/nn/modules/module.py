@@ -117,20 +117,18 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
         for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
+            grad = parameter.grad
             with using(grad=False):
                 made = fn(parameter)
             if made is not parameter:
-                if made.dtype.is_complex == parameter.dtype.is_complex and type(made) in (
-                    type(parameter),
-                    type(parameter.data),
-                ):
+                alike = made.dtype.is_complex == parameter.dtype.is_complex and made.is_meta == parameter.is_meta
+                if alike and type(made) in (type(parameter), type(parameter.data)):
                     parameter.data = made
                 else:
                     self._parameters[name] = parameter = make_parameter(made, parameter.requires_grad)
-            if parameter.grad is not None:
+            if grad is not None:
                 with using(grad=False):
-                    grad = fn(parameter.grad)
-                parameter.grad = grad.requires_grad_(parameter.grad.requires_grad)
+                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
