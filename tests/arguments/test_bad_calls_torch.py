@@ -20,7 +20,6 @@ CALLS = 4
 PART = 6  # one function of so many
 # What is taken though torch refuses it, and why.
 TAKEN = {
-    r"memory_format=": "dense memory has one format here",
     r"functional\..*(training|inplace|ceil_mode|size_average|reduce|train)=": "a flag of Python code: any truth value",
     r"(keepdim|upper|sorted|return_\w+|pivot|force|non_blocking|copy|wrap|ambiguity_check|requires_grad|pin_memory)=": "a flag",
     r"float\('nan'\)|float\('inf'\)|2\*\*40|-2\*\*63": "a number whose range only torch's kernels mind",

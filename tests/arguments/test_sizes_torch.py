@@ -111,6 +111,8 @@ t.sum(dim=None, keepdim=True)
 t.mean(keepdim=True)
 t.mean(None, True)
 t.max(keepdim=True)
+torch.unflatten(t, 0, [2, 1])
+t.unflatten(0, (2, -1))
 """.strip().splitlines()
 
 

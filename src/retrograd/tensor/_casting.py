@@ -125,6 +125,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not all(isinstance(one, bool) for one in given) or len(given) > 2:
                 raise _refuse_arguments(args, kwargs)
             copy = given[1] if len(given) == 2 else copy
+        if memory_format is not None:
+            _need_format("to", memory_format)
         result = self
         if device is not None:
             result = to_device(result, device if isinstance(device, device_type) else device_type(device))
@@ -141,6 +143,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if (words := refusal(to, (self, *args), kwargs, error)) is not None:
             raise words from None
         raise
+
+
+def _need_format(name: str, memory_format: Any) -> None:
+    from ._formats import need_format
+
+    need_format(name, memory_format)
 
 
 def _in_format(result: Any, source: Any, memory_format: Any) -> Any:
@@ -173,7 +181,10 @@ def caster(name: str, dtype: Any) -> Any:
     """Make a method such as `float()`."""
 
     def method(self: Any, memory_format: Any = None) -> Any:
-        return to_dtype(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
+        if memory_format is None:
+            return to_dtype(self, dtype)
+        _need_format(name, memory_format)
+        return to(self, dtype, memory_format=memory_format)
 
     method.__name__ = name
     method.__doc__ = f"Convert to {dtype}."

@@ -6,9 +6,18 @@ from typing import Any
 
 from .._core.arrays import Batched, LevelArray
 from .._device import channels_last, channels_last_3d, contiguous_format, preserve_format
+from .._device import memory_format as format_type
 from ._layout import dense_strides, in_order, is_contiguous, packed, strides
 
 RANKS = {channels_last: 4, channels_last_3d: 5}
+
+
+def need_format(name: str, given: Any) -> None:
+    """Raise torch's error for what is given as a memory format and is none."""
+    if not isinstance(given, format_type):
+        from .._signatures import type_name
+
+        raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {type_name(given)}")
 
 
 def order_in(ndim: int, memory_format: Any) -> list[int]:
@@ -34,6 +43,7 @@ def strides_in(shape: Any, memory_format: Any) -> tuple[int, ...]:
 
 def is_laid_out_in(array: Any, memory_format: Any) -> bool:
     """Tell whether an array lies in memory in a format."""
+    need_format("is_contiguous", memory_format)
     if memory_format not in RANKS:
         return is_contiguous(array)
     _refuse_batches(array)

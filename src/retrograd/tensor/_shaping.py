@@ -18,7 +18,7 @@ from .._warnings import warn
 from ..overrides import overridable, refusal, refuses_itself
 from . import _base
 from ._entering import without_tangents
-from ._formats import is_laid_out_in, laid_out_in, order_in
+from ._formats import is_laid_out_in, laid_out_in, need_format, order_in
 from ._layout import in_order, is_contiguous, output_order, packed, repeats, strides
 from ._record import record
 from ._views import view_op
@@ -417,7 +417,9 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """View one dimension as several."""
     shape = input._array.shape
     d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
-    wanted = sizes_from((sizes,)) if type(sizes) is tuple else tuple([index(n) for n in sizes])
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(f"unflatten(): argument 'sizes' must be tuple of ints, not {type(sizes).__name__}")
+    wanted = sizes_from((sizes,))
     if not wanted:
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
@@ -525,6 +527,7 @@ def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     """Return the tensor itself if its memory is contiguous, else a copy."""
     array = input._array
     if memory_format is not contiguous_format:
+        need_format("contiguous", memory_format)
         if memory_format is preserve_format:
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
         alike = isinstance(array, Batched) and is_laid_out_in(array, memory_format)  # which refuses to tell

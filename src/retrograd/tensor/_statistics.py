@@ -180,7 +180,7 @@ def _places(
         ranks = masked_fill(ranks, ranks < 0, 0)
     else:
         # a NaN sorts last: where there is one, it is every quantile
-        ranks = masked_fill(expand(ranks * (size - 1), *kept, -1), any_of(missing, -1, True), size - 1)
+        ranks = masked_fill(expand(ranks * (size - 1), (*kept, -1)), any_of(missing, -1, True), size - 1)
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": floor, "higher": ceil, "nearest": round}[interpolation](ranks)
         return ranks.detach().to(_dtypes.int64), None, None

@@ -229,7 +229,7 @@ def istft(
         {"shape": (batch, expected), **added},
         "UnfoldBackwardBackward0",
     )
-    squares = expand(full.pow(2), 1, count, n_fft)
+    squares = expand(full.pow(2), (1, count, n_fft))
     envelope = record(strided.unfold_add, (squares,), {"shape": (1, expected), **added}, "UnfoldBackwardBackward0")
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else -(n_fft // 2) if center and n_fft > 1 else expected

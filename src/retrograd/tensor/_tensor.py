@@ -121,6 +121,8 @@ class Tensor(TensorBase):
 
     def as_subclass(self, cls: Any) -> Any:
         """Return the same tensor, seen as an instance of a subclass."""
+        if not isinstance(cls, type):
+            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
         if not issubclass(cls, Tensor):
             raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
         result = object.__new__(cls)
