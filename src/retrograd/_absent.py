@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from enum import Enum
 from functools import cache
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._missing import MissingNameError
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 TABLE = os.path.join(os.path.dirname(__file__), "_compat", "absent_names.txt")
 
@@ -57,6 +57,8 @@ def find(home: str, name: str) -> Any:
         return None
     members = [one.partition(".")[2] for one in names if one.startswith(f"{name}.")]
     if members and all(one.isupper() for one in members):
+        from enum import Enum  # few programs come here
+
         return Enum(name, members, module=home)  # type: ignore[misc]
     if name.lstrip("_")[:1].isupper():
         return _class(home, name, names[name], members)
@@ -102,15 +104,20 @@ def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
     return find_attribute
 
 
-class AbsentFinder(MetaPathFinder, Loader):
-    """Makes the modules that have only absent names. It comes last: whatever exists is found before."""
+class AbsentFinder:
+    """Makes the modules that have only absent names. It comes last: whatever exists is found before.
+
+    It is a finder and a loader without their base classes, which take longer to load than the rest of this file.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if not fullname.startswith("retrograd.") or _torchs(fullname) not in table():
             return None
-        return ModuleSpec(fullname, self, origin=TABLE, is_package=True)
+        from importlib.machinery import ModuleSpec as Spec  # few programs come here
+
+        return Spec(fullname, self, origin=TABLE, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
@@ -125,4 +132,4 @@ def _torchs(name: str) -> str:
     return "torch" + name.removeprefix("retrograd")
 
 
-sys.meta_path.append(AbsentFinder())
+sys.meta_path.append(AbsentFinder())  # type: ignore[arg-type] # see its words
