@@ -59,7 +59,7 @@ def find(home: str, name: str) -> Any:
     if members and all(one.isupper() for one in members):
         from enum import Enum  # few programs come here
 
-        return Enum(name, members, module=home)  # type: ignore[misc]
+        return Enum(name, members, module=home)
     if name.lstrip("_")[:1].isupper():
         return _class(home, name, names[name], members)
     return function(home, name, names[name])
@@ -117,7 +117,7 @@ class AbsentFinder:
             return None
         from importlib.machinery import ModuleSpec as Spec  # few programs come here
 
-        return Spec(fullname, self, origin=TABLE, is_package=True)
+        return Spec(fullname, self, origin=TABLE, is_package=True)  # type: ignore[arg-type] # see above
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
@@ -132,4 +132,4 @@ def _torchs(name: str) -> str:
     return "torch" + name.removeprefix("retrograd")
 
 
-sys.meta_path.append(AbsentFinder())  # type: ignore[arg-type] # see its words
+sys.meta_path.append(AbsentFinder())

@@ -72,11 +72,6 @@ class DisableTorchFunctionSubclass(using):
 
 
 # ---- questions, answered as things are here ----
-def _get_tracing_state() -> None:
-    """Return what is known of the trace that is made: none is."""
-    return
-
-
 def _no(*args: Any) -> bool:
     """Answer that it is not so: nothing is traced or fused, and there is no such device."""
     return False
@@ -101,25 +96,9 @@ def _get_cudnn_enabled() -> bool:
     return bool(import_module(f"{PACKAGE}.backends.cudnn").enabled)
 
 
-def _get_default_device() -> str:
-    """Return the kind of device on which tensors are made."""
-    return str(import_module(PACKAGE).get_default_device())
-
-
-def _get_accelerator(check: bool | None = None) -> Any:
-    """Return the device besides the CPU, or the CPU."""
-    package = import_module(PACKAGE)
-    return package.device("cuda" if package.cuda.is_available() else "cpu")
-
-
 def _get_privateuse1_backend_name() -> str:
     """Return the name of the kind of device that programs may add: nobody has."""
     return "privateuseone"
-
-
-def _are_functorch_transforms_active() -> bool:
-    """Tell whether a transform runs."""
-    return bool(_current_mode().transforms)
 
 
 def _is_torch_function_mode_enabled() -> bool:

@@ -51,10 +51,13 @@ class _StorageInfo:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-class _InTorchsNames(pickle._Pickler):  # type: ignore[name-defined,misc]
+_Pickler: Any = pickle._Pickler
+
+
+class _InTorchsNames(_Pickler):  # type: ignore[misc]
     """Writes our classes and functions by the names that they have in torch."""
 
-    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch: ClassVar[dict[type, Any]] = dict(_Pickler.dispatch)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         home = getattr(obj, "__module__", None) or PACKAGE

@@ -113,7 +113,7 @@ class DTensor(Tensor):
     def grad(self) -> None:
         Tensor.grad.fset(self, None)  # type: ignore[attr-defined]
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         local = repr(self._local_tensor)
         return f"DTensor(local_tensor={local}, device_mesh={self.device_mesh}, placements={self.placements})"
 
@@ -145,7 +145,8 @@ def distribute_tensor(
                 "do you want to call `redistribute` instead?"
             )
         return tensor
-    return _placed(tensor.detach(), mesh, _placements(tensor, mesh, placements)).requires_grad_(tensor.requires_grad)
+    placed: Any = _placed(tensor.detach(), mesh, _placements(tensor, mesh, placements))
+    return placed.requires_grad_(tensor.requires_grad)  # type: ignore[no-any-return]
 
 
 def distribute_module(
@@ -228,7 +229,8 @@ def _made(make: Callable[..., Any]) -> Callable[..., DTensor]:
     ) -> DTensor:
         mesh = _mesh(device_mesh)
         made = make(*size, dtype=dtype, device=mesh.device_type, **others)
-        return _placed(made, mesh, _placements(made, mesh, placements)).requires_grad_(requires_grad)
+        placed: Any = _placed(made, mesh, _placements(made, mesh, placements))
+        return placed.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
     creating.__name__ = creating.__qualname__ = make.__name__
     creating.__doc__ = f"Make a tensor as `torch.{make.__name__}` does, on a mesh."

@@ -85,6 +85,7 @@ class CheckpointWrapper(ActivationWrapper):
     ) -> None:
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
+        self.checkpoint_fn: Any
         if checkpoint_fn is None:
             reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
             self.checkpoint_fn = partial(checkpoint, use_reentrant=reentrant, **checkpoint_fn_kwargs)
