@@ -304,6 +304,25 @@ class using(Block, ContextDecorator):  # noqa: N801 - reads as a word
         return entered
 
 
+class setting(Block, ContextDecorator):  # noqa: N801 - reads as a word
+    """Run a block under another value of a context variable that is no part of the record."""
+
+    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
+        self._variable, self._value = variable, value
+
+    def _previous(self) -> Any:
+        return self._variable.get()
+
+    def __enter__(self) -> Any:
+        mode = current_mode()
+        entry = self._block_entry_with((partial(self._variable.set, self._previous()),), mode, mode)
+        steps = partial(self._variable.set, self._value), partial(_set_newest_entry, entry)
+        [*map(_call, steps)]  # not a call of Python's, so that both are done without a look for signals
+
+    def _block_goes_on(self, entry: Entry) -> None:
+        self._variable.set(self._value)
+
+
 _BEFORE_WITH = opmap.get("BEFORE_WITH")
 
 

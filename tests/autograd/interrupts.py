@@ -15,11 +15,16 @@ from typing import Any
 
 import retrograd as torch
 from retrograd._modes import PLAIN, read_mode, set_mode
-from retrograd.autograd import forward_ad
+from retrograd.autograd import _running, forward_ad
 from retrograd.overrides import TorchFunctionMode
 
 X = torch.ones(2, requires_grad=True)
 CHECKPOINT = torch.utils.checkpoint
+SETTINGS = (
+    (_running._multithreading, True),
+    (_running._layout_enforced, True),
+    (torch.nn.functional._attention.allowed, torch.nn.functional._attention.allowed.get()),
+)
 OPTIMIZER = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
 
 
@@ -112,6 +117,13 @@ def choices_of_checkpoint() -> None:
         pass
 
 
+def settings() -> None:
+    with torch.autograd.set_multithreading_enabled(False), torch.autograd.grad_mode.enforce_grad_layout_policy(False):
+        pass
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        pass
+
+
 def devices() -> None:
     with torch.device("cpu"):
         torch.ones(1)
@@ -119,7 +131,7 @@ def devices() -> None:
 
 PROGRAMS: tuple[Callable[[], None], ...] = (
     grad_modes, decorators, autocast, saved_hooks, anomaly, function_modes, backward, transforms, forward_levels, checkpoint,
-    choices_of_checkpoint, devices,
+    choices_of_checkpoint, devices, settings,
 )  # fmt: skip
 
 
@@ -134,6 +146,10 @@ def stuck() -> str:
     if torch._device._entered.get():
         found.append("device")
         torch._device._entered.set(())
+    for variable, usual in SETTINGS:
+        if variable.get() != usual:
+            found.append(variable.name)
+            variable.set(usual)
     for name in ("early_stop", "debug"):
         choices = getattr(CHECKPOINT, f"_{name}")
         if choices:

@@ -41,6 +41,10 @@ BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "detect_anomaly": (quiet_anomaly, torch.is_anomaly_enabled),
     "function mode": (Passing, lambda: current_mode().function_modes),
     "using": (lambda: using(grad=False), lambda: not torch.is_grad_enabled()),
+    "sdpa_kernel": (
+        lambda: torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
+        lambda: torch.nn.functional._attention.allowed.get() == frozenset(["MATH"]),
+    ),
     "disable_saved_tensors_hooks": (
         lambda: graph.disable_saved_tensors_hooks("not here"),
         lambda: current_mode().saved_hooks_disabled == "not here",

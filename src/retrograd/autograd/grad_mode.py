@@ -15,6 +15,7 @@ from .._modes import (
     is_in_with,
     push,
     read_mode,
+    setting,
     unique,
     with_grad,
     write,
@@ -156,59 +157,57 @@ class set_grad_enabled(_Decorating, Block):  # noqa: N801
         return super().__call__(function)
 
 
-class _Switch(_Decorating):
+class _Switch(_Decorating, setting):
     """A setting of torch's engine, set at once or for a block. See `_running.py`."""
 
-    _names = ("", "")  # of the functions that read and write it
+    _name = ""  # of the variable in `_running.py`
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
-        self.prev = self._now()
-        self._set(self.mode)
+        self._begin(bool(mode))
 
-    def _now(self) -> bool:
+    def _begin(self, mode: bool) -> None:
+        self._make(mode)
+        if not is_in_with(3):
+            self._variable.set(mode)
+
+    def _make(self, mode: bool) -> None:
         from . import _running
 
-        return bool(getattr(_running, self._names[0])())
+        super().__init__(getattr(_running, self._name), mode)
+        self.mode, self.prev = mode, self._variable.get()
 
-    def _set(self, value: bool) -> None:
-        from . import _running
-
-        getattr(_running, self._names[1])(value)
+    def _previous(self) -> Any:
+        return self.prev
 
     def clone(self) -> Any:
-        return type(self)(self.mode)
-
-    def __enter__(self) -> None:
-        self._set(self.mode)
-
-    def __exit__(self, *exc: object) -> None:
-        self._set(self.prev)
+        made = object.__new__(type(self))  # which sets nothing yet
+        made._make(self.mode)
+        return made
 
     def __call__(self, function: Any) -> Any:
-        self._set(self.prev)
+        self._variable.set(self.prev)
         return super().__call__(function)
 
 
 class set_multithreading_enabled(_Switch):  # noqa: N801
     """Accept torch's switch: a backward here runs in the thread that called it, in either case."""
 
-    _names = ("is_multithreading_enabled", "set_multithreading")
+    _name = "_multithreading"
 
 
 class enforce_grad_layout_policy(_Switch):  # noqa: N801
     """Accept torch's switch: it allows the engine to keep a gradient's own strides, which this one never does."""
 
-    _names = ("is_layout_enforced", "set_layout_enforced")
+    _name = "_layout_enforced"
 
     def __init__(self, enable: bool = True) -> None:
-        super().__init__(enable)
+        self._begin(bool(enable))
 
 
 class _force_original_view_tracking(_Switch):  # noqa: N801
     """Accept torch's switch: how it makes the nodes of views whose base was written, which have one form here."""
 
-    _names = ("is_view_replay_enabled", "set_view_replay")
+    _name = "_view_replay"
 
 
 class _unsafe_preserve_version_counter(_Decorating):  # noqa: N801

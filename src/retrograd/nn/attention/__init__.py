@@ -5,12 +5,11 @@ There is one kernel here, so a choice among torch's changes nothing; where torch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
 from ..._absent import finder
+from ..._modes import setting
 from ..functional import _attention as _chosen
 
 WARN_FOR_UNFUSED_KERNELS = False
@@ -30,8 +29,7 @@ class SDPBackend(IntEnum):
         return f"SDPBackend.{self.name}"
 
 
-@contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str, Any]]:
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Any:
     """Allow some of torch's kernels only, inside a block."""
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(
@@ -39,11 +37,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
             f"{type(backends).__name__}"
         )
     wanted = [backends] if isinstance(backends, SDPBackend) else backends
-    token = _chosen.allowed.set(frozenset(one.name for one in wanted))
-    try:
-        yield {}
-    finally:
-        _chosen.allowed.reset(token)
+    return setting(_chosen.allowed, frozenset(one.name for one in wanted))
 
 
 __getattr__ = finder("torch.nn.attention")
