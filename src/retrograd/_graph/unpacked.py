@@ -124,10 +124,9 @@ def unpacked(packed: Packed, follows: bool) -> Any:
 def indices_given_back(given: tuple[Any, ...], node: Any, layout: Any) -> tuple[tuple[Any, ...], Any]:
     """Turn indices that hooks gave back into index arrays, and lay these out: a mask need not be one any more."""
     parts = [_positions(one) for one in given]
-    before = (getattr(node, "shown", None) or {}).get("indices", ())
-    if len(parts) == sum(one is not None for one in before):
+    if sum(map(len, parts)) != sum(one is ARRAY for one in layout):
         left = iter(parts)
-        places = [(slice(None),) if one is None else (ARRAY,) * len(next(left)) for one in before]
+        places = [(slice(None),) if one is None else (ARRAY,) * len(next(left)) for one in node.shown["indices"]]
         layout = tuple(place for some in places for place in some)
     return tuple(part for some in parts for part in some), layout
 
