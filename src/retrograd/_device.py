@@ -265,7 +265,10 @@ def _make(cls: type[_Singleton], name: str) -> _Singleton:
 
 
 strided = _make(layout, "strided")
-sparse_coo = _make(layout, "sparse_coo")  # a name only, for the errors of functions that refuse it
+# names only, for programs that ask what a tensor is, and for the errors of functions that refuse them
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = OTHER_LAYOUTS = tuple(
+    _make(layout, name) for name in ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+)
 contiguous_format = _make(memory_format, "contiguous_format")
 preserve_format = _make(memory_format, "preserve_format")
 channels_last = _make(memory_format, "channels_last")
@@ -274,4 +277,4 @@ channels_last_3d = _make(memory_format, "channels_last_3d")
 
 def _get_layout(name: str) -> layout:
     """Return the layout that is shown as `name`: files call this by torch's name."""
-    return {repr(each): each for each in (strided, sparse_coo)}[name]
+    return {repr(each): each for each in (strided, *OTHER_LAYOUTS)}[name]

@@ -97,6 +97,8 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._namespace != "aten":
+            return importlib.import_module(".library", __package__).find(self._qualified_op_name)(*args, **kwargs)
         try:
             function = _function(self.__name__)
         except AttributeError:  # libraries name many operations that they never call, as keys of tables
@@ -149,22 +151,27 @@ class _Namespace(types.ModuleType):
         return made
 
 
-aten = _Namespace("aten")
+class _OfPrograms(types.ModuleType):
+    """A namespace of operations that programs define by `torch.library`."""
+
+    def __getattr__(self, name: str) -> Any:
+        library = importlib.import_module(".library", __package__)
+        if name.startswith("__") or f"{self.__name__}::{name}" not in library._defined:
+            raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
+        made = OpOverloadPacket(self.__name__, name)
+        setattr(self, name, made)
+        return made
 
 
 def __getattr__(name: str) -> Any:
-    """Return the namespace of a library: as in torch every name is one, and has what was registered there."""
+    """Return a namespace: as in torch every name is one, and has what programs defined there."""
     if name.startswith("__"):
         raise AttributeError(name)
-    made = globals()[name] = _Registered(name)
+    made = globals()[name] = _OfPrograms(name)
     return made
 
 
-class _Registered(types.ModuleType):
-    """A namespace other than aten, into which nothing can be registered yet."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
+aten = _Namespace("aten")
 
 
 def load_library(path: Any) -> None:

@@ -18,11 +18,15 @@ HERE = Path(__file__).parent
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # The modules that each driver imports: without them it is left out.
 DRIVERS = {
+    "accelerate_training": ["accelerate", "safetensors"],
     "gpytorch_regression": ["gpytorch"],
     "kornia_images": ["kornia"],
+    "lightning_training": ["lightning"],
     "pyro_inference": ["pyro"],
     "safetensors_dtypes": ["safetensors"],
     "safetensors_files": ["safetensors"],
+    "transformers_models": ["transformers"],
+    "transformers_trainer": ["transformers", "accelerate"],
 }
 
 

@@ -133,7 +133,7 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     return tensor.size(1) * field, tensor.size(0) * field
 
 
-def _fan(tensor: Any, mode: str) -> int:
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
     mode = mode.lower()
     modes = ["fan_in", "fan_out"]
     if mode not in modes:
@@ -184,7 +184,7 @@ def kaiming_normal_(
 
 
 def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
-    fan = _fan(tensor, mode)
+    fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from retrograd._absent import finder
 from retrograd._compiler_settings import Settings
+from retrograd._dynamo.eval_frame import OptimizedModule
 from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
-from retrograd.compiler._module import OptimizedModule
 
 config = Settings(
     accumulated_cache_size_limit=256,
@@ -52,15 +52,7 @@ def assume_constant_result(fn: T) -> T:
 
 nonstrict_trace = assume_constant_result
 reset_code_caches = reset
-_absent = finder("torch._dynamo")
-
-
-def __getattr__(name: str) -> Any:
-    if name == "OptimizedModule":
-        from retrograd.compiler._module import OptimizedModule  # loads nn
-
-        return OptimizedModule
-    return _absent(name)
+__getattr__ = finder("torch._dynamo")
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import _dtypes
-from ..._absent import finder
 from ...func import vmap
 from ...tensor._creation import ones, zeros_like
 from ...tensor._matrix import matmul
@@ -17,6 +16,7 @@ from ...tensor._rearranging import constant_pad_nd, repeat_interleave
 from ...tensor._reductions import logsumexp, softmax
 
 Mod = Callable[..., Any]
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 def _over_positions(mod: Mod, sizes: tuple[int, int, int, int], device: Any, score: Any = None) -> Any:
@@ -61,6 +61,20 @@ def create_mask(mod_fn: Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: i
     return _over_positions(mod_fn, (B or 1, H or 1, Q_LEN, KV_LEN), device).expand(B or 1, H or 1, Q_LEN, KV_LEN)
 
 
+class AuxRequest(NamedTuple):
+    """What `flex_attention` shall return besides its result."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What `flex_attention` returns besides its result: logarithms of the sums of weights, and largest scores."""
+
+    lse: Any = None
+    max_scores: Any = None
+
+
 class BlockMask:
     """A mask, and which blocks of queries and keys it leaves anything of."""
 
@@ -98,7 +112,7 @@ def create_block_mask(
     Q_LEN: int,  # noqa: N803 - torch's name
     KV_LEN: int,  # noqa: N803 - torch's name
     device: Any = None,
-    BLOCK_SIZE: int | tuple[int, int] = 128,  # noqa: N803 - torch's name
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,  # noqa: N803 - torch's name
 ) -> BlockMask:
     """Make a mask of a function of batch, head, query and key."""
     block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -115,6 +129,8 @@ def flex_attention(
     enable_gqa: bool = False,
     return_lse: bool = False,
     kernel_options: Any = None,
+    *,
+    return_aux: AuxRequest | None = None,
 ) -> Any:
     """Attend with scores changed by `score_mod(score, batch, head, query, key)`, where a mask allows it."""
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
@@ -138,9 +154,20 @@ def flex_attention(
     blind = (scores == -math.inf).all(-1, keepdim=True)
     weights = where(blind, zeros_like(scores), softmax(scores.masked_fill(blind, 0), -1))
     out = matmul(weights, value.to(wide)).to(dtype)
+    if return_aux is not None:
+        lse = logsumexp(scores, -1) if return_aux.lse else None
+        return out, AuxOutput(lse, scores.amax(-1) if return_aux.max_scores else None)
     return (out, logsumexp(scores, -1)) if return_lse else out
 
 
-__getattr__ = finder("torch.nn.attention.flex_attention")
-
-__all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+__all__ = [
+    "AuxOutput",
+    "AuxRequest",
+    "BlockMask",
+    "and_masks",
+    "create_block_mask",
+    "create_mask",
+    "flex_attention",
+    "noop_mask",
+    "or_masks",
+]
