@@ -73,7 +73,6 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     "compile": "compiler",
     "OutOfMemoryError": "_errors",
     "PyTorchFileReader": "tensor._file_records",
-    "ScriptModule": "jit",
     "as_torch": "_as_torch",
     "get_device_module": "_device_modules",
 }

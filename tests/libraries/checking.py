@@ -19,6 +19,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # The modules that each driver imports: without them it is left out.
 DRIVERS = {
     "accelerate_training": ["accelerate", "safetensors"],
+    "geometric_graphs": ["torch_geometric"],
     "gpytorch_regression": ["gpytorch"],
     "kornia_images": ["kornia"],
     "lightning_training": ["lightning"],
