@@ -260,7 +260,7 @@ def as_storage_only(array: Any) -> Any:
     """Return an array as one that refuses what its dtype has no operation for, if it is of such a dtype."""
     if array.dtype.num not in STORED_NUMBERS or not isinstance(array, (np.ndarray, np.generic)):
         return array
-    return np.asarray(array).view(StoredArray)
+    return array if getattr(array, "is_meta", False) else np.asarray(array).view(StoredArray)
 
 
 # ---- casts ----

@@ -35,6 +35,8 @@ PROGRAMS = [
     "torch.nn.Linear(2, 3, device='meta').load_state_dict(torch.nn.Linear(2, 3).state_dict())",
     "torch.empty(10**15, device='meta').shape", "torch.empty(2, 3).copy_(m).shape", "m.view(-1).shape", "m.view(4).shape",
     "setattr(torch.ones(2, 3), 'data', m)", "repr(o.resize_(4))", "torch.empty(0, device='meta').resize_(3, 2).stride()",
+    "repr(torch.empty(2, dtype=torch.float8_e4m3fn, device='meta'))", "repr(torch.ones(2, device='meta').to(torch.float8_e5m2))",
+    "repr(torch.empty(2, dtype=torch.uint16, device='meta'))", "repr(torch.ones(2, dtype=torch.uint16).to('meta').int())",
     "m.share_memory_()", "m.__dlpack__()", "torch.allclose(m, m)",
     "m.reshape(3, 2).stride()", "(m @ m.T).shape", "torch.cat([m, m]).shape", "m.expand(4, 2, 3).stride()",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ from .memory_order import dense_strides, output_order
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 NO_ITEM = "Tensor.item() cannot be called on meta tensors"
 
+BYTE = np.dtype(np.uint8)
 _elements: dict[np.dtype[Any], Any] = {}  # the one element of all stand-ins of a dtype
 _addresses = itertools.count(1 << 62, 1 << 40)  # where memory would start: tells apart what would be apart
 
@@ -134,7 +135,7 @@ class MetaArray(NDArrayOperatorsMixin):
         try:
             return self._as_view(np.reshape(self.standin, shape, copy=False))
         except ValueError:
-            sizes = np.reshape(as_strided(_element(self.dtype), self.shape, (0,) * self.ndim), (-1,), copy=False)
+            sizes = np.reshape(_over_one(self.dtype, self.shape, (0,) * self.ndim), (-1,), copy=False)
             return fresh(np.reshape(sizes, shape, copy=False).shape, self.dtype)  # raises if the sizes do not fit
 
     def ravel(self, order: str = "C") -> MetaArray:
@@ -155,7 +156,7 @@ class MetaArray(NDArrayOperatorsMixin):
                     "the last axis must be contiguous, and its size in bytes a multiple of the new dtype's"
                 )
             shape[-1], steps[-1] = shape[-1] * old // new, new
-        return self._as_view(as_strided(_element(dtype), tuple(shape), tuple(steps)))
+        return self._as_view(_over_one(dtype, tuple(shape), tuple(steps)))
 
     def __getitem__(self, index: Any) -> MetaArray:
         index = index if isinstance(index, tuple) else (index,)
@@ -331,15 +332,24 @@ class MetaArray(NDArrayOperatorsMixin):
 def with_strides(shape: Any, strides: Any, dtype: Any) -> MetaArray:
     """Make an array of given strides, in elements."""
     dtype = np.dtype(dtype)
-    return MetaArray(as_strided(_element(dtype), shape, tuple([n * dtype.itemsize for n in strides])))
+    return MetaArray(_over_one(dtype, shape, tuple([n * dtype.itemsize for n in strides])))
 
 
 # ---- making them ----
 def _element(dtype: np.dtype[Any]) -> Any:
     found = _elements.get(dtype)
     if found is None:
-        found = _elements[dtype] = np.zeros(1, dtype)
+        bytes_ = dtype.itemsize == 1 and dtype.kind not in "biu"  # float8, whose name stride tricks do not know
+        found = _elements[dtype] = _element(BYTE).view(dtype) if bytes_ else np.zeros(1, dtype)
     return found
+
+
+def _over_one(dtype: np.dtype[Any], shape: Any, strides: Any) -> Any:
+    """Return a stand-in: shape and strides over one element."""
+    element = _element(dtype)
+    if element.base is None:
+        return as_strided(element, shape, strides)
+    return as_strided(element.base, shape, strides).view(dtype)
 
 
 def fresh(shape: Any, dtype: Any, order: Sequence[int] | None = None) -> MetaArray:
@@ -356,7 +366,7 @@ def fresh(shape: Any, dtype: Any, order: Sequence[int] | None = None) -> MetaArr
             found[k] = step
             step *= max(shape[k], 1)
         steps = tuple(found)
-    return MetaArray(as_strided(_element(dtype), shape, tuple([n * dtype.itemsize for n in steps])))
+    return MetaArray(_over_one(dtype, shape, tuple([n * dtype.itemsize for n in steps])))
 
 
 def like(array: Any, dtype: Any = None) -> MetaArray:

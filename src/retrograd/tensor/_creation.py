@@ -344,13 +344,11 @@ def full(
         refuse_options(layout, pin_memory)
     if type(fill_value) is float and dtype is None:
         dtype = _dtypes.get_default_dtype()
-        if device is None and type(size) is tuple and dtype.numpy.itemsize > 2 and -1e38 < fill_value < 1e38:
-            device = get_default_device()
-            array = (np.empty if device.type == "cpu" else for_device(device, np.empty))(
-                sizes_of("full", (size,)), dtype.numpy
-            )
+        plain = device is None and type(size) is tuple and dtype.numpy.itemsize > 2
+        if plain and -1e38 < fill_value < 1e38 and chosen_device() is None:
+            array = np.empty(sizes_of("full", (size,)), dtype.numpy)
             array.fill(fill_value)
-            return finish(array, device, requires_grad)
+            return finish(array, CPU, requires_grad)
     if isinstance(fill_value, _base.Tensor) and not fill_value._array.ndim:
         dtype = _base.dtype_of(fill_value) if dtype is None else dtype
         fill_value = fill_value.item()
