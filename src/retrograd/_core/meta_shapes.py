@@ -251,6 +251,11 @@ def _histogram(x: Any, *others: Any, bins: Any, bounds: Any, density: bool, weig
     return fresh((*x.shape[:lead], edges - 1), x.dtype), fresh((*x.shape[:lead], edges), x.dtype)
 
 
+@shape_rule("rank_among_marked")
+def _rank_among_marked(marks: Any, indices: Any, *, axis: int, shape: Any) -> Any:
+    return fresh(marks.shape, np.int64)
+
+
 @shape_rule("nonzero_static")
 def _nonzero_static(x: Any, *, count: int, fill_value: int) -> Any:
     return fresh((count, x.ndim), np.int64)
