@@ -55,7 +55,7 @@ def sym_float(a: Any) -> Any:
 
 def sym_int(a: Any) -> int:
     """Return a whole number, towards zero."""
-    return math.ceil(a) if a < 0 else math.floor(a)
+    return int(math.ceil(a) if a < 0 else math.floor(a))
 
 
 def sym_max(a: Any, b: Any) -> Any:

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 from retrograd._absent import finder
 from retrograd._compiler_settings import Settings
-from retrograd._dynamo.eval_frame import OptimizedModule
 from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+from retrograd.compiler._module import OptimizedModule
+
+from . import eval_frame
 
 config = Settings(
     accumulated_cache_size_limit=256,
@@ -65,6 +67,7 @@ __all__ = [
     "assume_constant_result",
     "config",
     "disable",
+    "eval_frame",
     "is_compiling",
     "list_backends",
     "mark_dynamic",
