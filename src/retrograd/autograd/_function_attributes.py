@@ -54,7 +54,8 @@ def set_by_user(ctx: Any, name: str, value: Any) -> None:
     users = ctx.__dict__.get(USERS)
     if users is None:
         users = ctx.__dict__[USERS] = {}
-        ctx.__class__ = _telling_apart(type(ctx))
+        kind: Any = type(ctx)
+        ctx.__class__ = _telling_apart(kind)
     users[name] = value
 
 
