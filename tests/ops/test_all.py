@@ -171,7 +171,10 @@ INNER = {
     "embedding_renorm",
 }
 NOT_IN_TABLE = (
-    SHAPES | INNER | {"to", "untyped_storage", "item", "tolist", "numpy", "detach_", "requires_grad_", "share_memory_"}
+    SHAPES
+    | INNER
+    | {"to", "untyped_storage", "item", "tolist", "numpy", "detach_", "requires_grad_", "share_memory_"}
+    | {"_conj", "_neg_view"}  # conj and imag, which the table has, are made of them
 )
 
 

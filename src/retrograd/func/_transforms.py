@@ -411,7 +411,7 @@ def _rows(matrix: Any, outs: list[Any]) -> list[Any]:
     for out in outs:
         count = out.numel()
         part = matrix.narrow(0, start, count)
-        blocks.append(part.reshape(*out._array.shape, *matrix._array.shape[1:]))
+        blocks.append(part.reshape((*out._array.shape, *matrix._array.shape[1:])))
         start += count
     return blocks
 
@@ -504,7 +504,7 @@ def jacfwd(
             for one in flat:
                 count = one.numel()
                 part = matrix.narrow(0, start, count).movedim(0, -1)
-                blocks.append(part.reshape(*part._array.shape[:-1], *one._array.shape))
+                blocks.append(part.reshape((*part._array.shape[:-1], *one._array.shape)))
                 start += count
             per_output.append(_pick(tree_unflatten(blocks, spec), argnums))
         result = tree_unflatten(per_output, out_spec)

@@ -73,12 +73,13 @@ def cat(tensors: Any, dim: int = 0) -> Any:
 def _in_their_format(result: Any, tensors: Any) -> Any:
     """Lay images out with their channels last if all of them are, as torch does."""
     memory_format = {4: channels_last, 5: channels_last_3d}.get(result._array.ndim)
+    if memory_format is None:
+        return result
     for one in tensors:
         array = one._array
         if not isinstance(array, np.ndarray) or array.flags.c_contiguous or not is_laid_out_in(array, memory_format):
             return result
-    if memory_format is not None:
-        result._array = laid_out_in(result._array, memory_format)
+    result._array = laid_out_in(result._array, memory_format)
     return result
 
 
