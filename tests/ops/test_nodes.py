@@ -156,6 +156,7 @@ REFUSED = {"geqrf", "ldl_factor", "ldl_solve"}  # torch has no derivative of the
 FLAT = {"drawn_with_two", "replaced"}  # of random numbers: their gradients are zeros, tested in tests/random
 THIRD_ORDER = {"cofactors_slope"}  # of det, tested in tests/linalg
 DEVICES = {"to_device"}  # tested in tests/gpu
+SAMPLES = {"each_sample"}  # of views that leave vmap, tested in tests/func
 DRAWN = {"gamma_sample", "dirichlet_sample", "standard_gamma_grad", "dirichlet_grad"}  # tested in tests/distributions
 
 
@@ -176,7 +177,7 @@ def test_every_rule_was_run() -> None:
                     reached |= {node.primitive.name for node in nodes_of([g for g in grads if g is not None])}
     declared = {p.name for p in primitives.values() if p.rules or p.group_rule}
     levels = {p.name for p in primitives.values() if isinstance(p, LevelPrimitive)}
-    assert sorted(declared - levels - reached - REFUSED - FLAT - THIRD_ORDER - DEVICES - DRAWN) == []
+    assert sorted(declared - levels - reached - REFUSED - FLAT - THIRD_ORDER - DEVICES - SAMPLES - DRAWN) == []
 
 
 # ---- dtypes ----

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import retrograd
+from retrograd import _absent
 from retrograd.tensor._loading import _trusting_class
 from retrograd.tensor._saving import torch_name
 
@@ -45,7 +46,8 @@ def callables(library: str, space: str) -> dict[str, Any]:
     holder = space_of(library, space)
     listed = getattr(holder, "__all__", None) or dir(holder)
     named = {name: getattr(holder, name, None) for name in listed if space == "Tensor" or not name.startswith("_")}
-    kept = {name: value for name, value in named.items() if callable(value) and name != "__class__"}
+    absent = _absent.table().get(f"torch.{space}".rstrip("."), {})  # names that only say what they need
+    kept = {name: value for name, value in named.items() if callable(value) and name not in {"__class__", *absent}}
     return {f"{space}.{name}".lstrip("."): value for name, value in kept.items()}
 
 
