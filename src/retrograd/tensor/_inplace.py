@@ -132,6 +132,8 @@ def arithmetic(name: str, function: Any) -> Any:
                 given = kwargs if alpha == 1 else {**kwargs, "alpha": alpha}
                 args, kwargs = present_form(method.__name__, (self, other, *more), given)
                 return method(*args, **kwargs)
+            if other is MISSING and "x2" in kwargs:  # NumPy's name
+                other = kwargs.pop("x2")
             array = self._array
             value = other._array if isinstance(other, _base.Tensor) else other
             others = (other,) if isinstance(other, _base.Tensor) else ()
