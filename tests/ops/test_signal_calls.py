@@ -254,8 +254,7 @@ def outcome(lib: Any, call: Any) -> Any:
     for one in parts:
         name = str(one.dtype).removeprefix("torch.")
         one = one.to(getattr(lib, wide.get(name, name)))
-        one = one.resolve_conj() if lib is torch else one
-        arrays.append((name, np.asarray(one.numpy())))
+        arrays.append((name, np.asarray(one.resolve_conj().numpy())))
     return arrays
 
 
