@@ -27,6 +27,7 @@ SHOWN = {
     "Generator": "torch.Generator",
     "Storage": "torch.Storage",
 }
+OWN_PACKAGES = (__package__, "torch")  # under the alias our classes say that they are torch's
 OWN_TYPES = {name: f"torch.{name}" for name in ("dtype", "device", "layout", "memory_format", "Size")}
 OWN_TYPES["Generator"] = "torch._C.Generator"
 TUPLE_HINT = "\nHint: some layers return more than a tensor, recurrent ones (output, state): pass on the output only."
@@ -143,7 +144,7 @@ def signature(key: str) -> Signature | None:
 def type_name(value: Any) -> str:
     """Write the type of a value as torch does: with its module if it is written in C and no builtin."""
     kind = type(value)
-    if kind.__module__.partition(".")[0] == __package__ and kind.__name__ in OWN_TYPES:
+    if kind.__module__.partition(".")[0] in OWN_PACKAGES and kind.__name__ in OWN_TYPES:
         return OWN_TYPES[kind.__name__]
     written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
     return f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
@@ -184,7 +185,7 @@ def _takes_list(value: Any, takes: Any) -> bool:
 
 def _is_own(value: Any, *names: str) -> bool:
     kind = type(value)
-    return kind.__name__ in names and kind.__module__.partition(".")[0] == __package__
+    return kind.__name__ in names and kind.__module__.partition(".")[0] in OWN_PACKAGES
 
 
 def _fits(one: Parameter, value: Any, number: int, name: str) -> bool:
