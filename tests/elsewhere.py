@@ -5,7 +5,7 @@ change the order of the tests, what hypothesis draws and the last bits of factor
 in another depends on the last bit of a sum, on what ran before it, or on luck.
 
     python -m tests.elsewhere                          all disguises, one after the other
-    python -m tests.elsewhere --part                   the one that differs most, and the tests that compute most
+    python -m tests.elsewhere --part                   the one that differs most, on factorisations and transforms
     python -m tests.elsewhere --only prescott          one of them
     python -m tests.elsewhere --seed 7                 repeat what a run has drawn
     python -m tests.elsewhere -- -n 2 -x tests/linalg  what stands after -- goes to pytest
@@ -57,7 +57,7 @@ DISGUISES = (
     Disguise("sandybridge", "Sandybridge", threads=4, avx2=True, shuffled=True),
 )
 PART = "prescott"
-PART_OF_TESTS = ("tests/autograd", "tests/linalg", "tests/ops", "tests/transforms")
+PART_OF_TESTS = ("tests/linalg", "tests/transforms")
 
 
 def disabled(avx2: bool) -> list[str]:

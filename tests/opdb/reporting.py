@@ -6,9 +6,12 @@ import json
 import multiprocessing
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+ROUNDS = 5  # how often processes may die: torch itself crashes now and then
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "-"
 Results = dict[str, dict[str, Any]]  # by name and mode: the outcome and what differs
 Failing = dict[str, dict[str, str]]
@@ -19,12 +22,30 @@ def run_all(run_task: Callable[[Any], tuple[str, dict[str, Any]]], tasks: list[A
     if len(tasks) < 8 or jobs == 1:
         return dict(map(run_task, tasks))
     results: Results = {}
-    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=60) as pool:
-        for done, (name, found) in enumerate(pool.imap_unordered(run_task, tasks), 1):
-            results[name] = found
-            if sys.stderr.isatty():
-                print(f"\r{done}/{len(tasks)} {name:<50}", end="", file=sys.stderr, flush=True)
-    return results
+    left = tasks
+    for _ in range(ROUNDS):
+        left = _run_in_processes(run_task, left, jobs, results)
+        if not left:
+            return results
+        print(f"a process died; what it and its neighbours had left, {len(left)} tasks, runs again", file=sys.stderr)
+    raise RuntimeError(f"processes died {ROUNDS} times; left: {left[:5]}")
+
+
+def _run_in_processes(run_task: Callable[..., Any], tasks: list[Any], jobs: int, results: Results) -> list[Any]:
+    """Run tasks until all are done or a process dies; return those that are left. A pool would wait for the dead for ever."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=60) as pool:
+        asked = {pool.submit(run_task, task): task for task in tasks}
+        try:
+            for done, future in enumerate(as_completed(asked), 1):
+                name, found = future.result()
+                results[name] = found
+                del asked[future]
+                if sys.stderr.isatty():
+                    print(f"\r{done}/{len(tasks)} {name:<50}", end="", file=sys.stderr, flush=True)
+        except BrokenProcessPool:
+            pass
+    return list(asked.values())
 
 
 def failing_in(results: Results, modes: list[str]) -> Failing:
