@@ -24,7 +24,9 @@ def run_all(run_task: Callable[[Any], tuple[str, dict[str, Any]]], tasks: list[A
     results: Results = {}
     left = tasks
     for _ in range(ROUNDS):
-        left = _run_in_processes(run_task, left, jobs, results)
+        size = 60 * jobs  # then new processes: the old ones have grown
+        parts = [left[i : i + size] for i in range(0, len(left), size)]
+        left = [task for part in parts for task in _run_in_processes(run_task, part, jobs, results)]
         if not left:
             return results
         print(f"a process died; what it and its neighbours had left, {len(left)} tasks, runs again", file=sys.stderr)
@@ -34,7 +36,7 @@ def run_all(run_task: Callable[[Any], tuple[str, dict[str, Any]]], tasks: list[A
 def _run_in_processes(run_task: Callable[..., Any], tasks: list[Any], jobs: int, results: Results) -> list[Any]:
     """Run tasks until all are done or a process dies; return those that are left. A pool would wait for the dead for ever."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=60) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
         asked = {pool.submit(run_task, task): task for task in tasks}
         try:
             for done, future in enumerate(as_completed(asked), 1):
