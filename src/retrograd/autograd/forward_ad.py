@@ -231,7 +231,8 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
         return copy
     if type(array) is type(primal) is np.ndarray:
         steps, start = geometry(tensor)
-        memory = np.zeros(_memory_size(primal), array.dtype)
+        needed = start + 1 + sum((size - 1) * n for size, n in zip(array.shape, steps, strict=True))
+        memory = np.zeros(max(_memory_size(primal), needed), array.dtype)  # an array may be a part of memory of others
         inside = np.lib.stride_tricks.as_strided(memory[start:], array.shape, [n * array.itemsize for n in steps])
         inside[...] = array
         copy._array = inside
