@@ -144,6 +144,13 @@ def short_name(name: str) -> str:
     return stem + ("" if number == "0" else number) if found and (number.isdigit() or not number) else name
 
 
+def not_of_tensors(name: str, given: Any) -> TypeError:
+    """Build Python's error for an operator of tensors that was called, by its name, on something else."""
+    return TypeError(
+        f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(given).__name__}' object"
+    )
+
+
 def broadcast_error(a: Any, b: Any) -> RuntimeError:
     """Build torch's error for two shapes that do not broadcast."""
     offset_a, offset_b = len(a), len(b)

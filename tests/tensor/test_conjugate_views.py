@@ -24,6 +24,14 @@ def bits(one: Any, base: Any) -> Any:
 
 
 @program
+def the_layout_of_views_without_elements(torch):
+    x = torch.zeros(3, 4, 0, dtype=torch.complex64)
+    y = torch.zeros(3, 4, dtype=torch.complex64).conj()[1:, 2:2]
+    views = x.conj(), x.mH, x.conj()[1:].imag, y, y.imag.T
+    return [(v.shape, v.stride(), v.storage_offset(), v.is_conj(), v.is_neg()) for v in views]
+
+
+@program
 def what_is_a_conjugate_view(torch):
     x, real = numbers(torch), torch.ones(2)
     y = x.conj()

@@ -14,6 +14,9 @@ from retrograd import nn, optim
 from tests.answers import answer
 
 CALLS = [
+    "torch.Tensor.__radd__(2, x)",
+    "torch.Tensor.__rmul__(2, x)",
+    "torch.Tensor.__rand__(2, x)",
     "torch.max(x, keepdim=True)",
     "torch.min(x, keepdim=True)",
     "torch.max(x, (0,))",

@@ -147,7 +147,7 @@ def _step_each_sample(shape: Any, found: Any, offset: int, *, axis: int, out_axi
 
 
 _STEPS: dict[str, Any] = {
-    "alias": lambda shape, steps, offset: (shape, steps, offset),
+    **dict.fromkeys(("alias", "conj", "negative"), lambda shape, steps, offset: (shape, steps, offset)),
     "each_sample": _step_each_sample,
     "reshape": _step_reshape,
     "permute_dims": _step_permute,

@@ -585,6 +585,8 @@ def binary(
         if numbers == "operator" or (numbers == "self" and isinstance(input, tensor_type)):
             if not is_operand(input) or not is_operand(other):
                 return NotImplemented
+        elif numbers == "self":
+            raise _errors.not_of_tensors(f"__r{name}__", input)
         elif not isinstance(input, tensor_type) or not isinstance(other, tensor_type):
             arguments().check(call, (input, other), {})
         return slow((plain_scalar(input), plain_scalar(other)))

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from .. import _dtypes
+from .. import _dtypes, _errors
 from .._modes import NO_GRAD, PLAIN, read_mode
 from ..overrides import refuse_other_torch, refusing, spreading
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
@@ -142,10 +142,7 @@ def _install(module: str, names: Names) -> None:
 def _reflected(name: str, function: Any) -> Any:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(self, Tensor):
-            given = type(self).__name__
-            raise TypeError(
-                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{given}' object"
-            )
+            raise _errors.not_of_tensors(name, self)
         return function(other, self)
 
     return method
