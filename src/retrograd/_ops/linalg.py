@@ -151,17 +151,14 @@ def matmul_tn_batch(call, args, batched, size):
 
 
 # ---- products added to something ----
-def _weighted_sum(bias, product, beta, alpha, dtype):
+def _weighted_sum(xp, bias, product, beta, alpha, dtype):
     """Compute beta * bias + alpha * product, which is new memory; where beta is 0 nothing of the bias, not even NaN."""
     if alpha != 1:
         product = product * alpha
+    if bias.ndim > product.ndim:  # a batch of vmap
+        product = xp.broadcast_to(product, shape=bias.shape[: bias.ndim - product.ndim] + product.shape).copy()
     if beta != 0:
-        if beta != 1:
-            bias = bias * beta
-        if bias.ndim > product.ndim:  # a batch of vmap
-            product = product + bias
-        else:
-            product += bias
+        product += bias if beta == 1 else bias * beta
     return product if product.dtype is dtype else product.astype(dtype, copy=False)
 
 
@@ -172,7 +169,7 @@ def addmm(xp, bias, x, y, *, beta, alpha):
     if is_half(dtype):
         bias, x, y = (a.astype("float32") for a in (bias, x, y))
     product = x.dot(y) if x.ndim < 3 and y.ndim < 3 else xp.matmul(x, y)
-    return _weighted_sum(bias, product, beta, alpha, dtype)
+    return _weighted_sum(xp, bias, product, beta, alpha, dtype)
 
 
 @addmm.vjp("bias")
@@ -220,8 +217,6 @@ def addmm_batch(call, args, batched, size, *, beta, alpha):
     out = call(
         *[_lined_up(a, b, rank, size) for a, b in zip((bias, x, y), batched, strict=True)], beta=beta, alpha=alpha
     )
-    if not any(batched[1:]):
-        out = out if out.ndim > rank else vocabulary.broadcast_to(out, shape=(size, *out.shape))
     return vocabulary.squeeze(out, axis=out.ndim - 1) if vector else out
 
 
@@ -234,7 +229,7 @@ def addr(xp, bias, x, y, *, beta, alpha):
     if dtype.kind == "b":
         product = x[..., :, None] & y[..., None, :] if alpha else xp.zeros_like(x[..., :, None] & y[..., None, :])
         return product | bias if beta else product
-    return _weighted_sum(bias, _scaled(x, alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
+    return _weighted_sum(xp, bias, _scaled(x, alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
 
 
 @addr.vjp("bias")

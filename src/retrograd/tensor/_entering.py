@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .._core.arrays import Batched, Dual, LevelArray
 from .._core.levels import Level, UserLevel
-from .._core.primitive import Primitive
+from .._core.primitive import Primitive, vocabulary
 from .._modes import current_mode
 from . import _base
 from ._base import storage_of
@@ -97,13 +97,34 @@ def share_birth(alias: Any, tensor: Any) -> Any:
 
 
 def data_of(tensor: Any) -> Any:
-    """Return what `.data` shows: the array without tangents; of a sample of the innermost vmap nothing, as in torch."""
+    """Return what `.data` shows: the array without tangents."""
     array = _base.materialise(tensor)
-    if isinstance(array, LevelArray):
-        if _is_of_innermost(array):
-            raise RuntimeError("accessing `data` under vmap transform is not allowed")
-        array = without_tangents(array)
-    return array
+    return without_tangents(array) if isinstance(array, LevelArray) else array
+
+
+def data_inside(tensor: Any) -> Any:
+    """Return `.data` inside transforms: cut at the innermost that follows the tensor, as in torch. `detach` cuts at all."""
+    array = _base.materialise(tensor)
+    for transform in reversed(current_mode().transforms):
+        level = transform.level
+        if level is None and tensor._edge is not None:
+            behind = vocabulary.seen_behind(tensor, transform=transform)._edge
+            return _base.wrap(array, behind, None)
+        if isinstance(array, LevelArray) and array.level is level:
+            if isinstance(array, Batched):
+                if is_of_innermost(array):
+                    raise RuntimeError("accessing `data` under vmap transform is not allowed")
+                return _base.wrap(array, tensor._edge, None)
+            shown = vocabulary.dual_plain(tensor, level=level)
+            return _base.wrap(shown._array, shown._edge, None)
+        if transform.kind == "jvp" and _is_born_in(tensor, transform):
+            return _base.wrap(array, tensor._edge, None)  # a constant to it already
+    return _base.wrap(data_of(tensor), None, None)
+
+
+def _is_born_in(tensor: Any, transform: Any) -> bool:
+    extra = base_of(tensor)._extra
+    return extra is not None and extra.born > transform.born
 
 
 def memory_under(tensor: Any) -> Any:
@@ -117,14 +138,13 @@ def memory_under(tensor: Any) -> Any:
 def refuse_new_data(tensor: Any) -> None:
     """Raise torch's errors for `tensor.data = ...` inside a transform."""
     transforms = [one for one in current_mode().transforms if one.kind != "dual_level"]
-    extra = base_of(tensor)._extra
-    if transforms and extra is not None and extra.born > transforms[0].born:
-        under = _is_of_innermost(tensor._array)
+    if transforms and _is_born_in(tensor, transforms[0]):
+        under = is_of_innermost(tensor._array)
         where = "under vmap transform" if under else "inside functorch transform"
         raise RuntimeError(f"mutating directly with `.data` {where} is not allowed.")
 
 
-def _is_of_innermost(array: Any) -> bool:
+def is_of_innermost(array: Any) -> bool:
     """Tell whether an array is a batch of the innermost transform."""
     transforms = current_mode().transforms
     return isinstance(array, Batched) and bool(transforms) and transforms[-1].level is array.level

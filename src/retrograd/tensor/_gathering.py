@@ -16,6 +16,7 @@ from .._ops import along
 from .._ops import index as ops
 from ..overrides import overridable, takes_out
 from . import _base
+from ._entering import is_of_innermost
 from ._indexing import _scalar
 from ._numbers import element_of
 from ._operands import not_a_tensor
@@ -237,6 +238,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if not _are_all_slices(own, at, source._array, axis) and not _are_vectors(own, at, source._array):
+        if own.ndim + source._array.ndim == 1 and (is_of_innermost(own) or is_of_innermost(source._array)):
+            source = source.reshape((1,) * own.ndim)  # torch gives a sample without dimensions one here
         _check_slices("index_add", input, axis, index, source)
     if own.ndim > 1:
         check_bounds(at, own.shape[axis], axis)

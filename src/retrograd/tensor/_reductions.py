@@ -8,11 +8,13 @@ from typing import Any
 from numpy import count_nonzero as count_of_true
 
 from .. import _dtypes, _errors
+from .._core.arrays import Batched
 from .._ops import order
 from .._ops import reduce as r
 from .._ops import softmax as exponentials
 from ..overrides import overridable, takes_out
 from . import _base, _pointwise
+from ._entering import is_of_innermost
 from ._operands import not_a_tensor
 from ._out_dtypes import (
     EVERYTHING,
@@ -215,6 +217,10 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any
             _not_empty(input, (), which)
         if _dtypes.holds_complex(array.dtype):
             refuse(f"{which}_all", array.dtype)
+        if type(array) is Batched and is_of_innermost(
+            array
+        ):  # torch takes the first of equal ones there, and saves its place
+            return _extreme(which, input.reshape(-1), 0, False, None)[0]
         params = {"axis": _ALL[array.ndim], "keepdims": False}
         if which == "max":
             return record(r.max_of_all, (input,), params, "MaxBackward1")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _errors
+from .._core.arrays import Batched
 from .._ops import selecting
 from .._ops.reduce import aminmax as aminmax_arrays
 from ..overrides import takes_out
 from . import _base
+from ._entering import is_of_innermost
 from ._kept_outputs import record_keeping_outputs
 from ._out_dtypes import needs_dtype_of_result
 from ._record import record
@@ -63,6 +65,8 @@ def _median(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
             raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
         if input._array.dtype.kind in "bc":
             refuse("median", input._array.dtype)
+        if type(input._array) is Batched and is_of_innermost(input._array):  # as `max` does
+            return _median(name, input.reshape(-1), 0, False)[0]
         return record(of_all, (input,), {"axis": _ALL[input._array.ndim], "keepdims": False}, node_of_all)
     axis = _row_axis("median", input, dim)
     if input._array.dtype.kind in "bc":

@@ -22,7 +22,7 @@ from ..overrides import arguments
 from . import _base
 from . import _old_attributes as old_attributes
 from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
-from ._entering import NO_POINTER, data_of, memory_under, share_birth
+from ._entering import NO_POINTER, data_inside, data_of, memory_under, share_birth
 from ._formats import is_laid_out_in
 from ._layout import geometry, is_contiguous, strides
 from ._leaves import (
@@ -382,7 +382,7 @@ class Tensor(TensorBase):
 
     @property
     def data(self) -> Any:
-        result = wrap(data_of(self), None, None)
+        result = data_inside(self) if current_mode().transforms else wrap(data_of(self), None, None)
         if (edge := _base._edge_slot.__get__(self)) is not None:
             note_cut(".data", self, edge, result)
         return result if result._extra is None else share_birth(result, self)
