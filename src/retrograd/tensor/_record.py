@@ -433,17 +433,15 @@ def binary(
 ) -> Any:
     """Make the function of an elementwise operation of two tensors; `numbers` says which of them may be numbers.
 
-    That is "both", "other" or "none"; or "operator": both, and anything else gives NotImplemented, not an error; or
-    "self": the same, but the first is a tensor.
+    That is "both", "other", "none", or "operator": both, and else NotImplemented; "self": so, but the first is a tensor.
     """
     rules = Elementwise(primitive, name, node_name, integers_to_float)
     ufunc = getattr(np, primitive.name) if primitive.implementation is None else on_plain_arrays(primitive)
     ufunc = for_floats(name, ufunc)
     wide = split(ufunc)
     take_numbers = numbers != "none"
-    function = rules.function or (
-        ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
-    )
+    own = ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
+    function = rules.function or own
     wide_with_number = wide if isinstance(ufunc, np.ufunc) else function
     cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
     readers = cls.readers if cls is not None else {}
@@ -582,18 +580,18 @@ def binary(
             return dispatch_override(call, (input, other), {})
         if input is MISSING or other is MISSING:
             return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
-        if numbers == "operator" or (numbers == "self" and isinstance(input, tensor_type)):
-            if not is_operand(input) or not is_operand(other):
-                return NotImplemented
-        elif numbers == "self":
+        if numbers == "self" and not isinstance(input, tensor_type):
             raise _errors.not_of_tensors(f"__r{name}__", input)
+        if numbers in ("operator", "self"):
+            if not (is_operand(input) and is_operand(other)):
+                return NotImplemented
         elif not isinstance(input, tensor_type) or not isinstance(other, tensor_type):
             arguments().check(call, (input, other), {})
         return slow((plain_scalar(input), plain_scalar(other)))
 
     call.__name__ = call.__qualname__ = name
     call.__wrapped__, call.refuses = of_two_tensors, True  # type: ignore[attr-defined]
-    call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
+    call.__module__ = get_frame(1).f_globals["__name__"]
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
     return call
 
