@@ -9,7 +9,7 @@ import sys
 import timeit
 
 import retrograd
-from retrograd._places import library_files, user_frame
+from retrograd._places import user_frame, users_files
 
 get_frame = sys._getframe
 
@@ -31,7 +31,7 @@ def record() -> None:
     """Do what the hot path of an operation does."""
     node = NODE
     frame = get_frame(1)
-    if (code := frame.f_code).co_filename in library_files:
+    if (code := frame.f_code).co_filename not in users_files:
         frame = user_frame(frame)
         code = frame.f_code
     node.code = code

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ._places import library_files, user_frame
+from ._places import is_own, user_frame
 from ._signatures import (
     NUMBERS_AS_TENSORS,
     NUMPY_NAMES,
@@ -216,6 +216,7 @@ def keys_of(function: Any) -> tuple[str, str]:
     return name, f"Tensor.{name}"
 
 
+@cache
 def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
     """Return by parameter the types that torch surely takes there in some form; None where it is not a matter of types."""
     tensors = import_module(".tensor._base", __package__)
@@ -344,6 +345,6 @@ def _is_internal(error: BaseException) -> bool:
     if trace is None or (isinstance(error, TypeError) and _BINDING.match(str(error))):
         return False
     code = trace.tb_frame.f_code
-    if code.co_filename in library_files:
+    if is_own(code.co_filename):
         return code.co_code[trace.tb_lasti] not in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
     return f"{os.sep}numpy{os.sep}" in code.co_filename

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from . import _absent
 from ._missing import MissingNameError, explanation
-from ._places import library_files
+from ._places import is_own
 from .torch_version import TORCH_VERSION, TorchVersion
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _is_asked_by_us() -> bool:
         asker.f_code.co_filename == __file__ or asker.f_code.co_filename.startswith("<frozen importlib")
     ):
         asker = asker.f_back
-    return asker.f_code.co_filename in library_files
+    return is_own(asker.f_code.co_filename)
 
 
 def _is_torch_name(name: str) -> bool:

@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OWN_TEXT = "<retrograd: "
 
 
 class Place:
@@ -28,21 +29,23 @@ class Place:
         return describe(self.code, self.offset)
 
 
-def _own_files() -> set[str]:
-    found: set[str] = set()
-    for folder, _, names in os.walk(PACKAGE_FOLDER):
-        found.update(os.path.join(folder, name) for name in names if name.endswith(".py"))
-    return found
+# `file in users_files` takes 25 ns, a test of the file's beginning 60: what was tested is remembered.
+own_files: set[str] = set()
+users_files: set[str] = set()
 
 
-library_files = _own_files()  # `code.co_filename in library_files` takes 25 ns, a test of the beginning 60
+def is_own(file: str) -> bool:
+    """Tell whether a file, or a text that was compiled, is the package's."""
+    if file in own_files or file in users_files:
+        return file in own_files
+    own = file.startswith((PACKAGE_FOLDER, OWN_TEXT))
+    (own_files if own else users_files).add(file)
+    return own
 
 
 def own_text(what: str) -> str:
     """Return a file name for code that the package writes itself, which counts as the package's."""
-    name = f"<retrograd: {what}>"
-    library_files.add(name)
-    return name
+    return f"{OWN_TEXT}{what}>"
 
 
 def own_lambda(text: str, scope: dict[str, Any]) -> Any:
@@ -52,7 +55,7 @@ def own_lambda(text: str, scope: dict[str, Any]) -> Any:
 
 def user_frame(frame: FrameType) -> FrameType:
     """Return the nearest caller outside this package, beginning with `frame` itself."""
-    while frame.f_code.co_filename in library_files:
+    while (file := frame.f_code.co_filename) in own_files or (file not in users_files and is_own(file)):
         if (back := frame.f_back) is None:
             break
         frame = back
@@ -92,7 +95,7 @@ def definition(function: Any) -> str | None:
         function = inner  # of a decorator, of functools.partial
     method = type(function).__call__ if callable(function) else None
     code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
-    if code is None or code.co_filename in library_files:
+    if code is None or is_own(code.co_filename):
         return None
     line = code.co_firstlineno
     while linecache.getline(code.co_filename, line).strip().startswith("@"):

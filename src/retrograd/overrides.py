@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, wraps
 from importlib import import_module
-from types import FunctionType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, cast
 
 from ._absent import finder
 from ._modes import Block, change_mode, current_mode, push, restore_mode, using, write
-from ._places import library_files, own_text
+from ._places import is_own, own_text
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
@@ -78,7 +78,7 @@ def _is_of_other_torch(function: Any) -> bool:
     if code is None and described is not None:
         function = described
     module = getattr(getattr(function, "__objclass__", function), "__module__", None) or ""
-    return module.partition(".")[0] == "torch" and (code is None or code.co_filename not in library_files)
+    return module.partition(".")[0] == "torch" and (code is None or not is_own(code.co_filename))
 
 
 def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
@@ -193,6 +193,27 @@ def overridable(
     public function its general form, which hands arguments on exactly as they were given. The quick form of a method that
     takes sizes one by one hands them to `together`, in one.
     """
+    names = {"first": _first, "out": out, "old_forms": old_forms, "together": together}
+    call = _public_function(function, _at_first.__code__, names)
+    call.takes_out = out
+    return call  # type: ignore[no-any-return]
+
+
+def _public_function(function: Any, code: CodeType, names: dict[str, Any]) -> Any:
+    """Make a function of code that finds what it needs among `names`: quicker than closures, in importing and in calling."""
+    call: Any = FunctionType(code, names, function.__name__)
+    names["call"], names["function"] = call, function
+    call.__dict__.update(function.__dict__)
+    call.__qualname__ = function.__qualname__
+    call.__doc__ = function.__doc__
+    call.__module__ = function.__module__
+    call.__wrapped__ = function
+    call.refuses = True
+    return call
+
+
+def _make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: Any) -> None:
+    """Give a public function, at its first call, what its forms call; and its form."""
     from .tensor._base import plain_types
 
     defaults = function.__defaults__ or ()
@@ -263,46 +284,40 @@ def overridable(
 
     @cache
     def plain_kinds() -> dict[str, Any]:
-        found: dict[str, Any] = arguments().plain_kinds(call)
+        found: dict[str, Any] = dict(arguments().plain_kinds(call))
         known = {**dict(zip(parameters_of(function)[0], defaults, strict=True)), **keyword_defaults}
         for name, some in found.items():
             if some and name in known and known[name] is not MISSING and type(known[name]) not in some:
                 found[name] = (*some, type(known[name]))
         return found
 
-    def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not plain_types:
-            call.__code__ = _in_general.__code__
-        else:
-            made: dict[str, Any] = {}
-            kinds = {f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some}
-            names.update(kinds)
-            names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
-            names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-            forms = import_module("._quick_forms", __package__)
-            text = forms.written(function, out, plain_kinds()) if together is None else forms.spreading(function)
-            names["size_types"] = frozenset((int, tuple, list, import_module("._size", __package__).Size))
-            exec(compile(text, own_text("public functions"), "exec"), made)
-            if parameters_of(function)[2] is None:
-                count = made["call"].__code__.co_argcount
-                known = (*defaults, NOTHING, *keyword_defaults.values())
-                call.__defaults__ = known + (NOTHING,) * (count - len(known))
-            else:
-                call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
-            call.__code__ = made["call"].__code__  # last: another thread may be calling
-            _quick.append(call)
-        return call(*args, **kwargs)
+    names = call.__globals__
+    names |= {"plain_types": plain_types, "general": general, "unusual": unusual}
+    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
+    if not plain_types:
+        call.__code__ = _in_general.__code__
+        return
+    made: dict[str, Any] = {}
+    names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
+    names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
+    names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
+    forms = import_module("._quick_forms", __package__)
+    text = forms.written(function, out, plain_kinds()) if together is None else forms.spreading(function)
+    names["size_types"] = frozenset((int, tuple, list, import_module("._size", __package__).Size))
+    exec(compile(text, own_text("public functions"), "exec"), made)
+    if parameters_of(function)[2] is None:
+        count = made["call"].__code__.co_argcount
+        known = (*defaults, NOTHING, *keyword_defaults.values())
+        call.__defaults__ = known + (NOTHING,) * (count - len(known))
+    else:
+        call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
+    call.__code__ = made["call"].__code__  # last: another thread may be calling
+    _quick.append(call)
 
-    names = {"function": function, "plain_types": plain_types, "general": general, "unusual": unusual, "first": first}
-    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING, "together": together}
-    call: Any = FunctionType(_at_first.__code__, names, function.__name__)
-    call.__qualname__ = function.__qualname__
-    call.__doc__ = function.__doc__
-    call.__module__ = function.__module__
-    call.__wrapped__ = function
-    call.takes_out = out
-    call.refuses = True
-    return call  # type: ignore[no-any-return]
+
+def _first(args: tuple[Any, ...], kwargs: dict[str, Any], call: Any, *made_of: Any) -> Any:
+    _make_forms(call, *made_of)
+    return call(*args, **kwargs)
 
 
 def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> BaseException | None:
@@ -315,28 +330,35 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a public function that nothing takes over refuse arguments in torch's words. See Note [Refusals]."""
 
-    @cache
-    def plain_kinds() -> dict[str, Any]:
-        return arguments().plain_kinds(call)  # type: ignore[no-any-return]
+    call = _public_function(function, _REFUSING, {"answered": answered, "in_present_words": _in_present_words})
+    call.__annotations__ = function.__annotations__
+    return call  # type: ignore[no-any-return]
 
-    names = parameters_of(function)[0] + parameters_of(function)[1]
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs and not _surely_taken((), plain_kinds(), (), kwargs):
-            args, kwargs = arguments().taken(call, args, kwargs)
-            for word in kwargs.keys() & ALIASES.keys() - {*names}:
-                name = ALIASES[word]
-                kwargs[name if name in names or name != "input" else names[0]] = kwargs.pop(word)
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            return answered(call, args, kwargs, error)
+def _refusing(*args: Any, **kwargs: Any) -> Any:
+    if kwargs:
+        args, kwargs = in_present_words(call, function, args, kwargs)
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return answered(call, args, kwargs, error)
 
-    # A public function like those that are written as text, through which `note_cut` looks for the user's call.
-    call.__code__ = call.__code__.replace(co_filename=own_text("a public function"))  # type: ignore[attr-defined]
-    call.refuses = True  # type: ignore[attr-defined]
-    return call
+
+# A public function like those that are written as text, through which `note_cut` looks for the user's call.
+_REFUSING = _refusing.__code__.replace(co_filename=own_text("a public function"))
+
+
+def _in_present_words(
+    call: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments by torch's names where they were given by NumPy's."""
+    if not _surely_taken((), arguments().plain_kinds(call), (), kwargs):
+        args, kwargs = arguments().taken(call, args, kwargs)
+        names = parameters_of(function)[0] + parameters_of(function)[1]
+        for word in kwargs.keys() & ALIASES.keys() - {*names}:
+            name = ALIASES[word]
+            kwargs[name if name in names or name != "input" else names[0]] = kwargs.pop(word)
+    return args, kwargs
 
 
 def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
@@ -376,13 +398,13 @@ def _surely_taken(names: tuple[str, ...], kinds: dict[str, Any], args: tuple[Any
 
 
 _quick: list[Any] = []  # public functions in their quick form
-first: Any = None  # what the code of the two forms below finds among the names of each public function
-general: Any = None
+# what the code of public functions finds among the names of each
+first = call = function = out = old_forms = together = general = in_present_words = cast("Any", None)
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:
     try:
-        return first(args, kwargs)
+        return first(args, kwargs, call, function, out, old_forms, together)
     except BaseException as error:
         shown = error.__traceback__  # this frame, `first` and `call`, which say nothing about the error
         for _ in range(3):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._core.levels import creation_numbers
-from .._places import describe, library_files, user_frame
+from .._places import OWN_TEXT, describe, is_own, user_frame, users_files
 from .node import Node, Slot
 
 KEPT = 512
@@ -55,11 +55,11 @@ def note_cut(how: str, tensor: Any, edge: Any, result: Any, depth: int = 2) -> N
     """Remember that a user's call took a tensor's value out of the graph; `depth`: how many frames up the call stands."""
     frame = sys._getframe(depth)
     code = frame.f_code
-    if code.co_filename in library_files:
-        while code.co_filename.startswith("<retrograd") and frame.f_back is not None:
+    if code.co_filename not in users_files:
+        while code.co_filename.startswith(OWN_TEXT) and frame.f_back is not None:
             frame = frame.f_back  # the text of a public function
             code = frame.f_code
-        if code.co_filename in library_files:
+        if is_own(code.co_filename):
             return  # the library's own use of the call
     source = edge.node if type(edge) is Slot else edge if isinstance(edge, Node) else tensor
     _on_purpose.append((how, ref(source), ref(result), code, frame.f_lasti, creation_numbers()))
@@ -73,7 +73,7 @@ def note_operation(name: str, source: Any) -> None:
 def note_reading(how: str, source: Any) -> None:
     """Remember that a user's call made numbers of a value."""
     frame = sys._getframe(2)
-    if (code := frame.f_code).co_filename in library_files:
+    if (code := frame.f_code).co_filename not in users_files:
         frame = user_frame(frame)
         code = frame.f_code
     if type(source) is Slot:
@@ -85,7 +85,7 @@ def note_block(how: str) -> None:
     """Remember the beginning of a block that records nothing."""
     frame = _frame_at(2)
     code = frame.f_code
-    if code.co_filename in library_files:
+    if code.co_filename not in users_files and is_own(code.co_filename):
         if (function := frame.f_locals.get("function")) is None or _is_own(function):
             return  # the library's own block; else a user's function that is decorated
         frame = user_frame(frame)
@@ -95,4 +95,4 @@ def note_block(how: str) -> None:
 
 def _is_own(function: Any) -> bool:
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename in library_files
+    return code is not None and is_own(code.co_filename)

@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Module
 from typing import Any
 
 from .._core import primitive as core
-from .._places import library_files, user_frame, written
+from .._places import is_own, user_frame, written
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -201,7 +201,7 @@ class _Step:
             if hasattr(type(value), "forward"):
                 for module in value.modules() if hasattr(type(value), "modules") else (value,):
                     code = getattr(type(module).forward, "__code__", None)
-                    if code is not None and code.co_filename not in library_files:
+                    if code is not None and not is_own(code.co_filename):
                         found.add((code.co_filename, code.co_firstlineno))
         return found
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from .. import overrides
-from .._places import library_files, user_frame
+from .._places import is_own, user_frame
 from ..utils._pytree import tree_map_
 from ._operators import magic_methods, reflectable_magic_methods
 from .graph import Graph
@@ -331,7 +331,7 @@ def _instructions_of(frame: FrameType) -> list[Any]:
 def _users_stack() -> str:
     import traceback
 
-    frames = [frame for frame in traceback.extract_stack() if frame.filename not in library_files]
+    frames = [frame for frame in traceback.extract_stack() if not is_own(frame.filename)]
     return "".join(traceback.StackSummary.from_list(frames).format()).strip()
 
 

@@ -27,7 +27,7 @@ from .._graph.saved_names import VISIBLE
 from .._graph.saved_nn import FUSED_NAMES
 from .._graph.unpacked import computing_with_unpacked, settled
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
-from .._places import library_files, user_frame
+from .._places import user_frame, users_files
 from . import _base, _layout
 from ._base import LEAF, edge_of, wrap
 from ._record import make_meta, wrap_outputs
@@ -292,7 +292,7 @@ def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any],
             guard = guarded_tensor(guard, name, arg)
     node.guard = guard
     frame = get_frame(2)
-    if (code := frame.f_code).co_filename in library_files:
+    if (code := frame.f_code).co_filename not in users_files:
         frame = user_frame(frame)
         code = frame.f_code
     node.code, node.lasti = code, frame.f_lasti

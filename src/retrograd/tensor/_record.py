@@ -25,7 +25,7 @@ from .._graph import node as _node
 from .._graph.cuts import note_operation
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
-from .._places import library_files, user_frame
+from .._places import user_frame, users_files
 from ..overrides import MISSING, NOTHING, arguments
 from . import _base, _tensor
 from . import _record_flat as _flat
@@ -400,7 +400,7 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
                         node.out = out
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
-                    if (code := frame.f_code).co_filename in library_files:
+                    if (code := frame.f_code).co_filename not in users_files:
                         frame = user_frame(frame)
                         code = frame.f_code
                     node.code = code
@@ -526,7 +526,7 @@ def binary(
                                 out if (out_for_dx and ex is not None) or (out_for_dy and ey is not None) else None
                             )
                         frame = get_frame(1)
-                        if (code := frame.f_code).co_filename in library_files:
+                        if (code := frame.f_code).co_filename not in users_files:
                             frame = user_frame(frame)
                             code = frame.f_code
                         node.code = code
@@ -567,7 +567,7 @@ def binary(
                         node.out = out if out_for_dx else None
                     node.meta = node.extra = node._storage = None
                     frame = get_frame(1)
-                    if (code := frame.f_code).co_filename in library_files:
+                    if (code := frame.f_code).co_filename not in users_files:
                         frame = user_frame(frame)
                         code = frame.f_code
                     node.code = code

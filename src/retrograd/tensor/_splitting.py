@@ -20,7 +20,7 @@ from .._graph.node import InputFacts, Meta, Node, Slot
 from .._graph.saved_names import SAVED_NAMES
 from .._modes import PLAIN, Mode, current_mode, read_mode
 from .._ops import index as i
-from .._places import library_files, user_frame
+from .._places import user_frame, users_files
 from ..overrides import overridable
 from . import _base
 from ._base import signed_types, stored
@@ -87,7 +87,7 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
             frame = get_frame(3)  # this, a public function and its public form are ours
         except ValueError:  # called from outside Python
             frame = get_frame(1)
-        if (code := frame.f_code).co_filename in library_files:
+        if (code := frame.f_code).co_filename not in users_files:
             frame = user_frame(frame)
             code = frame.f_code
         node.code = code

@@ -20,7 +20,7 @@ from ..._graph.node import Meta, Node, face_of, node_class
 from ..._graph.unpacked import computing_with_unpacked, settled
 from ..._ops import affine as a
 from ..._ops import shape as s
-from ..._places import library_files, user_frame
+from ..._places import user_frame, users_files
 from ...autograd._gathered import gather
 from ...tensor import _base
 from ...tensor._base import LEAF
@@ -181,7 +181,7 @@ def record_layer(input: Any, weight: Any, bias: Any, tracking: bool) -> Any:
     node.guard = guard
     node.meta = node.extra = node._storage = None
     frame = get_frame(3)  # this, `linear` and its public form are ours
-    if (code := frame.f_code).co_filename in library_files:
+    if (code := frame.f_code).co_filename not in users_files:
         frame = user_frame(frame)
         code = frame.f_code
     node.code = code
