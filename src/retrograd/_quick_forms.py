@@ -1,10 +1,171 @@
-"""The text of public functions in their quick forms. See Note [Forms of a public function]."""
+"""The forms of public functions, made at their first call. See Note [Forms of a public function]."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
-from .overrides import ALIASES, parameters_of
+from ._modes import current_mode
+from ._places import own_text
+from ._size import Size
+from .overrides import (
+    ALIASES,
+    MISSING,
+    NOTHING,
+    arguments,
+    flat,
+    handle_torch_function,
+    has_torch_function,
+    in_general,
+    parameters_of,
+    quick,
+    refusal,
+    tensor_layer,
+)
+
+
+def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: Any) -> None:
+    """Give a public function, at its first call, what its forms call; and its form."""
+    plain_types = tensor_layer()._base.plain_types
+    defaults = function.__defaults__ or ()
+    defaults = (MISSING,) * (len(parameters_of(function)[0]) - len(defaults)) + defaults
+    named = function.__kwdefaults__ or {}
+    keyword_defaults = {name: named.get(name, MISSING) for name in parameters_of(function)[1]}
+    keyword_defaults |= {"out": None} if out else {}
+
+    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if has_torch_function(flat(args, kwargs)):
+            return handle_torch_function(call, flat(args, kwargs), *args, **kwargs)
+        if not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
+            args, kwargs = arguments().taken(call, args, kwargs)
+        given = args, kwargs
+        try:
+            for alias in kwargs.keys() & ALIASES.keys():  # NumPy's words, which torch takes as well
+                if ALIASES[alias] not in kwargs and alias not in parameters_of(function)[0]:
+                    kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
+                    del kwargs[alias]
+            if old_forms and len(args) > len(defaults):
+                args, kwargs = tensor_layer()._old_forms.present_form(function.__name__, args, kwargs)
+            if (autocast := current_mode().autocast) is not None:
+                casting = import_module(".tensor._autocast", __package__)
+                args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
+            if out and (target := kwargs.get("out")) is not None:
+                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
+                return tensor_layer()._out.call_into(function, args, kwargs, target)
+            if out and "out" in kwargs:
+                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
+            return function(*args, **kwargs)
+        except Exception as error:
+            if (other := refusal(call, *given, error)) is not None:
+                raise other from None
+            if "out" in given[1] or (numbers := arguments().with_numbers(call, *given)) is None:
+                raise
+        return function(*numbers[0], **numbers[1])
+
+    def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
+        if more is not NOTHING and more != ():
+            if type(more) is tuple and parameters_of(function)[2] is not None:
+                args = values + more
+            else:
+                # what stands in the places after it was given by position, up to the first that was not given
+                rest = {
+                    name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)
+                }
+                count = next((k for k, name in enumerate(named) if name not in rest), len(named))
+                by_position = [named[name] for name in list(named)[:count]]
+                return (*values, more, *by_position), dict(list(rest.items())[count:])
+            kwargs: dict[str, Any] = {}
+        else:
+            aliased = [ALIASES[name] for name, value in named.items() if name in ALIASES and value is not NOTHING]
+            args, kwargs = _as_given(parameters_of(function)[0], defaults, values, aliased)
+        kwargs.update(
+            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)}
+        )
+        return args, kwargs
+
+    def refused(error: Exception, *call_given: Any) -> BaseException | None:
+        return refusal(call, *given(*call_given), error)
+
+    def with_numbers(*call_given: Any) -> Any:
+        return arguments().with_numbers(call, *given(*call_given))
+
+    def unusual(*call_given: Any) -> Any:
+        return general(*given(*call_given))
+
+    @cache
+    def plain_kinds() -> dict[str, Any]:
+        found: dict[str, Any] = dict(arguments().plain_kinds(call))
+        known = {**dict(zip(parameters_of(function)[0], defaults, strict=True)), **keyword_defaults}
+        for name, some in found.items():
+            if some and name in known and known[name] is not MISSING and type(known[name]) not in some:
+                found[name] = (*some, type(known[name]))
+        return found
+
+    names = call.__globals__
+    names |= {"plain_types": plain_types, "general": general, "unusual": unusual}
+    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
+    if not plain_types:
+        call.__code__ = in_general.__code__
+        return
+    made: dict[str, Any] = {}
+    names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
+    names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
+    names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
+    text = written(function, out, plain_kinds()) if together is None else spreading(function)
+    names["size_types"] = frozenset((int, tuple, list, Size))
+    exec(compile(text, own_text("public functions"), "exec"), made)
+    if parameters_of(function)[2] is None:
+        count = made["call"].__code__.co_argcount
+        known = (*defaults, NOTHING, *keyword_defaults.values())
+        call.__defaults__ = known + (NOTHING,) * (count - len(known))
+    else:
+        call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
+    call.__code__ = made["call"].__code__  # last: another thread may be calling
+    quick.append(call)
+
+
+def in_present_words(
+    call: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments by torch's names where they were given by NumPy's."""
+    if not _surely_taken((), arguments().plain_kinds(call), (), kwargs):
+        args, kwargs = arguments().taken(call, args, kwargs)
+        names = parameters_of(function)[0] + parameters_of(function)[1]
+        for word in kwargs.keys() & ALIASES.keys() - {*names}:
+            name = ALIASES[word]
+            kwargs[name if name in names or name != "input" else names[0]] = kwargs.pop(word)
+    return args, kwargs
+
+
+def _surely_taken(names: tuple[str, ...], kinds: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether torch takes the arguments, as far as their types tell."""
+    if not kinds:
+        return True
+    if len(args) > len(names):
+        return False
+    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        some = kinds.get(name, ())
+        if some is not None and type(value) not in some and not (value is None and name == "out"):
+            return False
+    return True
+
+
+def _as_given(
+    names: tuple[str, ...], defaults: tuple[Any, ...], values: tuple[Any, ...], aliased: Sequence[str]
+) -> tuple[Any, dict[str, Any]]:
+    """Guess which values were given, by position as far as can be: not defaults at the end, nor what an alias gives."""
+    given = [
+        value is not MISSING and (names[k] not in aliased or value is not defaults[k]) for k, value in enumerate(values)
+    ]
+    count = len(values)
+    while count and values[count - 1] is defaults[count - 1]:
+        count -= 1
+    first = next((k for k in range(count) if not given[k]), count)
+    return values[:first], {names[k]: values[k] for k in range(first, count) if given[k]}
+
 
 _QUICK_FORM = """
 def call({signature}):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from importlib import import_module
 from types import CodeType, FunctionType
@@ -17,19 +17,19 @@ VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
 
 @cache
-def _tensor_layer() -> Any:
+def tensor_layer() -> Any:
     return import_module(".tensor", __package__)  # `from . import tensor` would find the function of that name
 
 
 def has_torch_function(values: Iterable[Any]) -> bool:
     """Tell whether any of the values takes calls over."""
-    overridden = _tensor_layer()._record.overridden
+    overridden = tensor_layer()._record.overridden
     return any(overridden(value) for value in values)
 
 
 def _overloaded(values: Iterable[Any]) -> list[Any]:
     """Collect one value per overriding class, subclasses before their parents, else in order."""
-    overridden = _tensor_layer()._record.overridden
+    overridden = tensor_layer()._record.overridden
     found: list[Any] = []
     kinds: list[type] = []
     for value in values:
@@ -46,7 +46,7 @@ def _mixed(values: Iterable[Any]) -> TypeError | None:
     """Return the error for a tensor of an installed torch among values."""
     for value in values:
         kind = type(value)
-        if hasattr(kind, "untyped_storage") and not isinstance(value, _tensor_layer()._base.TensorBase):
+        if hasattr(kind, "untyped_storage") and not isinstance(value, tensor_layer()._base.TensorBase):
             return TypeError(
                 f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
                 "retrograd's\nHint: convert it by retrograd.tensor(x), or by retrograd.from_dlpack(x), which shares its memory."
@@ -109,7 +109,7 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
 
 def is_tensor_like(value: Any) -> bool:
     """Tell whether a value is a Tensor or acts as one."""
-    return isinstance(value, _tensor_layer()._base.Tensor) or hasattr(value, "__torch_function__")
+    return isinstance(value, tensor_layer()._base.Tensor) or hasattr(value, "__torch_function__")
 
 
 class TorchFunctionMode(Block):
@@ -212,117 +212,14 @@ def _public_function(function: Any, code: CodeType, names: dict[str, Any]) -> An
     return call
 
 
-def _make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: Any) -> None:
-    """Give a public function, at its first call, what its forms call; and its form."""
-    from .tensor._base import plain_types
-
-    defaults = function.__defaults__ or ()
-    defaults = (MISSING,) * (len(parameters_of(function)[0]) - len(defaults)) + defaults
-    named = function.__kwdefaults__ or {}
-    keyword_defaults = {name: named.get(name, MISSING) for name in parameters_of(function)[1]}
-    keyword_defaults |= {"out": None} if out else {}
-
-    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if has_torch_function(_flat(args, kwargs)):
-            return handle_torch_function(call, _flat(args, kwargs), *args, **kwargs)
-        if not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
-            args, kwargs = arguments().taken(call, args, kwargs)
-        given = args, kwargs
-        try:
-            for alias in kwargs.keys() & ALIASES.keys():  # NumPy's words, which torch takes as well
-                if ALIASES[alias] not in kwargs and alias not in parameters_of(function)[0]:
-                    kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
-                    del kwargs[alias]
-            if old_forms and len(args) > len(defaults):
-                args, kwargs = _tensor_layer()._old_forms.present_form(function.__name__, args, kwargs)
-            if (autocast := current_mode().autocast) is not None:
-                casting = import_module(".tensor._autocast", __package__)
-                args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
-            if out and (target := kwargs.get("out")) is not None:
-                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
-                return _tensor_layer()._out.call_into(function, args, kwargs, target)
-            if out and "out" in kwargs:
-                kwargs = {name: value for name, value in kwargs.items() if name != "out"}
-            return function(*args, **kwargs)
-        except Exception as error:
-            if (other := refusal(call, *given, error)) is not None:
-                raise other from None
-            if "out" in given[1] or (numbers := arguments().with_numbers(call, *given)) is None:
-                raise
-        return function(*numbers[0], **numbers[1])
-
-    def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
-        if more is not NOTHING and more != ():
-            if type(more) is tuple and parameters_of(function)[2] is not None:
-                args = values + more
-            else:
-                # what stands in the places after it was given by position, up to the first that was not given
-                rest = {
-                    name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)
-                }
-                count = next((k for k, name in enumerate(named) if name not in rest), len(named))
-                by_position = [named[name] for name in list(named)[:count]]
-                return (*values, more, *by_position), dict(list(rest.items())[count:])
-            kwargs: dict[str, Any] = {}
-        else:
-            aliased = [ALIASES[name] for name, value in named.items() if name in ALIASES and value is not NOTHING]
-            args, kwargs = _as_given(parameters_of(function)[0], defaults, values, aliased)
-        kwargs.update(
-            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)}
-        )
-        return args, kwargs
-
-    def refused(error: Exception, *call_given: Any) -> BaseException | None:
-        return refusal(call, *given(*call_given), error)
-
-    def with_numbers(*call_given: Any) -> Any:
-        return arguments().with_numbers(call, *given(*call_given))
-
-    def unusual(*call_given: Any) -> Any:
-        return general(*given(*call_given))
-
-    @cache
-    def plain_kinds() -> dict[str, Any]:
-        found: dict[str, Any] = dict(arguments().plain_kinds(call))
-        known = {**dict(zip(parameters_of(function)[0], defaults, strict=True)), **keyword_defaults}
-        for name, some in found.items():
-            if some and name in known and known[name] is not MISSING and type(known[name]) not in some:
-                found[name] = (*some, type(known[name]))
-        return found
-
-    names = call.__globals__
-    names |= {"plain_types": plain_types, "general": general, "unusual": unusual}
-    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
-    if not plain_types:
-        call.__code__ = _in_general.__code__
-        return
-    made: dict[str, Any] = {}
-    names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
-    names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
-    names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-    forms = import_module("._quick_forms", __package__)
-    text = forms.written(function, out, plain_kinds()) if together is None else forms.spreading(function)
-    names["size_types"] = frozenset((int, tuple, list, import_module("._size", __package__).Size))
-    exec(compile(text, own_text("public functions"), "exec"), made)
-    if parameters_of(function)[2] is None:
-        count = made["call"].__code__.co_argcount
-        known = (*defaults, NOTHING, *keyword_defaults.values())
-        call.__defaults__ = known + (NOTHING,) * (count - len(known))
-    else:
-        call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
-    call.__code__ = made["call"].__code__  # last: another thread may be calling
-    _quick.append(call)
-
-
 def _first(args: tuple[Any, ...], kwargs: dict[str, Any], call: Any, *made_of: Any) -> Any:
-    _make_forms(call, *made_of)
+    _forms().make_forms(call, *made_of)
     return call(*args, **kwargs)
 
 
 def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> BaseException | None:
     """Return what torch says about a call that raised an error, None if the error says it. See Note [Refusals]."""
-    if (other := _mixed(_flat(args, kwargs))) is not None:
+    if (other := _mixed(flat(args, kwargs))) is not None:
         return other
     return arguments().refusal(function, args, kwargs, error)  # type: ignore[no-any-return]
 
@@ -330,14 +227,14 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a public function that nothing takes over refuse arguments in torch's words. See Note [Refusals]."""
 
-    call = _public_function(function, _REFUSING, {"answered": answered, "in_present_words": _in_present_words})
+    call = _public_function(function, _REFUSING, {"answered": answered, "forms": _forms})
     call.__annotations__ = function.__annotations__
     return call  # type: ignore[no-any-return]
 
 
 def _refusing(*args: Any, **kwargs: Any) -> Any:
     if kwargs:
-        args, kwargs = in_present_words(call, function, args, kwargs)
+        args, kwargs = forms().in_present_words(call, function, args, kwargs)
     try:
         return function(*args, **kwargs)
     except Exception as error:
@@ -348,22 +245,9 @@ def _refusing(*args: Any, **kwargs: Any) -> Any:
 _REFUSING = _refusing.__code__.replace(co_filename=own_text("a public function"))
 
 
-def _in_present_words(
-    call: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments by torch's names where they were given by NumPy's."""
-    if not _surely_taken((), arguments().plain_kinds(call), (), kwargs):
-        args, kwargs = arguments().taken(call, args, kwargs)
-        names = parameters_of(function)[0] + parameters_of(function)[1]
-        for word in kwargs.keys() & ALIASES.keys() - {*names}:
-            name = ALIASES[word]
-            kwargs[name if name in names or name != "input" else names[0]] = kwargs.pop(word)
-    return args, kwargs
-
-
 def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
     """Return what a public function that nothing takes over answers after an error, or raise it, in torch's words if it has any."""
-    if not any(isinstance(one, _tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
+    if not any(isinstance(one, tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
         return handle_torch_function(function, args, *args, **kwargs)
     if (other := refusal(function, args, kwargs, error)) is not None:
         raise other from None
@@ -379,27 +263,19 @@ def refuses_itself(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
+def _forms() -> Any:
+    return import_module("._quick_forms", __package__)
+
+
+@cache
 def arguments() -> Any:
     """Return the module that knows torch's signatures; it is loaded when it is needed."""
     return import_module("._arguments", __package__)
 
 
-def _surely_taken(names: tuple[str, ...], kinds: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Tell whether torch takes the arguments, as far as their types tell."""
-    if not kinds:
-        return True
-    if len(args) > len(names):
-        return False
-    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        some = kinds.get(name, ())
-        if some is not None and type(value) not in some and not (value is None and name == "out"):
-            return False
-    return True
-
-
-_quick: list[Any] = []  # public functions in their quick form
+quick: list[Any] = []  # public functions in their quick form
 # what the code of public functions finds among the names of each
-first = call = function = out = old_forms = together = general = in_present_words = cast("Any", None)
+first = call = function = out = old_forms = together = general = forms = cast("Any", None)
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:
@@ -412,16 +288,16 @@ def _at_first(*args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(shown)  # noqa: B904 - the same error
 
 
-def _in_general(*args: Any, **kwargs: Any) -> Any:
+def in_general(*args: Any, **kwargs: Any) -> Any:
     return general(args, kwargs)
 
 
 def watch_calls() -> None:
     """Give every public function its general form. See Note [Forms of a public function]."""
-    _tensor_layer()._base.plain_types.clear()
-    while _quick:
-        call = _quick.pop()
-        call.__code__ = _in_general.__code__
+    tensor_layer()._base.plain_types.clear()
+    while quick:
+        call = quick.pop()
+        call.__code__ = in_general.__code__
         call.__defaults__ = call.__kwdefaults__ = None
 
 
@@ -436,21 +312,7 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str 
     return names[:count], names[count : count + keywords], rest
 
 
-def _as_given(
-    names: tuple[str, ...], defaults: tuple[Any, ...], values: tuple[Any, ...], aliased: Sequence[str]
-) -> tuple[Any, dict[str, Any]]:
-    """Guess which values were given, by position as far as can be: not defaults at the end, nor what an alias gives."""
-    given = [
-        value is not MISSING and (names[k] not in aliased or value is not defaults[k]) for k, value in enumerate(values)
-    ]
-    count = len(values)
-    while count and values[count - 1] is defaults[count - 1]:
-        count -= 1
-    first = next((k for k in range(count) if not given[k]), count)
-    return values[:first], {names[k]: values[k] for k in range(first, count) if given[k]}
-
-
-def _flat(args: Any, kwargs: Any) -> list[Any]:
+def flat(args: Any, kwargs: Any) -> list[Any]:
     flat: list[Any] = []
     for arg in (*args, *kwargs.values()):
         flat.extend(arg) if isinstance(arg, (list, tuple)) else flat.append(arg)
@@ -490,11 +352,11 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 def _public() -> dict[str, dict[str, Any]]:
     """Return the public functions of every namespace by name; methods of Tensor under "Tensor"."""
     package = import_module(__package__)
-    tensor_class = _tensor_layer()._base.Tensor
+    tensor_class = tensor_layer()._base.Tensor
     found = {}
     for space in NAMESPACES:
         module = import_module(f".{space}", __package__) if space else package
-        names = getattr(module, "__all__", None) if space else [*vars(package), *_tensor_layer().later_functions]
+        names = getattr(module, "__all__", None) if space else [*vars(package), *tensor_layer().later_functions]
         values = {name: getattr(module, name, None) for name in names or vars(module) if not name.startswith("_")}
         found[space] = {name: value for name, value in values.items() if isinstance(value, FunctionType)}
     listed = sorted(
@@ -518,7 +380,7 @@ def _is_operation(function: Any) -> bool:
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """Return the functions that `__torch_function__` sees, by the module or class they belong to."""
     package = import_module(__package__)
-    homes = {"Tensor": _tensor_layer()._base.Tensor, "": package}
+    homes = {"Tensor": tensor_layer()._base.Tensor, "": package}
     return {
         homes.get(space) or import_module(f".{space}", __package__): [f for f in named.values() if _is_operation(f)]
         for space, named in _public().items()
@@ -551,7 +413,7 @@ def resolve_name(function: Callable[..., Any]) -> str | None:
             if value is function and _is_operation(value):
                 return ".".join(["torch", *([space] if space else []), name])
     owner = getattr(function, "__self__", None)  # of a property's __get__
-    names = [name for name, value in vars(_tensor_layer()._tensor.Tensor).items() if value is owner]
+    names = [name for name, value in vars(tensor_layer()._tensor.Tensor).items() if value is owner]
     return f"torch.Tensor.{names[0]}.__get__" if owner is not None and names else None
 
 
