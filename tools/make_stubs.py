@@ -232,6 +232,8 @@ def package() -> str:
     lines.append("from ._device import device as _device, layout as _layout\n")
     lines.append("from ._dtypes import dtype as _dtype\nfrom ._size import Size as _Size\n")
     lines += [f"{_reexported(text)}\n" for text in kept]
+    homes = {name: home for name, home in retrograd._HOMES.items() if not name.startswith("_")}
+    lines += [f"from .{home} import {name} as {name}\n" for name, home in sorted(homes.items())]
     lines.append(f"from . import {', '.join(f'{m} as {m}' for m in _present_submodules())}\n\n")
     lines.append("__version__: builtins.str\n")
     lines += [f"{name}: builtins.float\n" for name in ("pi", "e", "inf", "nan") if hasattr(retrograd, name)]
@@ -247,7 +249,6 @@ def package() -> str:
                 value = getattr(retrograd, name)
                 lines.append(line(name, value) if callable(value) else f"{name}: Any\n")
     lines += [line(name, getattr(retrograd, name)) for name in _settings.PUBLIC]
-    lines.append("def as_torch() -> Any: ...\n")
     return "".join(lines)
 
 

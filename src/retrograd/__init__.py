@@ -37,9 +37,7 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from .func import vmap
 from .tensor import Parameter, Tensor, find, functions, later_functions
-from .tensor._printing import set_printoptions
 
 __version__ = "0.1.0"
 __path__.append(f"{__path__[0]}/_compat")  # torch's private modules and absent devices: `_compat/_C` is `retrograd._C`
@@ -75,6 +73,8 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     "PyTorchFileReader": "tensor._file_records",
     "as_torch": "_as_torch",
     "get_device_module": "_device_modules",
+    "set_printoptions": "tensor._printing",
+    "vmap": "func",
 }
 
 
@@ -87,7 +87,8 @@ def __getattr__(name: str) -> Any:
         globals()[name] = function
         return function
     if name in _HOMES:
-        return getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
+        globals()[name] = value = getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
+        return value
     if name in _submodules():  # most programs do not use them: they are loaded when asked for
         return importlib.import_module(f"{__package__}.{name}")
     return importlib.import_module(__package__) if name == "torch" else _absent_name(name)

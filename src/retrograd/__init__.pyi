@@ -12,8 +12,37 @@ from ._dtypes import can_cast as can_cast, dtype as dtype, finfo as finfo, get_d
 from ._size import Size as Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, set_anomaly_enabled as set_anomaly_enabled
 from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
-from .func import vmap as vmap
+from .cuda.streams import Event as Event
+from .futures import Future as Future
+from .amp import GradScaler as GradScaler
+from ._errors import OutOfMemoryError as OutOfMemoryError
+from .tensor._file_records import PyTorchFileReader as PyTorchFileReader
+from .jit import ScriptModule as ScriptModule
+from .cuda.streams import Stream as Stream
+from ._symbols import SymBool as SymBool
+from ._symbols import SymFloat as SymFloat
+from ._symbols import SymInt as SymInt
+from ._as_torch import as_torch as as_torch
+from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from .compiler import compile as compile
+from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from ._device_modules import get_device_module as get_device_module
+from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from .tensor._printing import set_printoptions as set_printoptions
+from ._symbols import sym_float as sym_float
+from ._symbols import sym_int as sym_int
+from ._symbols import sym_ite as sym_ite
+from ._symbols import sym_max as sym_max
+from ._symbols import sym_min as sym_min
+from ._symbols import sym_not as sym_not
+from ._symbols import sym_sqrt as sym_sqrt
+from ._symbols import sym_sum as sym_sum
+from .func import vmap as vmap
 from . import accelerator as accelerator, amp as amp, autograd as autograd, backends as backends, cli as cli, compiler as compiler, cpu as cpu, cuda as cuda, debug as debug, distributed as distributed, distributions as distributions, fft as fft, func as func, functional as functional, futures as futures, fx as fx, hub as hub, jit as jit, library as library, linalg as linalg, masked as masked, multiprocessing as multiprocessing, nn as nn, ops as ops, optim as optim, overrides as overrides, profiler as profiler, pytest_torch as pytest_torch, quasirandom as quasirandom, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, storage as storage, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version
 
 __version__: builtins.str
@@ -1340,4 +1369,3 @@ def set_flush_denormal(mode: builtins.bool) -> builtins.bool: ...
 def set_warn_always(mode: builtins.bool) -> None: ...
 def is_warn_always_enabled() -> builtins.bool: ...
 def typename(obj: Any) -> builtins.str: ...
-def as_torch() -> Any: ...

@@ -62,6 +62,13 @@ def user_frame(frame: FrameType) -> FrameType:
     return frame
 
 
+def user_stack(depth: int = 1) -> Any:
+    """Return the lines of the program down to the nearest caller outside this package."""
+    from traceback import extract_stack  # for anomaly mode, which few programs use
+
+    return extract_stack(user_frame(sys._getframe(depth + 1)))
+
+
 def user_place(depth: int = 1) -> Place | None:
     """Return the place of the nearest caller outside this package."""
     frame = user_frame(sys._getframe(depth))

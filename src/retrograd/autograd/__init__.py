@@ -20,7 +20,6 @@ from ..tensor._record import mark_inference
 from ..tensor._tensor import Tensor
 from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
-from ._explain import explain
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
@@ -345,6 +344,7 @@ def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, .
 
 
 _ELSEWHERE = {
+    "explain": "_explain",
     "NestedIOFunction": "_nested_io",
     "_force_original_view_tracking": "grad_mode",
     "_unsafe_preserve_version_counter": "grad_mode",

@@ -12,8 +12,6 @@ take depends on whether the level is one that gradients keep, see `_kept_levels`
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ from .._core.levels import creation_numbers
 from .._core.primitive import engine_state, vocabulary
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
-from .._places import user_frame, user_place
+from .._places import user_place, user_stack
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
@@ -120,7 +118,7 @@ def _connected(
             raise
         if mode.anomaly:
             extra = node.need_extra()
-            extra.traceback = traceback.extract_stack(user_frame(sys._getframe(1)))
+            extra.traceback = user_stack()
             extra.parent = engine_state.watched
     else:
         node._edges = (None,) * len(node._edges)

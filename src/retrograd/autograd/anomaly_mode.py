@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 from .._core.arrays import has_nan
@@ -144,7 +143,7 @@ def _warn(node: Any) -> None:
                 "information."
             )
         else:
-            warn(f"{what} Traceback of forward call that {caused}:\n{''.join(traceback.format_list(where))}")
+            warn(f"{what} Traceback of forward call that {caused}:\n{''.join(where.format())}")
         node = None if node.extra is None else node.extra.parent
         if node is None:
             return

@@ -31,7 +31,7 @@ from ..tensor._leaving import out_of_variables, primal_of, tangent_of
 from ..tensor._shaping import alias
 from ..tensor._tensor import Tensor
 from ..tensor._views import sync_views
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten, treespec_pprint
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ._vmap import vmap
 
 Argnums = int | tuple[int, ...]
@@ -302,6 +302,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents)
         if given_spec != spec:
+            from ..utils._pytree import treespec_pprint
+
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                 f"cotangents: {treespec_pprint(given_spec)}, primal output: {treespec_pprint(spec)}"

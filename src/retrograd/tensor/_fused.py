@@ -8,7 +8,6 @@ batch of one vmap over plain arrays is one node as well, if the operation has a 
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Batched, LevelArray, has_nan
+from .._core.arrays import Batched, LevelArray
 from .._core.fused import Fused
 from .._core.levels import Level, creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
@@ -32,7 +31,7 @@ from . import _base, _layout
 from ._base import LEAF, edge_of, wrap
 from ._record import make_meta, wrap_outputs
 from ._record_flat import EXACT, guarded_tensor
-from ._record_saved import pack, save_arrays
+from ._record_saved import note_origin, pack, save_arrays
 
 get_frame = sys._getframe
 NDARRAY = np.ndarray
@@ -370,12 +369,7 @@ def _build(
     if mode.saved_hooks and type(residuals) is tuple:
         _pack_residuals(node, mode)
     if mode.anomaly:
-        extra = node.need_extra()
-        extra.traceback = traceback.extract_stack(frame)
-        extra.parent = engine_state.watched
-        outputs = out if type(out) is tuple else (out,)
-        given = [array for array in arrays if array is not None]
-        extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, given))
+        note_origin(node, out, [array for array in arrays if array is not None], mode)
     return node
 
 

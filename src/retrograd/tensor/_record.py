@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.arrays import LEVEL_TYPES, NO_LEVELS, has_nan, levels_of
+from .._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.parallel import WIDE, split
-from .._core.primitive import ELEMENTWISE, Primitive, engine_state
+from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph import node as _node
 from .._graph.cuts import note_operation
 from .._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
@@ -34,7 +33,7 @@ from ._layout import packed
 from ._operands import is_operand, plain_scalar
 from ._promotion import cast, misfit, promoted
 from ._record_flat import EXACT, flat_recorder, guard_operands, guarded_tensor, promoting_recorder
-from ._record_saved import broadcast_meta, save_arrays
+from ._record_saved import broadcast_meta, note_origin, save_arrays
 from ._refusals import for_floats, refuse, refuse_zero_divisor
 from ._unusual_calls import dispatch_override, of_one_tensor, of_two_tensors, overridden, unusual_call
 
@@ -186,11 +185,7 @@ def build_node(
             args = (*args[: primitive.inputs.index("indices")], *given)
     save_arrays(node, cls, args, values, out, edges, mode)
     if mode.anomaly:
-        extra = node.need_extra()
-        extra.traceback = traceback.extract_stack(user_frame(get_frame(1)))
-        extra.parent = engine_state.watched
-        outputs = out if isinstance(out, tuple) else (out,)
-        extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, arrays))
+        note_origin(node, out, arrays, mode)
     return node
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .._core.arrays import NO_LEVELS
-from .._graph.node import Guard, InputFacts, Meta, PackedMeta, pack_value
+from .._core.arrays import NO_LEVELS, has_nan
+from .._core.primitive import engine_state
+from .._graph.node import Guard, InputFacts, Meta, Node, PackedMeta, pack_value
 from .._modes import Mode
+from .._places import user_stack
 from . import _base
 from ._base import storage_of, wrap
 from ._entering import given_tangent
@@ -113,3 +116,12 @@ def _pack_output(value: Any, mode: Mode) -> Any:
 
     # It requires grad, as torch's; but it does not know the node, or a hook that keeps it would keep both forever.
     return pack(wrap(value, NOWHERE), mode)
+
+
+def note_origin(node: Node, out: Any, arrays: Sequence[Any], mode: Mode) -> None:
+    """Keep what anomaly mode tells about a node: where it was made, in whose backward, and whether NaN began there."""
+    extra = node.need_extra()
+    extra.traceback = user_stack()
+    extra.parent = engine_state.watched
+    outputs = out if isinstance(out, tuple) else (out,)
+    extra.made_nan = mode.anomaly_check_nan and any(map(has_nan, outputs)) and not any(map(has_nan, arrays))

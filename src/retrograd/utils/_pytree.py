@@ -361,6 +361,8 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec) -> list[Any] | None
 
 def __getattr__(name: str) -> Any:
     """Find what concerns paths and text, which few programs use, when it is asked for."""
+    if name.startswith("__"):  # the import system asks for some
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import _pytree_paths
 
     if name in _pytree_paths.__all__:
