@@ -49,7 +49,6 @@ RANK |= dict.fromkeys(LATER, len(LAYERS)) | dict.fromkeys(ABOVE_ALL, len(LAYERS)
 # Imports inside functions that go upward: they break a cycle. The number may only fall.
 UPWARD_IN_FUNCTIONS = 16
 
-LIMIT = 600  # lines of a file
 
 
 def unit(path: Path) -> str:
@@ -156,11 +155,6 @@ def test_rules_do_not_know_numpy() -> None:
     for name, rule in rules:
         for function in reached_from(rule, set()):
             assert not {"np", "cupy", "module"} & names_in(function.__code__), f"{name}: {function.__name__}"
-
-
-def test_files_are_short() -> None:
-    lengths = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in FILES}
-    assert {name: length for name, length in lengths.items() if length > LIMIT} == {}
 
 
 # ---- the vocabulary ----
