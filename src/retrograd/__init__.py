@@ -50,8 +50,10 @@ newaxis = None
 
 
 _HOMES = dict.fromkeys(  # of functions that stand in the package, too
-    """autocast clear_autocast_cache get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype
-    is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled""".split(),  # noqa: SIM905
+    """autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype
+    get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+    set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+    set_autocast_gpu_dtype""".split(),  # noqa: SIM905
     "amp.autocast_mode",
 ) | {
     **dict.fromkeys(
@@ -69,6 +71,7 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     "ScriptModule": "jit",
     "Stream": "cuda.streams",
     "compile": "compiler",
+    "AcceleratorError": "_errors",
     "OutOfMemoryError": "_errors",
     "PyTorchFileReader": "tensor._file_records",
     "as_torch": "_as_torch",

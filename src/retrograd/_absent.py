@@ -85,7 +85,7 @@ def _class(home: str, name: str, needs: str, members: Sequence[str]) -> type:
 
 
 def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module: what is absent, and an error for all else.
+    """Return the `__getattr__` of a module: what stands elsewhere, what is absent, and an error for all else.
 
     The error names the module as it is called at present, or always as torch calls it.
     """
@@ -93,9 +93,13 @@ def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
 
     def find_attribute(name: str) -> Any:
         if not name.startswith("__"):
-            if f"{home}.{name}" in table():
+            from . import _elsewhere  # when a name is first looked for
+
+            if is_made(f"{home}.{name}"):
                 return import_module(f"{own}.{name}")
-            found = find(home, name)
+            found = _elsewhere.find(home, name)
+            if found is None:
+                found = find(home, name)
             if found is not None:
                 setattr(sys.modules[own], name, found)
                 return found
@@ -104,8 +108,15 @@ def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
     return find_attribute
 
 
+def is_made(home: str) -> bool:
+    """Tell whether a module of torch's has nothing but names that are absent, or stand elsewhere."""
+    from . import _elsewhere  # when a module is first looked for
+
+    return home in table() or home in _elsewhere.table()
+
+
 class AbsentFinder:
-    """Makes the modules that have only absent names. It comes last: whatever exists is found before.
+    """Makes the modules that have only absent names, or names from elsewhere. It comes last: whatever exists is found before.
 
     It is a finder and a loader without their base classes, which take longer to load than the rest of this file.
     """
@@ -113,7 +124,7 @@ class AbsentFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not fullname.startswith("retrograd.") or _torchs(fullname) not in table():
+        if not fullname.startswith("retrograd.") or not is_made(_torchs(fullname)):
             return None
         from importlib.machinery import ModuleSpec as Spec  # few programs come here
 
@@ -124,8 +135,8 @@ class AbsentFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         home = _torchs(module.__name__)
-        module.__doc__ = f"{home}: retrograd does not have it; its names say what they need when they are used."
-        vars(module).update(__getattr__=finder(home), is_absent=True)
+        module.__doc__ = f"{home}: made when it was imported. Its names stand in other modules, or say what they need."
+        vars(module).update(__getattr__=finder(home), is_absent=home in table())
 
 
 def _torchs(name: str) -> str:

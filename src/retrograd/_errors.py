@@ -28,6 +28,12 @@ class OutOfMemoryError(RuntimeError):
     __module__ = "retrograd"
 
 
+class AcceleratorError(RuntimeError):
+    """torch's error for work that a device could not do."""
+
+    __module__ = "retrograd"
+
+
 def sizes(shape: Any) -> str:
     """Write a shape as torch does in messages: [2, 3]."""
     return "[" + ", ".join(str(n) for n in shape) + "]"

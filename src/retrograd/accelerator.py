@@ -7,6 +7,7 @@ from typing import Any
 from . import cuda
 from ._absent import finder
 from ._device import device as _device
+from ._dtypes import IN_MEMORY
 
 
 def is_available() -> bool:
@@ -77,6 +78,68 @@ def empty_cache() -> None:
     cuda.empty_cache()
 
 
+def max_memory_allocated(device: Any = None, /) -> int:
+    """Return the most bytes that arrays have held."""
+    _needed()
+    return int(cuda.max_memory_allocated(device))
+
+
+def max_memory_reserved(device: Any = None, /) -> int:
+    """Return the most bytes that the pool of memory has held."""
+    _needed()
+    return int(cuda.max_memory_reserved(device))
+
+
+def memory_stats(device: Any = None, /) -> Any:
+    """Return the bytes in use under torch's names."""
+    _needed()
+    return cuda.memory_stats(device)
+
+
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Return the bytes that are free on a device, and all of them."""
+    _needed()
+    return cuda.mem_get_info(device)  # type: ignore[no-any-return]
+
+
+def reset_peak_memory_stats(device: Any = None, /) -> None:
+    """Begin to look for the most bytes anew."""
+    _needed()
+    cuda.reset_peak_memory_stats(device)
+
+
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Do nothing: what was in use before is not counted."""
+    _needed()
+
+
+def empty_host_cache() -> None:
+    """Give memory of the host back that was kept for copies."""
+    _needed()
+    cuda.empty_host_cache()
+
+
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """Return what a device can hold: the dtypes."""
+    _needed()
+    return {"supported_dtypes": set(IN_MEMORY)}
+
+
+def set_stream(stream: Any) -> None:
+    """Let the device work in a stream from now on."""
+    _needed()
+    cuda.set_stream(stream)
+
+
+class Graph:
+    """Work of a device that is written down and repeated: cannot be made here."""
+
+    def __new__(cls, keep_graph: bool = False, **options: Any) -> Any:
+        """Refuse."""
+        _needed()
+        return cuda.CUDAGraph(keep_graph)
+
+
 class device_index(cuda.device):  # noqa: N801 - torch's name
     """Make a device the current one for a block; None leaves it as it is."""
 
@@ -96,8 +159,10 @@ class device_index(cuda.device):  # noqa: N801 - torch's name
 
 
 __getattr__ = finder("torch.accelerator")
+__path__: list[str] = []  # torch has parts of this in `memory` and `graphs`
 
 __all__ = [
+    "Graph",
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
@@ -105,10 +170,19 @@ __all__ = [
     "device_count",
     "device_index",
     "empty_cache",
+    "empty_host_cache",
+    "get_device_capability",
+    "get_memory_info",
     "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
     "set_device_idx",
     "set_device_index",
+    "set_stream",
     "synchronize",
 ]

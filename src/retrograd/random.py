@@ -10,6 +10,11 @@ from .tensor._generators import (
     set_rng_state,
 )
 
+
+def thread_safe_generator() -> None:
+    """Return the generator of a worker that is a thread: workers are processes, and take the default one."""
+
+
 __all__ = [
     "default_generator",
     "fork_rng",
@@ -18,4 +23,5 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]

@@ -44,9 +44,22 @@ _FIELDS = {
 }
 
 
+# What torch returns for a call with `out`: a class of its own, with the same fields.
+_FIELDS |= {f"{name}_out": fields for name, fields in _FIELDS.items() if name != "histogramdd"}
+
+
+def pytree_register_structseq(cls: Any) -> None:
+    """Tell `utils._pytree` how to take results of a class apart."""
+    from .utils._pytree import register_pytree_node
+
+    register_pytree_node(cls, lambda value: (list(value), None), lambda values, context: cls(values))
+
+
 def __getattr__(name: str) -> Any:
     if name in _FIELDS:
         return make(name, *_FIELDS[name].split())
+    if name == "all_return_types":
+        return [make(one, *fields.split()) for one, fields in sorted(_FIELDS.items())]
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
 
 

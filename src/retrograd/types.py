@@ -18,6 +18,7 @@ from ._dtypes import dtype as _dtype
 from ._size import Size
 from .autograd.graph import GradientEdge
 from .tensor import Tensor
+from .tensor._storages import UntypedStorage as Storage
 
 Number = _int | _float | _bool
 _Number = (_int, _float, _bool)
@@ -40,6 +41,7 @@ __all__ = [
     "IntLikeType",
     "Number",
     "Size",
+    "Storage",
     "Tensor",
     "_TensorOrOptionalTensors",
     "_TensorOrTensors",

@@ -8,14 +8,18 @@ from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
-from .._modes import Block, current_mode, push, unique, write
+from .._modes import Block, change_mode, current_mode, push, unique, write
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import watch_calls
 from ..tensor._tensor import Tensor
 
 _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
-_LOWER = {"cpu": ("bfloat16", "float16"), "cuda": ("float16", "bfloat16")}  # the first is what torch takes by itself
+_LOWER = {"cpu": ("bfloat16", "float16"), "cuda": ("float16", "bfloat16")}
+_taken = {
+    kind: _BY_NAME[names[0]] for kind, names in _LOWER.items()
+}  # by itself, until `set_autocast_dtype` says another
+_nesting, _keeps = 0, True
 
 
 class autocast(Block):  # noqa: N801 - torch's name
@@ -62,12 +66,18 @@ class autocast(Block):  # noqa: N801 - torch's name
         return self
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(func)
-        def decorated(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return func(*args, **kwargs)
+        return autocast_decorator(self, func)
 
-        return decorated
+
+def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function run in a block of autocast."""
+
+    @functools.wraps(func)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -87,17 +97,70 @@ def is_autocast_cpu_enabled() -> bool:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Tell whether autocast would keep what it has cast."""
-    return True
+    """Tell whether autocast would keep what it has cast, as the program wishes."""
+    return _keeps
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Accept the wish: what was cast is not kept."""
+    global _keeps
+    _keeps = enabled
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Switch autocast on or off for good: for a type of device, or for CUDA if only told whether."""
+    kind, on = ("cuda", bool(device_type)) if enabled is None else (_device_type(device_type).type, enabled)
+    if on:
+        watch_calls()  # public functions look at modes from now on
+        change_mode(autocast=(kind, get_autocast_dtype(kind)))
+    elif is_autocast_enabled(kind):
+        change_mode(autocast=None)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switch autocast on or off for CPUs."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Say which dtype autocast takes on a type of device."""
+    kind = _device_type(device_type).type
+    _taken[kind] = dtype
+    if is_autocast_enabled(kind):
+        change_mode(autocast=(kind, dtype))
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Say which dtype autocast takes on CPUs."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Say which dtype autocast takes on CUDA devices."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def autocast_increment_nesting() -> int:
+    """Count one block more, and return how many there are."""
+    global _nesting
+    _nesting += 1
+    return _nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one block less, and return how many there are."""
+    global _nesting
+    _nesting -= 1
+    return _nesting
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """Return the dtype that torch's autocast takes on a device by itself."""
+    """Return the dtype that autocast takes on a type of device."""
     kind = _device_type(device_type).type
     if kind not in _LOWER:
         raise RuntimeError(f"unsupported scalarType: retrograd has no autocast for the device type {kind!r}")
     on = current_mode().autocast
-    return on[1] if on is not None and on[0] == kind else _BY_NAME[_LOWER[kind][0]]
+    return on[1] if on is not None and on[0] == kind else _taken[kind]
 
 
 def get_autocast_cpu_dtype() -> dtype:

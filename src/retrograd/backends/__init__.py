@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from . import cpu, cuda, cudnn, kleidiai, mps, nnpack, quantized
+from .._absent import finder
+from . import cpu, cuda, cudnn, kleidiai, mha, mkl, mps, nnpack, quantized
 
-mkl = SimpleNamespace(is_available=lambda: False)
 mkldnn = SimpleNamespace(is_available=lambda: False, enabled=False)
 openmp = SimpleNamespace(is_available=lambda: True)
 opt_einsum = SimpleNamespace(is_available=lambda: False, enabled=False, strategy=None)
@@ -14,11 +14,14 @@ opt_einsum = SimpleNamespace(is_available=lambda: False, enabled=False, strategy
 __allow_nonbracketed_mutation = True
 fp32_precision = "none"  # which of its own precisions torch may use for float32: it is kept
 
+__getattr__ = finder("torch.backends")
+
 __all__ = [
     "cpu",
     "cuda",
     "cudnn",
     "kleidiai",
+    "mha",
     "mkl",
     "mkldnn",
     "mps",

@@ -44,6 +44,8 @@ def flags(
         globals().update(before)
 
 
+__path__: list[str] = []  # torch has an empty `rnn` below
+
 __all__ = [
     "allow_tf32",
     "benchmark",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def is_available() -> bool:
     """Tell whether they are there."""
@@ -13,4 +16,10 @@ def set_flags(_enabled: bool) -> tuple[bool]:
     return (False,)
 
 
-__all__ = ["is_available", "set_flags"]
+@contextmanager
+def flags(enabled: bool = False) -> Iterator[None]:
+    """Accept the switch for a block."""
+    yield
+
+
+__all__ = ["flags", "is_available", "set_flags"]

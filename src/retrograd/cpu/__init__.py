@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from .._missing import MissingNameError
+from .._absent import finder
 
 
 def is_available() -> bool:
@@ -68,31 +68,66 @@ class Event:
         """Wait for nothing."""
 
 
-_STREAM = Stream()
+_current = _DEFAULT = Stream()
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the one stream."""
-    return _STREAM
+    """Return the stream of the innermost block; all are one order of work."""
+    return _current
 
 
-def stream(stream: Any) -> Any:
-    """Return a block in which nothing changes."""
-    return nullcontext()
+class StreamContext:
+    """A block in which another stream is the current one; None leaves it as it is."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream, self.prev_stream = stream, _DEFAULT
+
+    def __enter__(self) -> None:
+        global _current
+        if self.stream is not None:
+            self.prev_stream, _current = _current, self.stream
+
+    def __exit__(self, *exc: object) -> None:
+        global _current
+        if self.stream is not None:
+            _current = self.prev_stream
+
+
+stream = StreamContext
+
+
+def get_capabilities() -> Mapping[str, Any]:
+    """Return which instructions the processor has, by torch's names, and how many cores."""
+    return import_module("._capabilities", __package__).capabilities()  # type: ignore[no-any-return]
+
+
+def _is_vnni_supported() -> bool:
+    """Tell whether the processor multiplies bytes in one instruction."""
+    return bool(get_capabilities().get("avx512_vnni"))
+
+
+def _is_amx_tile_supported() -> bool:
+    """Tell whether the processor has registers for small matrices."""
+    return bool(get_capabilities().get("amx_tile"))
+
+
+_absent = finder("torch.cpu", by_torchs_name=True)
 
 
 def __getattr__(name: str) -> Any:
     if name == "amp":  # when asked for
         return import_module(".amp", __package__)
-    raise MissingNameError("torch.cpu", name)
+    return _absent(name)
 
 
 __all__ = [
     "Event",
     "Stream",
+    "StreamContext",
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",

@@ -22,4 +22,6 @@ class GradScaler(OlderGradScaler):
     _home = "cpu"
 
 
+__path__: list[str] = []  # so that names that stand elsewhere can be imported from below
+
 __all__ = ["GradScaler", "autocast"]

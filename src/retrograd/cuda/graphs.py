@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"]
+from . import is_current_stream_capturing
+
+__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 
 def _refuse(name: str) -> NoReturn:

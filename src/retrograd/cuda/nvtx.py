@@ -27,6 +27,16 @@ def range_pop() -> None:
     _nvtx().RangePop()
 
 
+def range_start(msg: str) -> int:
+    """Open a range that may end anywhere, and return its number."""
+    return int(_nvtx().RangeStart(msg))
+
+
+def range_end(range_id: int) -> None:
+    """Close a range by its number."""
+    _nvtx().RangeEnd(range_id)
+
+
 def mark(msg: str) -> None:
     """Mark a moment."""
     _nvtx().Mark(msg)
@@ -42,4 +52,4 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         range_pop()
 
 
-__all__ = ["mark", "range", "range_pop", "range_push"]
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]

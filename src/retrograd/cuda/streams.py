@@ -87,6 +87,24 @@ class StreamContext:
 stream = StreamContext
 
 
+class ExternalStream(Stream):
+    """A stream that another library has made, by its address."""
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        super().__init__(device, _held=_cupy().cuda.ExternalStream(stream_ptr))
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """Return a stream by its address."""
+    return ExternalStream(data_ptr, device)
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Let work go into a stream from now on; None changes nothing."""
+    if stream is not None:
+        stream._stream.use()
+
+
 def current_stream(device: Any = None) -> Stream:
     """Return the stream that work goes into."""
     return Stream(_held=_cupy().cuda.get_current_stream())
@@ -97,4 +115,14 @@ def default_stream(device: Any = None) -> Stream:
     return Stream(_held=_cupy().cuda.Stream.null)
 
 
-__all__ = ["Event", "Stream", "StreamContext", "current_stream", "default_stream", "stream"]
+__all__ = [
+    "Event",
+    "ExternalStream",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "default_stream",
+    "get_stream_from_external",
+    "set_stream",
+    "stream",
+]

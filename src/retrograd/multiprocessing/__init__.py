@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing as _standard
+from importlib import import_module
 from multiprocessing import *  # noqa: F403 - the module is that one, and a little more
 from typing import Any
 
 from . import reductions
-from ._spawning import (
+from .reductions import init_reductions
+from .spawn import (
     ProcessContext,
     ProcessExitedException,
     ProcessRaisedException,
@@ -15,7 +17,6 @@ from ._spawning import (
     spawn,
     start_processes,
 )
-from .reductions import init_reductions
 
 init_reductions()
 
@@ -44,6 +45,8 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("pool", "queue"):  # when asked for
+        return import_module(f"{__name__}.{name}")
     return getattr(_standard, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
@@ -85,6 +86,26 @@ def rebuild_typed_storage(storage: UntypedStorage, dtype: str) -> TypedStorage:
     return typed_storage(storage, _dtypes.dtype_named(dtype))
 
 
+class StorageWeakRef:
+    """A reference to a storage's memory that does not keep it."""
+
+    __slots__ = ("_live", "cdata")
+
+    def __init__(self, storage: Any) -> None:
+        self.cdata = storage._cdata
+        self._live = weakref.ref(storage._memory)
+
+    def expired(self) -> bool:
+        """Tell whether nobody holds the memory any more."""
+        return self._live() is None
+
+    def __hash__(self) -> int:
+        return int(self.cdata)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
+
+
 def init_reductions() -> None:
     """Let Python's queues, pipes and new processes share the memory of tensors."""
     ForkingPickler.register(UntypedStorage, reduce_storage)
@@ -95,6 +116,7 @@ def init_reductions() -> None:
 
 
 __all__ = [
+    "StorageWeakRef",
     "init_reductions",
     "rebuild_map",
     "rebuild_storage",

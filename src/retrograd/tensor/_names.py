@@ -186,6 +186,18 @@ LATER: dict[str, Names] = {
     "_old_names": Names(
         both="symeig eig solve lstsq", functions="matrix_rank", methods="resize resize_as xpu mtia ipu"
     ),
+    "nn.functional._rounded_levels": Names(
+        functions="fake_quantize_per_tensor_affine fake_quantize_per_channel_affine"
+    ),
+    "_segments": Names(functions="segment_reduce"),
+    "_grouped_products": Names(functions="_grouped_mm _int_mm"),
+    "_eigen_extremes": Names(functions="lobpcg"),
+    "_dense_answers": Names(
+        both="dequantize is_distributed slice_inverse",
+        functions="frobenius_norm nuclear_norm",
+        methods="""to_dense dense_dim sparse_dim coalesce is_coalesced indices values crow_indices col_indices ccol_indices
+        row_indices const_data_ptr record_stream module_load reinforce storage_type""",
+    ),
     "_storages": Names(functions="UntypedStorage", methods="untyped_storage"),
     "_typed_storages": Names(
         functions="""TypedStorage Storage HalfStorage BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage

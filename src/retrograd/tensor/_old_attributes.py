@@ -56,4 +56,5 @@ def _set_volatile(self: Any, value: Any) -> None:
 
 grad_fn = property(lambda self: self.grad_fn, None, _refuse("Deletion of _grad_fn not allowed. Detach tensor instead!"))
 backward_hooks = property(_read_hooks, _set_hooks, _refuse("Deletion of _backwards_hooks not allowed!"))
+name = property(lambda self: None)  # which an older torch gave to variables
 volatile = property(_read_volatile, _set_volatile)

@@ -398,6 +398,7 @@ class Tensor(TensorBase):
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     _grad_fn, _backward_hooks, volatile = old_attributes.grad_fn, old_attributes.backward_hooks, old_attributes.volatile
+    name = old_attributes.name
 
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""

@@ -65,6 +65,10 @@ class TypedStorage:
     dtype: _dtypes.dtype
     is_sparse = is_hpu = False
 
+    def _get_legacy_storage_class(self) -> Any:
+        """Return the old class of storages of this dtype, or None."""
+        return OLD_STORAGES.get(NAMES.get(self.dtype.name, ""))
+
     def __init__(self, *args: Any, device: Any = None, dtype: Any = None, wrap_storage: Any = None) -> None:
         warn_once(DEPRECATED)
         self._start(args, device, _dtypes.get_default_dtype() if dtype is None else dtype, wrap_storage)

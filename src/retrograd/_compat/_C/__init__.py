@@ -40,6 +40,8 @@ def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     if name in ("_autograd", "_functions", "_functorch", "_nn"):
         return import_module(f"{__name__}.{name}")
+    if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
+        return getattr(import_module(f"{__name__}._dispatch_keys"), name)
     if name in ("_get_graph_exec_group", "_set_graph_exec_group"):
         return getattr(import_module(f"{PACKAGE}.utils.checkpoint"), name)
     return _absent(name)
@@ -69,6 +71,13 @@ class DisableTorchFunctionSubclass(using):
 
     def __init__(self) -> None:
         super().__init__(torch_function=False)
+
+
+class DisableTorchFunction(using):
+    """Run a block in which neither subclasses nor modes take calls over."""
+
+    def __init__(self) -> None:
+        super().__init__(torch_function=False, function_modes=())
 
 
 # ---- questions, answered as things are here ----

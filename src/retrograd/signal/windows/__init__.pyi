@@ -3,8 +3,8 @@
 import builtins
 from typing import Any
 
-from .. import Tensor
-from .._dtypes import dtype as _dtype
+from ... import Tensor
+from ..._dtypes import dtype as _dtype
 
 def bartlett(M: builtins.int, *, sym: builtins.bool = ..., dtype: _dtype | None = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor: ...
 def blackman(M: builtins.int, *, sym: builtins.bool = ..., dtype: _dtype | None = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor: ...
