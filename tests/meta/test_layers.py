@@ -50,7 +50,6 @@ RANK |= dict.fromkeys(LATER, len(LAYERS)) | dict.fromkeys(ABOVE_ALL, len(LAYERS)
 UPWARD_IN_FUNCTIONS = 16
 
 
-
 def unit(path: Path) -> str:
     """Return the part of the package a file belongs to."""
     return part(list(path.relative_to(PACKAGE).with_suffix("").parts))
