@@ -12,6 +12,7 @@ from ._dtypes import can_cast as can_cast, dtype as dtype, finfo as finfo, get_d
 from ._size import Size as Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, set_anomaly_enabled as set_anomaly_enabled
 from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from ._errors import AcceleratorError as AcceleratorError
 from .cuda.streams import Event as Event
 from .futures import Future as Future
 from .amp import GradScaler as GradScaler
@@ -24,6 +25,8 @@ from ._symbols import SymFloat as SymFloat
 from ._symbols import SymInt as SymInt
 from ._as_torch import as_torch as as_torch
 from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
+from .amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .compiler import compile as compile
 from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -33,6 +36,12 @@ from ._device_modules import get_device_module as get_device_module
 from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
 from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from .amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .tensor._printing import set_printoptions as set_printoptions
 from ._symbols import sym_float as sym_float
 from ._symbols import sym_int as sym_int
