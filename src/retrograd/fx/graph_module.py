@@ -321,18 +321,22 @@ def _records(graph: Graph) -> list[tuple[Any, ...]]:
     ]
 
 
-def _restored(name: str, records: list[tuple[Any, ...]], codegen: Any, state: dict[str, Any]) -> GraphModule:
+def graph_from_records(records: list[tuple[Any, ...]]) -> Graph:
+    """Build the graph that `_records` wrote."""
     graph = Graph()
     nodes: dict[str, Node] = {}
 
     def found(value: Any) -> Any:
         return nodes[value] if isinstance(value, _Reference) else value
 
-    for op, node_name, target, args, kwargs, kind in records:
-        made = graph.create_node(
-            op, target, map_aggregate(args, found), dict(map_aggregate(kwargs, found)), node_name, kind
-        )
-        nodes[node_name] = made
+    for op, name, target, args, kwargs, kind in records:
+        given = map_aggregate(args, found), dict(map_aggregate(kwargs, found))
+        nodes[name] = graph.create_node(op, target, *given, name, kind)
+    return graph
+
+
+def _restored(name: str, records: list[tuple[Any, ...]], codegen: Any, state: dict[str, Any]) -> GraphModule:
+    graph = graph_from_records(records)
     graph._codegen = codegen
     module = GraphModule.__new__(GraphModule)
     nn.Module.__init__(module)

@@ -1,0 +1,540 @@
+"""A trace of a program that runs on real values: `jit.trace` and `export` record by it.
+
+Where `symbolic_trace` runs a program on values that are not known, a recording runs it on an example. Branches are decided by the
+example and are not in the graph; operations are, and so are sizes and what is computed from them.
+
+Note [Recorded values]
+A recorded tensor is a subclass whose `__torch_function__` runs the operation on the tensor that it stands for and adds a node; the
+result is recorded in turn. Sizes are integers (or floats) that know their node. Python's own questions (`if`, `int`, `len`) get the
+example's answer, and whoever records is told. Functions that make tensors from sizes alone have no recorded tensor among their
+arguments; for the time of the trace the package has versions of them that record.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from .. import nn
+from .._places import library_files
+from .._size import Size
+from ..autograd.function import Function
+from ..jit._marks import recordings
+from ..overrides import resolve_name
+from ..tensor import Tensor
+from ..tensor._overriding import METHODS
+from . import _patching
+from ._operators import BINARY
+from ._symbolic_trace import Tracer
+from .graph import Graph
+from .node import Node
+from .proxy import Proxy
+
+MAKERS = """zeros ones empty full rand randn randint randperm arange linspace logspace eye range normal scalar_tensor empty_strided
+tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window""".split()  # noqa: SIM905
+FROM_DATA = ("tensor", "as_tensor", "from_numpy")
+# What Python asks of a tensor, and what it gets: a value that no node stands for.
+QUESTIONS = {
+    "__bool__": "boolean",
+    "__float__": "float",
+    "__int__": "integer",
+    "__complex__": "complex",
+    "__index__": "index",
+    "__contains__": "boolean",
+    "item": "number",
+    "tolist": "list",
+    "numpy": "NumPy array",
+    "__array__": "NumPy array",
+    "__len__": "len",
+}
+OPERATORS = {
+    **{f"__{name.rstrip('_')}__": getattr(operator, name) for name in (*BINARY, "eq", "ne", "lt", "gt", "le", "ge")},
+    **{f"__{name}__": getattr(operator, name) for name in ("getitem", "setitem", "neg", "pos", "abs", "invert")},
+    **{f"__i{name.rstrip('_')}__": getattr(operator, f"i{name.rstrip('_')}") for name in BINARY},
+}
+REFLECTED = {f"__r{name.rstrip('_')}__": getattr(operator, name) for name in BINARY}
+
+
+class RecordedTensor(Tensor):
+    """A tensor of a program that is being recorded. See Note [Recorded values]."""
+
+    _recorder: Recorder
+    _node: Node
+    _real: Any
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run a function on what recorded values stand for, and record it."""
+        return _recorder_of(args, kwargs).called(func, args, kwargs or {})
+
+    @property
+    def shape(self) -> Any:
+        """The size, each number with its node."""
+        return self._recorder.size(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._recorder.asked("iterating")
+        return iter(self.unbind(0))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._recorder.method("__array__", (self, *args), kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.clone()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._real.__reduce_ex__(protocol)
+
+    def __repr__(self, **options: Any) -> str:
+        return repr(self._real)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._recorder.method(name, (self, *args), kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _property(name: str) -> property:
+    return property(
+        lambda self: self._recorder.attribute(self, name), lambda self, value: setattr(self._real, name, _real(value))
+    )
+
+
+for _name in {*METHODS, "ndimension", "nelement", "cdouble", "cfloat", "chalf"}:
+    if hasattr(Tensor, _name):
+        setattr(RecordedTensor, _name, _method(_name))
+for _name in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
+    setattr(RecordedTensor, _name, _property(_name))
+
+
+class RecordedNumber:
+    """A number that was computed from sizes: it knows its node. Comparing it, or converting it, gives plain values."""
+
+    _recorder: Recorder
+    _node: Node
+
+
+class RecordedInt(RecordedNumber, int):
+    """A size, or an integer computed from sizes."""
+
+
+class RecordedFloat(RecordedNumber, float):
+    """A number computed from sizes."""
+
+
+def _arithmetic(kind: type, name: str, function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+    plain = getattr(kind, name)
+
+    def method(self: Any, *others: Any) -> Any:
+        result = plain(self, *others)
+        args = (*others, self) if reflected else (self, *others)
+        if result is NotImplemented and all(isinstance(other, (int, float)) for other in others):
+            result = function(*_real(args))  # an integer and a float
+        return result if result is NotImplemented else self._recorder.number(result, function, args)
+
+    return method
+
+
+def _answering(kind: type, name: str, what: str) -> Callable[..., Any]:
+    plain = getattr(kind, name)
+
+    def method(self: Any, *others: Any) -> Any:
+        self._recorder.asked(what)
+        return plain(self, *others)
+
+    return method
+
+
+for _kind, _base in ((RecordedInt, int), (RecordedFloat, float)):
+    for _name, _function in (OPERATORS | REFLECTED).items():
+        if hasattr(_base, _name) and _name not in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__"):
+            setattr(_kind, _name, _arithmetic(_base, _name, _function, _name in REFLECTED))
+    for _name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__bool__"):
+        setattr(_kind, _name, _answering(_base, _name, "boolean"))
+    for _name, _what in (("__int__", "integer"), ("__float__", "float")):
+        setattr(_kind, _name, _answering(_base, _name, _what))
+    setattr(_kind, "__hash__", _base.__hash__)  # noqa: B010 - comparing took it away
+
+
+class Recorder(Tracer):
+    """Records what a function, or a method of a module, does with example values."""
+
+    _patcher: _patching.Patcher
+    is_jit_trace = False
+
+    def __init__(self, root: nn.Module | None, asked: Callable[[str], None] = lambda what: None) -> None:
+        super().__init__(autowrap_modules=())
+        self.root = nn.Module() if root is None else root
+        self.graph = Graph(tracer_cls=Tracer)
+        self.constants: dict[str, Any] = {}
+        self.is_over = False
+        self._told = asked
+        self._busy = 0
+        self._droppable: list[Node] = []
+        self._makers: dict[int, Callable[..., Any]] = {}
+        self._known: dict[int, RecordedTensor] = {}  # by the id of the tensor that it stands for, which it keeps alive
+        self._names = _names_of_tensors(self.root)
+        self._used = set(dir(self.root)) | {name.partition(".")[0] for name in self._names.values()}
+
+    # ---- values ----
+    def recorded(self, value: Any, node: Node) -> Any:
+        """Return a value as the result of a node: tensors and what holds tensors are recorded, all else is as it is."""
+        if isinstance(value, RecordedTensor):
+            return value
+        if isinstance(value, Tensor):
+            made = self._known.get(id(value))
+            if made is None:
+                made = object.__new__(RecordedTensor)
+                made._real, made._recorder, made._extra = value, self, None
+                self._known[id(value)] = made
+            made._array, made._storage, made._edge = value._array, value._storage, value._edge
+            made._node = node
+            node.meta["val"] = value
+            return made
+        if isinstance(value, (tuple, list)):
+            parts = [self.recorded(each, self._part(node, i)) if _has_tensors(each) else each for i, each in enumerate(value)]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if isinstance(value, dict):
+            return {
+                key: self.recorded(each, self._part(node, key)) if _has_tensors(each) else each
+                for key, each in value.items()
+            }
+        return value
+
+    def _part(self, node: Node, key: Any) -> Node:
+        return self._pure("call_function", operator.getitem, (node, key))
+
+    def _pure(self, op: str, target: Any, args: tuple[Any, ...] = ()) -> Node:
+        """Add a node that goes if nobody uses it."""
+        node = self.create_node(op, target, args, {})
+        self._droppable.append(node)
+        return node
+
+    def number(self, value: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Return a number with the node that computes it."""
+        if self.is_over or type(value) not in (int, float):
+            return value
+        return self.of_node(value, self._pure("call_function", function, self.create_arg(args)))
+
+    def of_node(self, value: Any, node: Node) -> Any:
+        """Return a number that a node stands for."""
+        node.meta["val"] = value
+        made: Any = (RecordedFloat if isinstance(value, float) else RecordedInt)(value)
+        made._recorder, made._node = self, node
+        return made
+
+    def size(self, tensor: RecordedTensor, dim: Any = None) -> Any:
+        """Return the size of a tensor, in which each number has its node."""
+        real = tensor._real.size() if dim is None else tensor._real.size(dim)
+        if self.is_over:
+            return real
+        if dim is not None:
+            return self.of_node(real, self._pure("call_method", "size", (tensor._node, self.create_arg(dim))))
+        numbers = [
+            self.of_node(value, self._pure("call_method", "size", (tensor._node, i))) for i, value in enumerate(real)
+        ]
+        return tuple.__new__(Size, numbers)
+
+    def asked(self, what: str) -> None:
+        """Note that the program asked for a Python value; the package itself may ask."""
+        if not self.is_over and sys._getframe(2).f_code.co_filename not in library_files:
+            self._told(what)
+
+    # ---- calls ----
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a function that takes or makes tensors, and record it."""
+        name = getattr(function, "__name__", "")
+        public = _public_name(function)
+        if public is None or not public.startswith("torch.Tensor."):
+            return self.run(function, "call_function", function, args, kwargs)
+        if public.endswith(".__get__"):
+            return self.attribute(args[0], public.split(".")[-2])
+        return self.method(name, args, kwargs)
+
+    def method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a method of a tensor, and record it."""
+        function = getattr(Tensor, name)
+        if name in QUESTIONS:
+            if not self.is_over:
+                self._ask(QUESTIONS[name])
+            return function(*_real(args), **_real(kwargs))
+        if name == "size":
+            return self.size(args[0], *args[1:], **kwargs)
+        if name in ("numel", "nelement"):
+            count = function(*_real(args))
+            if self.is_over:
+                return count
+            return self.of_node(count, self._pure("call_method", "numel", (args[0]._node,)))
+        if name in OPERATORS:
+            return self.run(function, "call_function", OPERATORS[name], args, kwargs)
+        if name in REFLECTED:
+            return self.run(function, "call_function", REFLECTED[name], args, kwargs, args[::-1])
+        return self.run(function, "call_method", name, args, kwargs)
+
+    def _ask(self, what: str) -> None:
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        if frame.f_code.co_filename not in library_files:
+            self._told(what)
+
+    def attribute(self, tensor: RecordedTensor, name: str) -> Any:
+        """Read an attribute of a tensor, and record it."""
+        return self.run(lambda real: getattr(real, name), "call_function", getattr, (tensor,), {}, (tensor, name))
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        written: tuple[Any, ...] | None = None,
+    ) -> Any:
+        """Run a function on real values, and record a call of `target`, with `written` for arguments."""
+        before = self._busy
+        self._busy = before + 1
+        try:
+            result = function(*_real(args), **_real(kwargs))
+        finally:
+            self._busy = before
+        if self.is_over or before or not (result is None or _has_tensors(result)):
+            return result
+        if result is None and op == "call_function" and target is getattr:
+            return None
+        node = self.create_node(
+            op, target, self.create_arg(args if written is None else written), self.create_arg(kwargs)
+        )
+        return self.recorded(result, node)
+
+    # ---- arguments of nodes ----
+    def create_arg(self, a: Any) -> Any:
+        """Turn an argument into one of a node."""
+        if isinstance(a, (RecordedTensor, RecordedNumber)) and a._recorder is self:
+            return a._node
+        if isinstance(a, RecordedTensor):
+            a = a._real
+        if isinstance(a, Tensor):
+            return self._known[id(a)]._node if id(a) in self._known else self._read(a)
+        if isinstance(a, Size):
+            return tuple(self.create_arg(each) for each in a)
+        if isinstance(a, RecordedNumber):
+            return _real(a)
+        try:
+            return super().create_arg(a)
+        except NotImplementedError:  # a generator, or an object of the program's
+            return self._constant(a, "_constant")
+
+    def _read(self, tensor: Any) -> Node:
+        """Return the read of a tensor of the module, or of one that the program has from elsewhere."""
+        name = self._names.get(id(tensor))
+        if name is None:
+            if tensor.requires_grad:
+                raise RuntimeError(
+                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+                    f"detaching the gradient\nTensor:\n{tensor}"
+                )
+            return self._constant(tensor, "_tensor_constant")  # type: ignore[no-any-return]
+        node = self._pure("get_attr", name)
+        self.recorded(tensor, node)
+        return node
+
+    def _constant(self, value: Any, prefix: str) -> Any:
+        for name, other in self.constants.items():
+            if other is value:
+                return self._pure("get_attr", name)
+        number = 0
+        while f"{prefix}{number}" in self._used:
+            number += 1
+        name = f"{prefix}{number}"
+        self._used.add(name)
+        self.constants[name] = value
+        return self._pure("get_attr", name)
+
+    # ---- modules ----
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
+        """Return parameters and buffers of the module recorded, all else as it is."""
+        if self._busy or self.is_over or id(attr_val) not in self._names or isinstance(attr_val, RecordedTensor):
+            return attr_val
+        if id(attr_val) not in self._known:
+            self._read(attr_val)
+        return self._known[id(attr_val)]
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Trace through a module, whose files may have makers of tensors by names of their own."""
+        if self._patcher.visit_once(type(m)):
+            methods = [each for kind in type(m).__mro__ for each in vars(kind).values() if isinstance(each, FunctionType)]
+            for method in methods:
+                self._patch_names(method.__globals__)
+        if self._busy or not getattr(m, "is_leaf_of_traces", False):
+            return super().call_module(m, forward, args, kwargs)
+        return self.run(forward, "call_module", self.path_of_module(m), args, kwargs)  # a scripted one: its branches stay
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Trace through every module."""
+        return False
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """Return the name of a module below the root; one from elsewhere is called by its class."""
+        try:
+            return super().path_of_module(mod)
+        except NameError:
+            return type(mod).__name__
+
+    # ---- the whole ----
+    def record(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]) -> Any:
+        """Call a function with recorded arguments, the positional ones by these names; return what it gives, recorded."""
+        given = [self._argument(name, value) for name, value in zip(names, args, strict=True)]
+        named = {name: self._argument(name, value) for name, value in kwargs.items()}
+        with self._recording():
+            self._patch_names(getattr(function, "__globals__", {}))
+            return function(*given, **named)
+
+    def _argument(self, name: str, value: Any) -> Any:
+        node = self.create_node("placeholder", name, (), {})
+        node.meta["val"] = value
+        value = self._alone(value)
+        return self.recorded(value, node) if _has_tensors(value) else value
+
+    def _alone(self, value: Any) -> Any:
+        """Return an argument in which no tensor is one of another argument: two arguments may be the same tensor."""
+        if isinstance(value, Tensor):
+            return value.view_as(value) if id(value) in self._known else value
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            return type(value)(self._alone(each) for each in value)
+        return value
+
+    def finish(self, result: Any) -> Graph:
+        """End the graph with what it gives."""
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        for node in reversed(self._droppable):
+            if not node.users:
+                self.graph.erase_node(node)
+        self.is_over = True
+        return self.graph
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        recordings.append(self)
+        try:
+            with _patching.patching() as patcher:
+                self._patch_modules(patcher)
+                self._patch_makers(patcher)
+                self._patcher = patcher
+                yield
+        finally:
+            recordings.pop()
+            for module in self.root.modules():
+                for name, buffer in module._buffers.items():
+                    if isinstance(buffer, RecordedTensor):
+                        module._buffers[name] = buffer._real
+
+    def _patch_makers(self, patcher: _patching.Patcher) -> None:
+        package = import_module(__package__.partition(".")[0])
+        self._makers = {id(made := getattr(package, name)): self._making(made, name) for name in (*MAKERS, *FROM_DATA)}
+        for made in self._makers.values():
+            patcher.patch_global(vars(package), made.__name__, made)
+        apply = vars(Function)["apply"]
+
+        def recording_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = apply.__get__(None, cls)
+            if self._busy or not has_recorded((args, kwargs)):
+                return bound(*args, **kwargs)
+            home = self._constant(cls, "_function")  # the read of the class, of which the graph calls the method
+            return self.run(bound, "call_method", "apply", args, kwargs, (Proxy(home, self), *args))
+
+        patcher.patch_method(Function, "apply", classmethod(recording_apply))
+
+    def _patch_names(self, table: dict[str, Any]) -> None:
+        """Let names in a module's globals record that are those of makers: `from torch import zeros`."""
+        if self._patcher.visit_once(table):
+            for name, value in list(table.items()):
+                if id(value) in self._makers and value.__name__ in (*MAKERS, *FROM_DATA):
+                    self._patcher.patch_global(table, name, self._makers[id(value)])
+
+    def _making(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def make(*args: Any, **kwargs: Any) -> Any:
+            if self._busy or self.is_over or recordings[-1] is not self:
+                return function(*args, **kwargs)
+            if name in FROM_DATA:
+                if name != "from_numpy" and not (args and isinstance(args[0], RecordedTensor)):
+                    self.asked(name)
+                if args and isinstance(args[0], RecordedTensor) and name == "as_tensor":
+                    return args[0].to(*args[1:], **kwargs) if args[1:] or kwargs else args[0]
+                return function(*_real(args), **_real(kwargs))
+            return self.run(function, "call_function", function, args, kwargs)
+
+        return make
+
+
+def _names_of_tensors(root: nn.Module) -> dict[int, str]:
+    """Return the first name of each parameter and buffer."""
+    names: dict[int, str] = {}
+    for path, module in root.named_modules(remove_duplicate=False):
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+            if tensor is not None:
+                names.setdefault(id(tensor), f"{path}.{name}" if path else name)
+    return names
+
+
+def _recorder_of(*values: Any) -> Recorder:
+    for value in values:
+        if isinstance(value, RecordedTensor):
+            return value._recorder
+        if isinstance(value, (tuple, list)) and has_recorded(value):
+            return _recorder_of(*value)
+        if isinstance(value, dict) and has_recorded(tuple(value.values())):
+            return _recorder_of(*value.values())
+    raise TypeError("no recorded tensor among the arguments")
+
+
+def _any(value: Any, kind: type) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(_any(each, kind) for each in value)
+    if isinstance(value, dict):
+        return any(_any(each, kind) for each in value.values())
+    return isinstance(value, kind)
+
+
+def _has_tensors(value: Any) -> bool:
+    return _any(value, Tensor)
+
+
+def has_recorded(value: Any) -> bool:
+    return _any(value, RecordedTensor)
+
+
+def _real(value: Any) -> Any:
+    """Return values as they are without a recording."""
+    if isinstance(value, RecordedTensor):
+        return value._real
+    if isinstance(value, RecordedNumber):
+        return int.__index__(value) if isinstance(value, int) else float.__float__(value)  # type: ignore[arg-type]
+    if isinstance(value, (tuple, list)):
+        parts = [_real(each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: _real(each) for key, each in value.items()}
+    if isinstance(value, slice):
+        return slice(_real(value.start), _real(value.stop), _real(value.step))
+    return value
+
+
+real = _real
+
+
+@functools.lru_cache(maxsize=4096)
+def _public_name(function: Any) -> str | None:
+    return resolve_name(function)
