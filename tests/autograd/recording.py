@@ -54,6 +54,8 @@ MODULES = (
     "gradient_edges",
     "tests.nn.test_module_hook_order",
     "tests.fx.test_tracing",
+    "tests.jit.test_traces",
+    "tests.jit.test_scripts",
     "tests.random.test_quasirandom",
     "tests.futures.test_futures",
     "tests.func.test_surface_vmap",

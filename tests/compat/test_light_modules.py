@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from retrograd import as_torch, nn
+from retrograd import as_torch
 
 NAMES = """amp amp.autocast_mode amp.grad_scaler backends.cuda backends.cudnn backends.mps cuda.amp distributed functional jit
 multiprocessing nn.parallel.distributed torch_version types utils._foreach_utils"""
@@ -24,53 +24,6 @@ def torch() -> Iterator[Any]:
 @pytest.mark.parametrize("name", NAMES.split())
 def test_a_module_is_found_under_its_name(torch: Any, name: str) -> None:
     assert importlib.import_module(f"torch.{name}") is importlib.import_module(f"retrograd.{name}")
-
-
-# ---- jit ----
-def test_compilers_return_the_program_itself() -> None:
-    module, jit = nn.Linear(2, 2), retrograd.jit
-    assert jit.script(module) is module
-    assert jit.trace(module, retrograd.ones(1, 2)) is module
-    assert jit.trace_module(module, {"forward": retrograd.ones(1, 2)}) is module
-    assert jit.freeze(module.eval()) is module
-    assert jit.optimize_for_inference(module) is module
-    assert not isinstance(module, (jit.ScriptModule, jit.ScriptFunction))
-    assert (jit.is_scripting(), jit.is_tracing()) == (False, False)
-    assert jit.annotate(list[int], [1]) == [1]
-    with jit.optimized_execution(False):
-        pass
-
-
-@pytest.mark.parametrize("name", ["export", "unused", "interface", "script_if_tracing", "ignore", "_overload_method"])
-def test_marks_for_a_compiler_do_nothing(name: str) -> None:
-    assert getattr(retrograd.jit, name)(len) is len
-
-
-def test_ignore_takes_options_too() -> None:
-    assert retrograd.jit.ignore(drop=True)(len) is len
-    with pytest.raises(RuntimeError, match=r"Argument to @torch.jit.ignore must be a bool or a function but got 3"):
-        retrograd.jit.ignore(3)
-
-
-def test_only_a_module_in_eval_mode_is_frozen() -> None:
-    with pytest.raises(RuntimeError, match="Freezing is currently only implemented for modules in eval mode"):
-        retrograd.jit.freeze(nn.Linear(1, 1))
-
-
-def test_a_script_module_computes() -> None:
-    class Doubled(retrograd.jit.ScriptModule):
-        @retrograd.jit.script_method
-        def forward(self, x: Any) -> Any:
-            return 2 * x
-
-    assert Doubled()(retrograd.ones(1)).item() == 2
-
-
-def test_files_of_compiled_programs_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match=r"torch.jit.load: .*state_dict"):
-        retrograd.jit.load("model.pt")
-    with pytest.raises(NotImplementedError, match=r"torch.jit.save"):
-        retrograd.jit.save(nn.Linear(1, 1), "model.pt")
 
 
 # ---- names ----

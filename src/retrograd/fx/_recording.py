@@ -22,7 +22,7 @@ from types import FunctionType
 from typing import Any
 
 from .. import nn
-from .._places import library_files
+from .._places import is_own
 from .._size import Size
 from ..autograd.function import Function
 from ..jit._marks import recordings
@@ -91,7 +91,7 @@ class RecordedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._real.__reduce_ex__(protocol)
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return repr(self._real)
 
 
@@ -201,7 +201,9 @@ class Recorder(Tracer):
             node.meta["val"] = value
             return made
         if isinstance(value, (tuple, list)):
-            parts = [self.recorded(each, self._part(node, i)) if _has_tensors(each) else each for i, each in enumerate(value)]
+            parts = [
+                self.recorded(each, self._part(node, i)) if _has_tensors(each) else each for i, each in enumerate(value)
+            ]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if isinstance(value, dict):
             return {
@@ -246,7 +248,7 @@ class Recorder(Tracer):
 
     def asked(self, what: str) -> None:
         """Note that the program asked for a Python value; the package itself may ask."""
-        if not self.is_over and sys._getframe(2).f_code.co_filename not in library_files:
+        if not self.is_over and not is_own(sys._getframe(2).f_code.co_filename):
             self._told(what)
 
     # ---- calls ----
@@ -284,7 +286,7 @@ class Recorder(Tracer):
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
-        if frame.f_code.co_filename not in library_files:
+        if not is_own(frame.f_code.co_filename):
             self._told(what)
 
     def attribute(self, tensor: RecordedTensor, name: str) -> Any:
@@ -374,12 +376,16 @@ class Recorder(Tracer):
     ) -> Any:
         """Trace through a module, whose files may have makers of tensors by names of their own."""
         if self._patcher.visit_once(type(m)):
-            methods = [each for kind in type(m).__mro__ for each in vars(kind).values() if isinstance(each, FunctionType)]
+            methods = [
+                each for kind in type(m).__mro__ for each in vars(kind).values() if isinstance(each, FunctionType)
+            ]
             for method in methods:
                 self._patch_names(method.__globals__)
         if self._busy or not getattr(m, "is_leaf_of_traces", False):
             return super().call_module(m, forward, args, kwargs)
-        return self.run(forward, "call_module", self.path_of_module(m), args, kwargs)  # a scripted one: its branches stay
+        return self.run(
+            forward, "call_module", self.path_of_module(m), args, kwargs
+        )  # a scripted one: its branches stay
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Trace through every module."""
@@ -393,7 +399,9 @@ class Recorder(Tracer):
             return type(mod).__name__
 
     # ---- the whole ----
-    def record(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]) -> Any:
+    def record(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]
+    ) -> Any:
         """Call a function with recorded arguments, the positional ones by these names; return what it gives, recorded."""
         given = [self._argument(name, value) for name, value in zip(names, args, strict=True)]
         named = {name: self._argument(name, value) for name, value in kwargs.items()}

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 F = TypeVar("F")
 
 
-class Error(RuntimeError):
+class Error(Exception):
     """An error inside a scripted program."""
 
 
@@ -21,7 +21,7 @@ class FunctionModifiers:
     UNUSED = "unused (ignored and replaced with raising of an exception)"
     IGNORE = "ignore (leave as a call to Python, cannot be torch.jit.save'd)"
     EXPORT = "export (compile this function even if nothing calls it)"
-    DEFAULT = "default (compile if called from a exported function / forward)"
+    DEFAULT = "default (compile if called from an exported function / forward)"
     COPY_TO_SCRIPT_WRAPPER = "if this method is not scripted, copy the python method onto the scripted model"
     _DROP = "_drop (function is fully ignored, declaration can be unscriptable)"
 

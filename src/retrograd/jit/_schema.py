@@ -12,7 +12,13 @@ from typing import Any, Union
 from ..tensor import Tensor
 
 NOTHING = inspect.Parameter.empty
-NUMBERS: dict[Any, tuple[type, ...]] = {int: (int,), float: (float, int), bool: (bool,), str: (str,), complex: (complex, float, int)}
+NUMBERS: dict[Any, tuple[type, ...]] = {
+    int: (int,),
+    float: (float, int),
+    bool: (bool,),
+    str: (str,),
+    complex: (complex, float, int),
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,9 @@ class Schema:
                 raise self._unfit(argument, value, position + offset)
             values.append(float(value) if argument.kind is float and type(value) is int else value)
         if rest:
-            raise RuntimeError(f"Unknown keyword argument '{next(iter(rest))}' for operator '{self.name}'. Schema: {self}")
+            raise RuntimeError(
+                f"Unknown keyword argument '{next(iter(rest))}' for operator '{self.name}'. Schema: {self}"
+            )
         return values
 
     def _unfit(self, argument: Argument, value: Any, position: int) -> RuntimeError:
@@ -94,9 +102,7 @@ def of_function(function: Callable[..., Any], name: str, owner: str | None = Non
     hints = _hints(function)
     if hints is None:
         return None
-    arguments = tuple(
-        Argument(p.name, hints.get(p.name, Tensor), p.name in hints, p.default) for p in parameters
-    )
+    arguments = tuple(Argument(p.name, hints.get(p.name, Tensor), p.name in hints, p.default) for p in parameters)
     return Schema(name, arguments, hints.get("return", Any), owner)
 
 
@@ -105,7 +111,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any] | None:
     if getattr(function, "__module__", "").partition(".")[0] == "retrograd":
         return None  # the library's own modules check what they take
     try:
-        return typing.get_type_hints(function)
+        known = inspect.getclosurevars(function).nonlocals if getattr(function, "__closure__", None) else {}
+        return typing.get_type_hints(function, localns=dict(known))
     except Exception:  # a name that is not there at run time
         return None
 

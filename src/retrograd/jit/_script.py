@@ -46,7 +46,8 @@ class ScriptFunction:
     @property
     def qualified_name(self) -> str:
         """The name under which torch keeps the function."""
-        return f"__torch__.{self.name}"
+        home = self._function.__module__
+        return f"__torch__.{self.name}" if home == "__main__" else f"__torch__.{home}.{self.name}"
 
     @property
     def code(self) -> str:
@@ -97,7 +98,9 @@ class ScriptFunction:
 class ScriptMethod:
     """A method of a scripted or traced module."""
 
-    def __init__(self, owner: ScriptModule, name: str, function: Callable[..., Any], schema: Any, is_scripted: bool) -> None:
+    def __init__(
+        self, owner: ScriptModule, name: str, function: Callable[..., Any], schema: Any, is_scripted: bool
+    ) -> None:
         self.owner, self.name, self.schema = owner, name, schema
         self.__name__ = name
         self._function, self._is_scripted = function, is_scripted
@@ -209,7 +212,8 @@ class FacedModule(ScriptModule):
             return module
         if id(module) in memo:
             return memo[id(module)]
-        made = memo[id(module)] = object.__new__(cls)
+        made: Any = object.__new__(cls)
+        memo[id(module)] = made
         state = {name: copy.copy(value) if name in _OWN_TABLES else value for name, value in vars(module).items()}
         state["_modules"] = {
             name: None if child is None else child_class._over(child, child_class, memo)
@@ -225,7 +229,7 @@ class FacedModule(ScriptModule):
                 f"this part of a loaded program ('{self.original_name}') cannot be called by itself\n"
                 "Hint: a file of a traced module has the graph of the whole, and the state of its parts."
             )
-        made = object.__new__(self._python_class)
+        made: Any = object.__new__(self._python_class)
         made.__dict__ = self.__dict__
         return made
 
@@ -248,7 +252,7 @@ class FacedModule(ScriptModule):
         return ScriptMethod(self, name, bound, schema, is_scripted=not is_ignored_fn(bound))
 
     def _forward(self) -> Any:
-        kind = self._python_class
+        kind: Any = self._python_class
         if "forward" not in self._graphs and kind is not None and kind.forward is Module.forward:
             raise NotImplementedError(f"{self.original_name} has no forward")
         return self._method("forward")
@@ -304,12 +308,12 @@ class FacedModule(ScriptModule):
         )
 
     def __copy__(self) -> Any:
-        made = object.__new__(type(self))
+        made = object.__new__(RecursiveScriptModule)
         made.__dict__.update(self.__dict__)
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        made = object.__new__(type(self))
+        made = object.__new__(RecursiveScriptModule)
         memo[id(self)] = made
         held = {name: self.__dict__[name] for name in ("_python_class", "_graphs")}
         memo.update({id(value): value for value in held.values()})
@@ -347,6 +351,12 @@ class FrozenModule(RecursiveScriptModule):
     def _forward(self) -> Any:
         return self._inner[0].forward
 
+    def __copy__(self) -> Any:
+        return self.of(self._inner[0], sorted(self._kept))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.__copy__()
+
     def graphs(self) -> dict[str, Any]:
         """Return the graphs of traced methods."""
         return self.__dict__["_inner"][0].graphs()  # type: ignore[no-any-return]
@@ -363,8 +373,10 @@ class FrozenModule(RecursiveScriptModule):
 def _is_constant(kind: type, name: str) -> bool:
     for base in kind.__mro__:
         annotation = vars(base).get("__annotations__", {}).get(name)
-        if annotation is Final or get_origin(annotation) is Final or (
-            isinstance(annotation, str) and annotation.rpartition("[")[0].endswith("Final")
+        if (
+            annotation is Final
+            or get_origin(annotation) is Final
+            or (isinstance(annotation, str) and annotation.rpartition("[")[0].endswith("Final"))
         ):
             return True
         if name in vars(base).get("__constants__", ()) and base.__module__.partition(".")[0] != "retrograd":

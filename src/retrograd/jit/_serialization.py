@@ -35,7 +35,9 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     from ..serialization import save as write
 
     texts = Texts()
-    program = _function_record(m, texts) if isinstance(m, ScriptFunction) else _module_record(m, texts, {})
+    program = (
+        _function_record(m, texts) if isinstance(m, ScriptFunction) else _module_record(m, texts, {}, needs_class=True)
+    )
     record = {"version": VERSION, "program": program, "texts": texts.table}
     buffer = io.BytesIO()
     write(record, buffer)
@@ -50,7 +52,9 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         f.write(buffer.getvalue())
 
 
-def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False) -> Any:
+def load(
+    f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False
+) -> Any:
     """Read what `save` wrote; `_extra_files` gets the contents of the files that it names."""
     if isinstance(f, (str, os.PathLike)):
         if not os.path.exists(f):
@@ -75,7 +79,9 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
 
     record = read(io.BytesIO(content), map_location=map_location, weights_only=False)
     if record["version"] > VERSION:
-        raise RuntimeError(f"the file is of version {record['version']} of retrograd's record; this retrograd reads {VERSION}")
+        raise RuntimeError(
+            f"the file is of version {record['version']} of retrograd's record; this retrograd reads {VERSION}"
+        )
     program, texts = record["program"], record["texts"]
     if program["kind"] == "function":
         return _function_from_record(program, texts)
@@ -98,7 +104,8 @@ def _of_others(content: bytes, names: list[str], map_location: Any) -> Any:
 def _function_record(function: ScriptFunction, texts: Texts) -> dict[str, Any]:
     if function._graph is None:
         return {"kind": "function", "source": texts.record(function._function)}
-    constants: dict[str, Any] = vars(function._function.__self__)  # type: ignore[attr-defined]
+    holder: Any = function._function
+    constants = vars(holder.__self__)
     return {"kind": "function", "graph": _graph_record(function._graph, function.schema, constants, texts)}
 
 
@@ -141,19 +148,23 @@ TABLES = ("_parameters", "_buffers", "_non_persistent_buffers_set")
 NOT_STATE = {*TABLES, "_modules", "_python_class", "_graphs", "_original_name", "_inner"}
 
 
-def _module_record(module: ScriptModule, texts: Texts, memo: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _module_record(
+    module: ScriptModule, texts: Texts, memo: dict[int, dict[str, Any]], *, needs_class: bool
+) -> dict[str, Any]:
+    """Write a module; the parts of a traced one are their state alone, but for what its graph calls."""
     if id(module) in memo:
         return memo[id(module)]
     record = memo[id(module)] = {"kind": "module", "name": module.original_name}
     state = vars(module)
     if "_inner" in state:
-        record["frozen"] = _module_record(state["_inner"][0], texts, memo)
+        record["frozen"] = _module_record(state["_inner"][0], texts, memo, needs_class=True)
         record["kept"] = sorted(state["_kept"])
         return record
     graphs: dict[str, Any] = state.get("_graphs", {})
     kind = state.get("_python_class") if isinstance(module, FacedModule) else type(module)
-    # what is all graphs needs no class
-    record["class"] = texts.record(kind) if kind is not None and "forward" not in graphs and not _is_part_of_trace(module) else None
+    needs_class = needs_class and "forward" not in graphs
+    called = {node.target for held in graphs.values() for node in held.graph.nodes if node.op == "call_module"}
+    record["class"] = texts.record(kind) if kind is not None and needs_class else None
     record["graphs"] = {
         name: _graph_record(held.graph, held.schema, held.constants, texts) for name, held in graphs.items()
     }
@@ -162,19 +173,22 @@ def _module_record(module: ScriptModule, texts: Texts, memo: dict[int, dict[str,
     record["state"] = {
         name: value
         for name, value in state.items()
-        if name not in NOT_STATE | constants and not name.endswith("_hooks") and "_hooks_" not in name and _goes_to_files(value)
+        if name not in NOT_STATE | constants
+        and not name.endswith("_hooks")
+        and "_hooks_" not in name
+        and _goes_to_files(value)
     }
     record["children"] = {
-        name: None if child is None else _module_record(_scripted(child), texts, memo)
+        name: None
+        if child is None
+        else _module_record(_scripted(child), texts, memo, needs_class=needs_class or _is_called(called, name))
         for name, child in module._modules.items()
     }
     return record
 
 
-def _is_part_of_trace(module: ScriptModule) -> bool:
-    from ._trace import TracedModule
-
-    return isinstance(module, TracedModule)
+def _is_called(paths: set[Any], name: str) -> bool:
+    return any(path.partition(".")[0] == name for path in paths)
 
 
 def _scripted(child: Module) -> ScriptModule:

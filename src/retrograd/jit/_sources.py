@@ -59,8 +59,14 @@ class Texts:
             return self._numbers[id(obj)]
         number = self._numbers[id(obj)] = len(self.table)
         text = _text(obj)
-        functions = [obj] if isinstance(obj, FunctionType) else [f for f in vars(obj).values() if isinstance(f, FunctionType)]
-        entry = {"text": text, "name": obj.__name__, "future": any(f.__code__.co_flags & FUTURE_ANNOTATIONS for f in functions)}
+        functions = (
+            [obj] if isinstance(obj, FunctionType) else [f for f in vars(obj).values() if isinstance(f, FunctionType)]
+        )
+        entry = {
+            "text": text,
+            "name": obj.__name__,
+            "future": any(f.__code__.co_flags & FUTURE_ANNOTATIONS for f in functions),
+        }
         self.table.append(entry)
         known = _known_names(obj, functions)
         used = _used_names(symtable.symtable(text, "<text>", "exec"))
@@ -111,7 +117,12 @@ class _Restoring:
         flags = FUTURE_ANNOTATIONS if entry["future"] else 0
         text = entry["text"]
         file = f"<torch.jit.load: {entry['name']}, {next(_numbers)}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # for tracebacks, and for `code`
+        linecache.cache[file] = (
+            len(text),
+            None,
+            text.splitlines(keepends=True),
+            file,
+        )  # for tracebacks, and for `code`
         exec(compile(text, file, "exec", flags, dont_inherit=True), scope)
         made = self.made[number] = scope[entry["name"]]
         function = getattr(made, "_function", made)
@@ -145,7 +156,11 @@ def _text(obj: Any) -> str:
 
 def _used_names(table: symtable.SymbolTable) -> set[str]:
     """Return the names that a text has from elsewhere."""
-    own = {one.get_name() for one in table.get_symbols() if one.is_referenced() and (one.is_global() or not one.is_assigned())}
+    own = {
+        one.get_name()
+        for one in table.get_symbols()
+        if one.is_referenced() and (one.is_global() or not one.is_assigned())
+    }
     own -= {one.get_name() for one in table.get_symbols() if one.is_parameter() or one.is_free()}
     return own.union(*map(_used_names, table.get_children()))
 

@@ -54,7 +54,9 @@ class TracerWarning(Warning):
 class TracingCheckError(Exception):
     """A function was traced twice, and the traces differ."""
 
-    def __init__(self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None) -> None:
+    def __init__(
+        self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None
+    ) -> None:
         self.message = "Tracing failed sanity checks!\n"
         if extra_msg is not None:
             self.message += extra_msg + "\n"
@@ -202,7 +204,11 @@ def _trace_methods(
         made._graphs[name] = held
         made.__dict__.update(held.constants)
         if check_trace:
-            checks = [given] if check_inputs is None else [each.get(name, ()) if isinstance(each, dict) else each for each in check_inputs]
+            checks = (
+                [given]
+                if check_inputs is None
+                else [each.get(name, ()) if isinstance(each, dict) else each for each in check_inputs]
+            )
             for each in checks:
                 _check(made._method(name), function, module, name, each, kwargs, strict, check_tolerance)
     return made
@@ -235,13 +241,16 @@ def _names(function: Any, count: int) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        parameters = {}.values()  # type: ignore[assignment]
+        parameters = {}.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*names[:count], *(f"argument_{i + 1}" for i in range(len(names), count))]
 
 
 def _warn(what: str) -> None:
-    warn(SAID.get(what) or f"Converting a tensor to a {'' if what == 'NumPy array' else 'Python '}{what}{FROZEN}", TracerWarning)
+    warn(
+        SAID.get(what) or f"Converting a tensor to a {'' if what == 'NumPy array' else 'Python '}{what}{FROZEN}",
+        TracerWarning,
+    )
 
 
 def _is_traceable(value: Any) -> bool:
@@ -361,7 +370,11 @@ def _is_by_chance(node: Node) -> bool:
     name = getattr(node.target, "__name__", node.target)
     if name not in RANDOM_FUNCTIONS:
         return False
-    bound = normalize_function(node.target, node.args, dict(node.kwargs), normalize_to_only_use_kwargs=True) if callable(node.target) else None
+    bound = (
+        normalize_function(node.target, node.args, dict(node.kwargs), normalize_to_only_use_kwargs=True)
+        if callable(node.target)
+        else None
+    )
     return bound is None or bound.kwargs.get("training", True) is not False
 
 
@@ -388,7 +401,9 @@ def _constant_difference(made: Any, again: Traced) -> str | None:
     holder = made.owner if hasattr(made, "owner") else made._function.__self__
     for name, value in again.constants.items():
         held = getattr(holder, name, None)
-        if isinstance(value, Tensor) and not (isinstance(held, Tensor) and held.shape == value.shape and bool((held == value).all())):
+        if isinstance(value, Tensor) and not (
+            isinstance(held, Tensor) and held.shape == value.shape and held.eq(value).all().item()
+        ):
             return f"Node:\n\t{name}\nwas {held} and is {value}"
     return None
 

@@ -62,8 +62,11 @@ def _get_default_device() -> str:
     return str(get_default_device().type)
 
 
-def _get_tracing_state() -> None:
-    """Return the trace that is being recorded: there is none, programs run as they are."""
+def _get_tracing_state() -> Any:
+    """Return the trace that `jit.trace` is recording, if one is."""
+    from retrograd.jit._marks import is_tracing, recordings
+
+    return recordings[-1] if is_tracing() else None
 
 
 class DisableTorchFunctionSubclass(using):
@@ -86,7 +89,12 @@ def _no(*args: Any) -> bool:
     return False
 
 
-_is_tracing = _jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _no
+def _is_tracing() -> bool:
+    """Tell whether `jit.trace` is recording."""
+    return _get_tracing_state() is not None
+
+
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _no
 _has_xpu = _has_mps = False
 
 

@@ -1,0 +1,79 @@
+"""torch._jit_internal: the marks of torch.jit, by the names that libraries import from here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+from retrograd._absent import finder
+from retrograd.futures import Future
+from retrograd.jit._containers import isinstance as _isinstance
+from retrograd.jit._marks import (
+    FunctionModifiers,
+    _copy_to_script_wrapper,
+    _drop,
+    _IgnoreContextManager,
+    _overload,
+    _overload_method,
+    export,
+    get_torchscript_modifier,
+    ignore,
+    is_ignored_fn,
+    is_scripting,
+    unused,
+)
+
+__getattr__ = finder("torch._jit_internal")
+boolean_dispatched: dict[Callable[..., Any], dict[str, Any]] = {}
+
+
+class BroadcastingListCls:
+    """An annotation: one value, or a list of as many as the number says."""
+
+    def __getitem__(self, types: Any) -> None:
+        """Take the type of the values."""
+
+
+BroadcastingList1 = BroadcastingListCls()
+BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingList1
+
+
+def boolean_dispatch(
+    arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, module_name: str, func_name: str
+) -> Callable[..., Any]:
+    """Return a function that calls one of two, by an argument that is true or false."""
+
+    @functools.wraps(if_true)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    function.__module__, function.__name__ = module_name, func_name or function.__name__
+    boolean_dispatched[function] = {"if_true": if_true, "if_false": if_false, "index": arg_index, "default": default}
+    return function
+
+
+__all__ = [
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "BroadcastingListCls",
+    "Final",
+    "FunctionModifiers",
+    "Future",
+    "_IgnoreContextManager",
+    "_copy_to_script_wrapper",
+    "_drop",
+    "_isinstance",
+    "_overload",
+    "_overload_method",
+    "boolean_dispatch",
+    "boolean_dispatched",
+    "export",
+    "get_torchscript_modifier",
+    "ignore",
+    "is_ignored_fn",
+    "is_scripting",
+    "unused",
+]
