@@ -66,24 +66,20 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
 
     def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
+        by_name = {name: value for name, value in named.items() if value is not keyword_defaults.get(name)}
         if more is not NOTHING and more != ():
             if type(more) is tuple and parameters_of(function)[2] is not None:
                 args = values + more
             else:
                 # what stands in the places after it was given by position, up to the first that was not given
-                rest = {
-                    name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)
-                }
-                count = next((k for k, name in enumerate(named) if name not in rest), len(named))
+                count = next((k for k, name in enumerate(named) if name not in by_name), len(named))
                 by_position = [named[name] for name in list(named)[:count]]
-                return (*values, more, *by_position), dict(list(rest.items())[count:])
+                return (*values, more, *by_position), dict(list(by_name.items())[count:])
             kwargs: dict[str, Any] = {}
         else:
-            aliased = [ALIASES[name] for name, value in named.items() if name in ALIASES and value is not NOTHING]
+            aliased = [ALIASES[name] for name in by_name if name in ALIASES]
             args, kwargs = _as_given(parameters_of(function)[0], defaults, values, aliased)
-        kwargs.update(
-            {name: value for name, value in named.items() if value is not keyword_defaults.get(name, NOTHING)}
-        )
+        kwargs.update(by_name)
         return args, kwargs
 
     def refused(error: Exception, *call_given: Any) -> BaseException | None:
@@ -105,7 +101,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
         return found
 
     names = call.__globals__
-    names |= {"plain_types": plain_types, "general": general, "unusual": unusual}
+    names |= {"Tensor": tensor_layer()._base.Tensor, "plain_types": plain_types, "general": general, "unusual": unusual}
     names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
     if not plain_types:
         call.__code__ = in_general.__code__
@@ -114,13 +110,13 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
     names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
     names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-    text = written(function, out, plain_kinds()) if together is None else spreading(function)
+    text = written(function, out, plain_kinds()) if together is None else spreading(function, together)
     names["size_types"] = frozenset((int, tuple, list, Size))
     exec(compile(text, own_text("public functions"), "exec"), made)
     if parameters_of(function)[2] is None:
         count = made["call"].__code__.co_argcount
         known = (*defaults, NOTHING, *keyword_defaults.values())
-        call.__defaults__ = known + (NOTHING,) * (count - len(known))
+        call.__defaults__ = known + (None,) * (count - len(known))
     else:
         call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
     call.__code__ = made["call"].__code__  # last: another thread may be calling
@@ -190,6 +186,9 @@ def written(function: Any, out: bool, kinds: dict[str, Any]) -> str:
     """
     positional, keywords, rest = parameters_of(function)
     required = len(positional) - len(function.__defaults__ or ())
+    defaults = dict(zip(positional[required:], function.__defaults__ or (), strict=True)) | (
+        function.__kwdefaults__ or {}
+    )
     others = keywords + (("out",) if out else ())
     taken = {*positional, *others}
     in_python = not kinds  # there torch does not know NumPy's words
@@ -208,10 +207,13 @@ def written(function: Any, out: bool, kinds: dict[str, Any]) -> str:
             plain.append(f"({name} is False or {name} is True)")
         else:
             test = f"type({name}) is int" if some == (int,) else f"type({name}) in kinds_of_{name}"
-            optional = name in (function.__kwdefaults__ or {}) or required <= k < len(positional)
-            plain.append(f"({name} is default_{name} or {test})" if optional else test)
+            if name in defaults:
+                test = f"({name} is {'None' if defaults[name] is None else f'default_{name}'} or {test})"
+            elif tensor_layer()._base.Tensor in some:
+                test = f"(type({name}) is Tensor or {test})"
+            plain.append(test)
     plain += ["out is None"] if out else []
-    plain += [" is ".join(["more", *aliases, "NOTHING"])] if rest is None else []
+    plain += ["more is NOTHING", *(f"{alias} is None" for alias in aliases)] if rest is None else []
     plain += [f"plain_types.issuperset(map(type, {rest}))"] if rest is not None and not positional else []
     straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
     return _QUICK_FORM.format(
@@ -227,15 +229,21 @@ def written(function: Any, out: bool, kinds: dict[str, Any]) -> str:
     )
 
 
-def spreading(function: Any) -> str:
+def spreading(function: Any, together: Any) -> str:
     """Write the quick form of a method that takes sizes one by one; like torch it looks at the type of the first."""
     (tensor,), keywords, _ = parameters_of(function)
-    nothing_else = " is ".join([*keywords, "NOTHING"])
+    plain = [f"(type({tensor}) is Tensor or type({tensor}) in plain_types)", *(f"{n} is NOTHING" for n in keywords)]
+    if together.__defaults__ == (None,):  # of the dims, which are not needed
+        plain.append("(not given or type(given[0]) in size_types)")
+        sizes = "given if len(given) > 1 else given[0] if given else None"
+    else:
+        plain.append("given and type(given[0]) in size_types")
+        sizes = "given if len(given) > 1 else given[0]"
     return _QUICK_FORM.format(
         signature=", ".join([f"{tensor}=0", "*given", *(f"{name}=0" for name in keywords)]),
-        plain=f"given and type({tensor}) in plain_types and type(given[0]) in size_types and {nothing_else}",
+        plain=" and ".join(plain),
         function="together",
-        straight=f"{tensor}, given if len(given) > 1 else given[0]",
+        straight=f"{tensor}, {sizes}",
         positional=f"{tensor}, ",
         more="given",
         named=", ".join(f"{name!r}: {name}" for name in keywords),

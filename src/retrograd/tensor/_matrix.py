@@ -21,7 +21,7 @@ from ._operands import not_a_tensor
 from ._pointwise import _mul
 from ._record import record
 from ._refusals import refuse
-from ._shaping import contiguous, expand, expanded, reshaped, squeeze, swap, t, unsqueeze
+from ._shaping import contiguous, expand, reshaped, squeeze, swap, t, unsqueeze
 from ._views import view_op
 
 NDARRAY = np.ndarray
@@ -307,11 +307,11 @@ def _batched(a: Any, b: Any) -> Any:
     count = math.prod(lead)
     rows, inner = (shape_a[-2] if len(shape_a) > 1 else 1), shape_a[-1]
     depth_b, columns = (shape_b[0], 1) if vector else shape_b[-2:]
-    left = reshaped(expanded(a, (*lead, rows, inner)), (count, rows, inner))
+    left = reshaped(expand(a, (*lead, rows, inner)), (count, rows, inner))
     if vector:
-        right = unsqueeze(reshaped(expanded(b, (*lead, depth_b)), (count, depth_b)), 2)
+        right = unsqueeze(reshaped(expand(b, (*lead, depth_b)), (count, depth_b)), 2)
     else:
-        right = reshaped(expanded(b, (*lead, depth_b, columns)), (count, depth_b, columns))
+        right = reshaped(expand(b, (*lead, depth_b, columns)), (count, depth_b, columns))
     result = _bmm(left, right)
     shape = (*lead, *shape_a[-2:-1], *(() if vector else (columns,)))
     return _unsafe_view(squeeze(result, -1) if vector else result, shape)

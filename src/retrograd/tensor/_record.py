@@ -361,11 +361,11 @@ def unary(primitive: Primitive, name: str, node_name: str | None = None, *, inte
         input: Any = MISSING,
         more: Any = NOTHING,
         out: Any = None,
-        x: Any = NOTHING,
-        a: Any = NOTHING,
-        x1: Any = NOTHING,
+        x: Any = None,
+        a: Any = None,
+        x1: Any = None,
     ) -> Any:
-        if out is not None or not (more is x is a is x1 is NOTHING):
+        if out is not None or more is not NOTHING or x is not None or a is not None or x1 is not None:
             return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:
@@ -450,10 +450,10 @@ def binary(
     slow = rules.slow
 
     def call(
-        input: Any = MISSING, other: Any = MISSING, more: Any = NOTHING, out: Any = None, x1: Any = NOTHING, x2: Any = NOTHING,
-        x: Any = NOTHING, a: Any = NOTHING,
+        input: Any = MISSING, other: Any = MISSING, more: Any = NOTHING, out: Any = None, x1: Any = None, x2: Any = None,
+        x: Any = None, a: Any = None,
     ) -> Any:  # fmt: skip
-        if out is not None or not (more is x1 is x2 is x is a is NOTHING):
+        if out is not None or more is not NOTHING or x1 is not None or x2 is not None or x is not None or a is not None:
             return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
         mode = read_mode()
         if mode is PLAIN or mode is NO_GRAD:

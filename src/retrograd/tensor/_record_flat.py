@@ -22,7 +22,7 @@ from .._core.primitive import ELEMENTWISE, Primitive
 from .._graph.cuts import note_operation
 from .._graph.node import Guard, Slot, node_class
 from .._modes import current_mode
-from .._places import own_text, user_frame, users_files
+from .._places import own_files, own_text, user_frame, users_files
 from . import _base
 from ._base import LEAF, storage_of
 
@@ -148,7 +148,9 @@ _TRACKED = """
         frame = get_frame(3)  # this, `record`, and a public function are ours
     except ValueError:  # called from outside Python
         frame = get_frame(2)
-    if (code := frame.f_code).co_filename not in users_files:
+    while (code := frame.f_code).co_filename in own_files and (back := frame.f_back) is not None:
+        frame = back
+    if code.co_filename not in users_files:
         frame = user_frame(frame)
         code = frame.f_code
     node.code = code
@@ -544,6 +546,7 @@ _scope: dict[str, Any] = {
     "get_frame": sys._getframe,
     "guarded_tensor": guarded_tensor,
     "guarded_sequence": guarded_sequence,
+    "own_files": own_files,
     "user_frame": user_frame,
     "users_files": users_files,
     "note_operation": note_operation,

@@ -336,18 +336,15 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 
 def expand(input: Any, size: Any, implicit: bool = False) -> Any:
-    """Repeat along dimensions of size one without copying."""
-    return expanded(input, sizes_from((size,)))
-
-
-def expanded(input: Any, given: tuple[int, ...]) -> Any:
-    """Repeat along dimensions of size one, to sizes in which -1 is what there is."""
+    """Repeat along dimensions of size one without copying; a size of -1 is what there is."""
     own = input._array.shape
-    lead = len(given) - len(own)
-    if given[lead:] == own and 0 <= lead < 2 and (not lead or given[0] >= 0):
+    rows = size[0] if type(size) is tuple and len(size) - len(own) == 1 else None
+    if type(rows) is int and rows >= 0 and (size[1:] == own or (size[1:] == (-1,) and len(own) == 1)):
+        return view_op(input, s.broadcast_to, {"shape": (rows, *own)}, "ExpandBackward0")
+    given = sizes_from((size,))
+    if given == own:
         return view_op(input, s.broadcast_to, {"shape": given}, "ExpandBackward0")
-    if lead == 1 and given[1:] == (-1,) and given[0] >= 0 and len(own) == 1:
-        return view_op(input, s.broadcast_to, {"shape": (given[0], *own)}, "ExpandBackward0")
+    lead = len(given) - len(own)
     wanted = list(given)
     if lead < 0:
         raise RuntimeError(
@@ -355,16 +352,16 @@ def expanded(input: Any, given: tuple[int, ...]) -> Any:
             f"provided ({len(wanted)}) must be greater or equal to the number of dimensions in the tensor ({len(own)})"
         )
     for k in reversed(range(len(wanted))):
-        size = own[k - lead] if k >= lead else None
+        one = own[k - lead] if k >= lead else None
         if wanted[k] == -1:
-            if size is None:
+            if one is None:
                 raise RuntimeError(
                     f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {k}"
                 )
-            wanted[k] = size
-        elif size is not None and size not in (1, wanted[k]):
+            wanted[k] = one
+        elif one is not None and one not in (1, wanted[k]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({wanted[k]}) must match the existing size ({size}) at non-singleton "
+                f"The expanded size of the tensor ({wanted[k]}) must match the existing size ({one}) at non-singleton "
                 f"dimension {k}.  Target sizes: {_errors.sizes(wanted)}.  Tensor sizes: {_errors.sizes(own)}"
             )
     return view_op(input, s.broadcast_to, {"shape": tuple(wanted)}, "ExpandBackward0")
@@ -376,7 +373,7 @@ def _type_text(tensor: Any) -> str:
 
 def expand_as(input: Any, other: Any) -> Any:
     """Expand to another tensor's shape."""
-    return expanded(input, tuple(other._array.shape))
+    return expand(input, tuple(other._array.shape))
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -387,7 +384,7 @@ def view_as(input: Any, other: Any) -> Any:
 @overridable
 def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape."""
-    return expanded(input, sizes_from((size,)))
+    return expand(input, size)
 
 
 @overridable

@@ -14,7 +14,7 @@ from ..overrides import overridable, takes_out
 from . import _base
 from ._joining import cat, in_common_dtype, stack, tensors_of
 from ._record import record
-from ._shaping import expand, expanded, reshape, reshaped, sizes_from, unsqueeze
+from ._shaping import expand, reshape, reshaped, sizes_from, unsqueeze
 from ._views import view_op
 
 
@@ -124,7 +124,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     grids = []
     for k, one in enumerate(ordered):
         row = reshaped(one, (1,) * k + (shape[k],) + (1,) * (len(shape) - k - 1))
-        grids.append(expanded(row, shape))
+        grids.append(expand(row, shape))
     return (grids[1], grids[0], *grids[2:]) if swapped else tuple(grids)
 
 

@@ -41,14 +41,14 @@ def unusual_call(call: Any, values: tuple[Any, ...], more: Any, out: Any, words:
     count = next((k for k, value in enumerate(values) if value is MISSING), len(values))
     args = values[:count] if more is NOTHING else (*values, more)
     kwargs = {name: value for name, value in list(given.items())[count:] if value is not MISSING}
-    kwargs |= {word: value for word, value in words.items() if value is not NOTHING}
+    kwargs |= {word: value for word, value in words.items() if value is not None}
     if out is not None:
         kwargs["out"] = out
     if any([overridden(value) for value in (*args, *kwargs.values())]):
         return dispatch_override(call, args, kwargs)
     if more is not NOTHING or count < len(values) or [*kwargs] != ["out"] or not isinstance(out, _base.Tensor):
         arguments().check(call, args, kwargs)
-        given |= {ALIASES[word]: value for word, value in words.items() if value is not NOTHING}
+        given |= {ALIASES[word]: value for word, value in words.items() if value is not None}
     if out is None:
         return call(**given)
     return call_into(call, tuple(given.values()), {}, out)
