@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from ast import literal_eval
 from functools import cache
 from importlib import import_module
 from types import FrameType, ModuleType
@@ -214,6 +215,39 @@ def keys_of(function: Any) -> tuple[str, str]:
             if f"{space}_{name}" in table():
                 return f"{space}_{name}", f"Tensor.{name}"
     return name, f"Tensor.{name}"
+
+
+def as_handed_over(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments as torch hands them to `__torch_function__`.
+
+    Functions of torch.nn.functional that are written in Python hand over those with a default by keyword, all of them; others
+    hand over what they were given.
+    """
+    defaults = _handed_by_keyword(function)
+    if defaults is None:
+        return args, kwargs
+    names, given = list(defaults), {**dict(zip(defaults, args, strict=False)), **kwargs}
+    required = [name for name in names if defaults[name] is REQUIRED]
+    if len(args) > len(names) or given.keys() - defaults.keys() or not all(name in given for name in required):
+        return args, kwargs  # not a call that it takes
+    by_keyword = {name: given.get(name, default) for name, default in defaults.items() if default is not REQUIRED}
+    return tuple(given[name] for name in required), by_keyword
+
+
+REQUIRED = object()
+
+
+@cache
+def _handed_by_keyword(function: Any) -> dict[str, Any] | None:
+    key = keys_of(function)[0]
+    known = signature(key) if key.startswith("nn.functional.") else None
+    if known is None or known.binder != "python" or any(one.kind == "rest" for one in known.forms[0].parameters):
+        return None
+    return {
+        one.name: REQUIRED if one.default is None else literal_eval(one.default) for one in known.forms[0].parameters
+    }
 
 
 @cache

@@ -37,7 +37,9 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
 
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_torch_function(flat(args, kwargs)):
-            return handle_torch_function(call, flat(args, kwargs), *args, **kwargs)
+            relevant = flat(args, kwargs)
+            args, kwargs = arguments().as_handed_over(call, args, kwargs)
+            return handle_torch_function(call, relevant, *args, **kwargs)
         if not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
             args, kwargs = arguments().taken(call, args, kwargs)
         given = args, kwargs

@@ -353,10 +353,13 @@ def _public() -> dict[str, dict[str, Any]]:
     """Return the public functions of every namespace by name; methods of Tensor under "Tensor"."""
     package = import_module(__package__)
     tensor_class = tensor_layer()._base.Tensor
+    in_place = tensor_layer()._table.IN_PLACE_FUNCTIONS
     found = {}
     for space in NAMESPACES:
         module = import_module(f".{space}", __package__) if space else package
-        names = getattr(module, "__all__", None) if space else [*vars(package), *tensor_layer().later_functions]
+        names = (
+            getattr(module, "__all__", None) if space else [*vars(package), *tensor_layer().later_functions, *in_place]
+        )
         values = {name: getattr(module, name, None) for name in names or vars(module) if not name.startswith("_")}
         found[space] = {name: value for name, value in values.items() if isinstance(value, FunctionType)}
     listed = sorted(

@@ -239,8 +239,7 @@ class Tracer(TracerBase):
         parameter = signature.parameters[name.lstrip("*")]
         given = () if name[0] == "*" or parameter.default is inspect.Parameter.empty else (parameter.default,)
         if concrete is None or name not in concrete:
-            annotation = function.__annotations__.get(name)
-            return self.create_proxy("placeholder", name, given, {}, type_expr=annotation)
+            return self.create_proxy("placeholder", name, given, {}, type_expr=_annotation(function, name))
         count = 0
 
         def fix(value: Any) -> Any:
@@ -309,7 +308,7 @@ class Tracer(TracerBase):
                 _patching.patch_known(patcher, vars(module), self._autowrap_function_ids)
             result = self.create_arg(function(*args))
         is_flat = not isinstance(self.graph._codegen, _PyTreeCodeGen)
-        annotation = inspect.get_annotations(inspect.unwrap(function)).get("return") if is_flat else None
+        annotation = _annotation(inspect.unwrap(function), "return") if is_flat else None
         self.create_node("output", "output", (result,), {}, type_expr=annotation)
         return self.graph
 
@@ -330,6 +329,15 @@ class Tracer(TracerBase):
 
         patcher.patch_method(nn.Module, "__getattr__", reading)
         patcher.patch_method(nn.Module, "__call__", calling)
+
+
+def _annotation(function: Any, name: str) -> Any:
+    """Return the annotation of a parameter; in the package's own modules, which take anything, the one torch has."""
+    found = inspect.get_annotations(function).get(name)
+    home = getattr(function, "__module__", None) or ""
+    if found not in ("Any", Any) or not home.startswith(("retrograd.nn.", "torch.nn.")):
+        return found
+    return None if home.endswith(".container") else Tensor
 
 
 def _parameter_proxy(tracer: Tracer, name: str, value: Any, node: Any) -> ParameterProxy:

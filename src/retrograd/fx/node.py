@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._signatures import signature
 from ..overrides import resolve_name
 from .immutable_collections import immutable_dict, immutable_list
 
@@ -393,6 +394,13 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
 
 
+def _as_written_in_c(public: str) -> str:
+    """Return where torch has a function of nn.functional that is not written in Python."""
+    space, _, name = public.rpartition(".")
+    known = signature(name) if space == "torch.nn.functional" and signature(public[len("torch.") :]) is None else None
+    return public if known is None or known.binder == "python" else f"torch._C._nn.{known.name}"
+
+
 def _get_qualified_name(func: Callable[..., Any]) -> str:
     """Return the dotted name by which a program reaches a function."""
     name = getattr(func, "__name__", None)
@@ -403,7 +411,7 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     first = (getattr(func, "__module__", None) or "").split(".")[0]
     public = resolve_name(func) if first in ("retrograd", "torch") else None
     if public is not None:
-        return public
+        return _as_written_in_c(public)
     if name is None:
         raise RuntimeError(f"Attempted to get the name of {func!r}, which has none")
     module = inspect.getmodule(func)

@@ -19,7 +19,7 @@ from .._places import is_own, user_frame
 from ..utils._pytree import tree_map_
 from ._operators import magic_methods, reflectable_magic_methods
 from .graph import Graph
-from .node import Argument, Node, Target, base_types
+from .node import Argument, Node, Target, _get_qualified_name, base_types
 
 
 class TraceError(ValueError):
@@ -234,7 +234,7 @@ class Proxy:
         public = overrides.resolve_name(orig_method) or ""
         if public.startswith("torch.Tensor."):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
-        name = tracer.graph._target_to_str(orig_method.__name__)
+        name = tracer.graph._target_to_str(_get_qualified_name(orig_method).rpartition(".")[2])
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
 

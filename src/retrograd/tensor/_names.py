@@ -220,18 +220,19 @@ LATER: dict[str, Names] = {
     "nn.functional._recurrent": Names(
         functions="lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
     ),
-    "nn.functional._activations": Names(
-        both="prelu hardshrink", functions="celu celu_ selu selu_ rrelu rrelu_ threshold threshold_"
-    ),
+    "nn.functional._activations": Names(both="prelu hardshrink", functions="celu_ selu_ rrelu_ threshold_"),
+    "nn.functional._native_activations": Names(functions="celu selu rrelu threshold"),
     "nn.functional._dropping": Names(
         functions="""dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout
         feature_alpha_dropout_ native_dropout native_dropout_backward"""
     ),
     "nn.functional._linear": Names(functions="bilinear"),
     "nn.functional._embedding_rows": Names(functions="embedding embedding_bag embedding_renorm_"),
-    "nn.functional._pooling": Names(functions="max_pool1d max_pool1d_with_indices max_pool2d max_pool3d avg_pool1d"),
+    "nn.functional._pooling": Names(functions="avg_pool1d"),
     "nn.functional._adaptive_pooling": Names(functions="adaptive_avg_pool1d"),
-    "nn.functional._native_pooling": Names(functions="adaptive_max_pool1d"),
+    "nn.functional._native_pooling": Names(
+        functions="adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d"
+    ),
     "nn.functional._resizing": Names(functions="affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d"),
     "nn.functional._shuffling": Names(functions="pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle"),
     "nn.functional._convolution": Names(

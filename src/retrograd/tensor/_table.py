@@ -98,16 +98,16 @@ later_functions = owners("both", "functions")
 def find(name: str) -> Any:
     """Return a function of a family that is loaded when asked for, or None if there is no such name."""
     if name in IN_PLACE_FUNCTIONS:
-        return _in_place_function(getattr(Tensor, name))
+        return in_place_function(getattr(Tensor, name))
     module = later_functions.get(name)
     if module is None:
         return None
     function = getattr(_family(module), name)
-    return _in_place_function(function) if _is_in_place(name) else _refusing(function)
+    return in_place_function(function) if _is_in_place(name) else _refusing(function)
 
 
 @cache
-def _in_place_function(method: Any) -> Any:
+def in_place_function(method: Any) -> Any:
     """Make a function of a method that writes in place: its tensor is called `input`."""
 
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:

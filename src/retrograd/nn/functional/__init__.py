@@ -1,6 +1,7 @@
 """torch.nn.functional: the functions behind the modules."""
 
 from ..._absent import finder
+from ...tensor._table import in_place_function
 from ._activations import *
 from ._adaptive_pooling import *
 from ._attention import *
@@ -22,3 +23,9 @@ from ._shuffling import *
 from ._unpooling import *
 
 __getattr__ = finder("torch.nn.functional")
+
+# Functions, as in torch, and not methods: their tensor is called `input`, and others than tensors may take them over.
+for _name in ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"):
+    globals()[_name] = in_place_function(globals()[_name])
+for _name in ("elu_", "hardtanh_", "leaky_relu_"):  # those that the package does not have
+    globals()[_name].__module__ = __name__

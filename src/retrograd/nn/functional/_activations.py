@@ -109,13 +109,11 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return _hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
-@overridable
 def sigmoid(input: Any) -> Any:
     """Compute 1 / (1 + exp(-x))."""
     return input.sigmoid()
 
 
-@overridable
 def tanh(input: Any) -> Any:
     """Compute the hyperbolic tangent."""
     return input.tanh()

@@ -8,6 +8,7 @@ from ..._ops import pooling as p
 from ...overrides import overridable
 from ...tensor._creation import zeros_like
 from ...tensor._record import record
+from . import _pooling as functional
 from ._adaptive_pooling import adaptive_max_pool1d_with_indices
 
 
@@ -15,6 +16,38 @@ from ._adaptive_pooling import adaptive_max_pool1d_with_indices
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
     """Take the largest elements of parts of the last axis, as many as wanted, and where they are."""
     return adaptive_max_pool1d_with_indices(input, output_size)
+
+
+@overridable
+def max_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Take the largest element of each window of the last axis."""
+    return functional.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@overridable
+def max_pool1d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Take the largest element of each window of the last axis, and where it is."""
+    return functional.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@overridable
+def max_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Take the largest element of each window of the last two axes."""
+    return functional.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@overridable
+def max_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Take the largest element of each window of the last three axes."""
+    return functional.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @overridable

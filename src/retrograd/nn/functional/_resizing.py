@@ -217,7 +217,6 @@ def _deprecated(name: str) -> None:
     warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
-@overridable
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
@@ -226,14 +225,12 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@overridable
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Do as `interpolate`, the name to use."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-@overridable
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Do as `interpolate` with `align_corners=True`, the name to use."""
     _deprecated("upsample_bilinear")

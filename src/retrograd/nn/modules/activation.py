@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._warnings import warn
 from ...tensor._creation import empty
+from ...tensor._pointwise import sigmoid, tanh
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter
@@ -119,14 +120,14 @@ class Sigmoid(Module):
     """Computes 1 / (1 + exp(-x))."""
 
     def forward(self, input: Any) -> Any:
-        return input.sigmoid()
+        return sigmoid(input)
 
 
 class Tanh(Module):
     """Computes the hyperbolic tangent."""
 
     def forward(self, input: Any) -> Any:
-        return input.tanh()
+        return tanh(input)
 
 
 class Hardsigmoid(_InPlace):
