@@ -92,7 +92,7 @@ def nested(m, steps, w):
 ASKED = {
     "grad": lambda m, f, w: m.grad(lambda x: f(x, w))(m.array(X)),
     "grad by what was captured": lambda m, f, w: m.grad(lambda w: f(m.array(X), w))(w),
-    "gradients of samples": lambda m, f, w: m.vmap(m.grad(f), (0, None))(m.array(SAMPLES), w),
+    "gradients of samples": lambda m, f, w: m.vmap(m.grad(lambda w, x: f(x, w)), (None, 0))(w, m.array(SAMPLES)),
     "gradient of the samples' sum": lambda m, f, w: m.grad(
         lambda w: m.total(m.vmap(lambda x: f(x, w))(m.array(SAMPLES)))
     )(w),
