@@ -108,8 +108,8 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     __slots__ = ()
     cls_to_become = Parameter
 
-    @classmethod
-    def _construct(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:  # type: ignore[override]
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        """Build a parameter that has a dtype and a device."""
         return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
 
@@ -119,10 +119,10 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
     __slots__ = ()
     cls_to_become = Tensor
 
-    @classmethod
-    def _construct(
+    def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
+        """Build a buffer that has a dtype and a device."""
         made = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         made._is_buffer = True

@@ -28,8 +28,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     __slots__ = ()
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
 
-    @classmethod
-    def _construct(cls, data: Any = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        """Build a buffer on a tensor's memory."""
         given = Tensor() if data is None else data
         result = given.detach().requires_grad_(given.requires_grad)
         result.persistent = persistent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from weakref import ref
 
@@ -198,7 +198,7 @@ UNWATCHED = frozenset(
 
 
 class TensorMeta(type):
-    """Makes `Tensor(...)` torch's legacy constructor while blank Tensors are still made at C speed."""
+    """Knows every class of Tensors, and how torch writes its name."""
 
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
@@ -213,9 +213,6 @@ class TensorMeta(type):
         if cls.__module__.partition(".")[0] == "retrograd" and cls.__name__ in names:
             return f"<class '{names[cls.__name__]}'>"
         return super().__repr__()
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls._construct(*args, **kwargs)  # type: ignore[attr-defined]
 
 
 class TensorBase(metaclass=TensorMeta):
@@ -266,11 +263,11 @@ def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any =
 
 
 def install(tensor_class: type, parameter_class: type) -> None:
-    """Receive the classes; blank tensors are made by the metaclass's own, fast call (62 ns)."""
+    """Receive the classes; blank tensors are made in C, past `Tensor.__new__`, which is torch's legacy constructor."""
     global Tensor, Parameter, new_tensor
     Tensor, Parameter = tensor_class, parameter_class
     plain_types.update((tensor_class, parameter_class))
-    new_tensor = super(TensorMeta, tensor_class).__call__  # type: ignore[misc]
+    new_tensor = partial(object.__new__, tensor_class)
 
 
 def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:

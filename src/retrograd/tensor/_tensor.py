@@ -81,11 +81,8 @@ class Tensor(TensorBase):
 
             take_over(cls, Tensor)
 
-    @classmethod
-    def _construct(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
-        if cls is not Tensor and ("__new__" in vars(cls) or any("__new__" in vars(k) for k in cls.__mro__[:-3])):
-            return type.__call__(cls, *args, **kwargs)
         from ._creation import empty, tensor
 
         if kwargs.pop("device", None) is not None and not args:
@@ -101,12 +98,7 @@ class Tensor(TensorBase):
             made = empty(*args[0])
         else:
             made = tensor(args[0], dtype=dtype)
-        if cls is Tensor:
-            return made
-        result = made.as_subclass(cls)
-        if cls.__init__ is not object.__init__:
-            cls.__init__(result, *args, **kwargs)
-        return result
+        return made if cls is Tensor else made.as_subclass(cls)
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
@@ -579,8 +571,8 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     __slots__ = ()
     __module__ = "retrograd.nn.parameter"
 
-    @classmethod
-    def _construct(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        """Build a parameter on a tensor's memory."""
         if data is None:
             data = Tensor()
         check_parameter(data, requires_grad)
