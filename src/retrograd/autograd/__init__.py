@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -353,6 +353,11 @@ _ELSEWHERE = {
     "_profiler_enabled": "profiler",
     "kineto_available": "profiler",
 }
+
+
+if TYPE_CHECKING:
+    from .._graph.unpacked import SavedTensor
+    from .gradcheck import gradcheck, gradgradcheck
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .._graph.cuts import note_block
 from .._modes import (
@@ -23,6 +23,8 @@ from .._modes import (
 from .._warnings import warn
 from ..tensor import _base
 
+Decorated = TypeVar("Decorated")
+
 
 def _is_generator(function: Any) -> bool:
     code = getattr(function, "__code__", None)
@@ -35,7 +37,7 @@ class _Decorating:
     def clone(self) -> Any:
         return type(self)()
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         if isinstance(function, type):
             warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
@@ -45,16 +47,18 @@ class _Decorating:
             )
             decorated_class: Any = function
             decorated_class.__init__ = self(decorated_class.__init__)
-            return decorated_class
+            return decorated_class  # type: ignore[no-any-return]
         if _is_generator(function):
-            return self._wrap_generator(function)
+            return self._wrap_generator(function)  # type: ignore[no-any-return]
 
-        @functools.wraps(function)
+        plain: Any = function
+
+        @functools.wraps(plain)
         def decorated(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
-                return function(*args, **kwargs)
+                return plain(*args, **kwargs)
 
-        return decorated
+        return decorated  # type: ignore[return-value]
 
     def _wrap_generator(self, function: Any) -> Any:
         """Switch the mode around every step, so that it holds inside the generator and nowhere else."""
@@ -89,10 +93,22 @@ class _NoArguments(_Decorating, Block):
 
     _block_fields = ("grad",)
 
-    def __new__(cls, function: Any = None) -> Any:
-        if function is None:
-            return object.__new__(cls)  # half the time of super()
-        return cls()(function)
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+
+        @overload
+        def __new__(cls, function: Decorated) -> Decorated: ...  # type: ignore[misc]
+
+        def __new__(cls, function: Any = None) -> Any: ...
+
+    else:
+
+        def __new__(cls, function=None):
+            if function is None:
+                return object.__new__(cls)  # half the time of super()
+            return cls()(function)
 
 
 class no_grad(_NoArguments):  # noqa: N801 - torch's name
@@ -152,7 +168,7 @@ class set_grad_enabled(_Decorating, Block):  # noqa: N801
         write[entered]
         push[entry]
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         change_mode(grad=self.prev)
         return super().__call__(function)
 
@@ -184,7 +200,7 @@ class _Switch(_Decorating, setting):
         made._make(self.mode)
         return made
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         self._variable.set(self.prev)
         return super().__call__(function)
 
@@ -235,10 +251,22 @@ class inference_mode(_Decorating, Block):  # noqa: N801
 
     _block_fields = ("inference", "grad")
 
-    def __new__(cls, mode: Any = True) -> Any:
-        if isinstance(mode, bool):
-            return super().__new__(cls)
-        return cls()(mode)
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+
+        @overload
+        def __new__(cls, mode: Decorated) -> Decorated: ...  # type: ignore[misc]
+
+        def __new__(cls, mode: Any = True) -> Any: ...
+
+    else:
+
+        def __new__(cls, mode=True):
+            if isinstance(mode, bool):
+                return super().__new__(cls)
+            return cls()(mode)
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode

@@ -95,7 +95,7 @@ class GraphModule(nn.Module):
         self._code = written.src
         self._lineno_map, self._prologue_start = written._lineno_map, written._prologue_start
         own = type(self)
-        own.forward = _function_from(written.src, written.globals, codegen._func_name)  # type: ignore[method-assign]
+        own.forward = _function_from(written.src, written.globals, codegen._func_name)
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..tensor import _base
 from ..tensor._base import TensorMeta
@@ -27,11 +27,16 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     __slots__ = ()
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
+    persistent: bool
+
+    if TYPE_CHECKING:  # the metaclass calls `_construct`
+
+        def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None: ...
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         """Build a buffer on a tensor's memory."""
         given = Tensor() if data is None else data
-        result = given.detach().requires_grad_(given.requires_grad)
+        result: Any = given.detach().requires_grad_(given.requires_grad)
         result.persistent = persistent
         result._is_buffer = True
         return result

@@ -281,7 +281,7 @@ def _is_dense(array: Any, like: Any) -> bool:
 
 def plain_numbers(group: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a group with numbers where there are Tensors."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name, value in group.items():
         if type(value) in PLAIN:
             continue
@@ -325,7 +325,7 @@ def count(state: dict[str, Any]) -> float:
         array.fill(now)  # in a third of the time of a sum
         return now
     step.add_(1)
-    return step.item()  # type: ignore[no-any-return]
+    return step.item()
 
 
 # ---- words for rules: a factor may be a Tensor that is to be differentiated ----

@@ -34,7 +34,8 @@ from ._helpers import _to_scalar as _to_scalar
 from ._helpers import _view_as_real as _view_as_real
 
 Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
-ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+# One Iterable: of groups written in place mypy would make a list of objects if each kind had its own.
+ParamsT: TypeAlias = Iterable[Tensor | dict[str, Any] | tuple[str, Tensor]]
 
 _global_optimizer_pre_hooks: Hooks = OrderedDict()
 _global_optimizer_post_hooks: Hooks = OrderedDict()

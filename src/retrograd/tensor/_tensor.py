@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from weakref import ref
 
 import numpy as np
@@ -42,14 +43,22 @@ from ._view_nodes import detached
 from ._views import NOWHERE
 
 CPU = device_type("cpu")
+Kind = TypeVar("Kind", bound="Tensor")
 
 
-class read_only(property):  # noqa: N801 - a decorator
-    """A property that refuses writing in torch's words."""
+if TYPE_CHECKING:
+    from ..autograd.graph import RemovableHandle
+    from ._methods import TensorMethods  # what `_table.py` gives the class, for type checkers
 
-    def __set__(self, instance: Any, value: Any) -> None:
-        name = self.fget.__name__  # type: ignore[union-attr]
-        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+    read_only = property
+else:
+    TensorMethods = TensorBase
+
+    class read_only(property):  # noqa: N801 - a decorator
+        """A property that refuses writing in torch's words."""
+
+        def __set__(self, instance: Any, value: Any) -> None:
+            raise AttributeError(f"attribute '{self.fget.__name__}' of 'torch._C.TensorBase' objects is not writable")
 
 
 def dim_given(function: Any, tensor: Any, dim: Any) -> int:
@@ -59,15 +68,11 @@ def dim_given(function: Any, tensor: Any, dim: Any) -> int:
     return operator.index(dim)
 
 
-class Tensor(TensorBase):
+class Tensor(TensorMethods):
     """A multi-dimensional array that autograd can follow."""
 
     __slots__ = ()
     __array_priority__ = 1000
-
-    if TYPE_CHECKING:  # the methods come from one table, see `_table.py`
-
-        def __getattr__(self, name: str) -> Any: ...
 
     __module__ = "retrograd"  # where pickle finds it; the class prints as torch.Tensor
 
@@ -81,7 +86,7 @@ class Tensor(TensorBase):
 
             take_over(cls, Tensor)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
         from ._creation import empty, tensor
 
@@ -111,7 +116,7 @@ class Tensor(TensorBase):
             _base.mark_born(result)
         return result
 
-    def as_subclass(self, cls: Any) -> Any:
+    def as_subclass(self, cls: type[Kind]) -> Kind:
         """Return the same tensor, seen as an instance of a subclass."""
         if not isinstance(cls, type):
             raise TypeError(f"cls must be a type (got {type(cls).__name__})")
@@ -127,7 +132,7 @@ class Tensor(TensorBase):
             from ._shaping import alias
 
             result._edge = alias(self)._edge
-        return share_birth(result, self)
+        return share_birth(result, self)  # type: ignore[no-any-return]
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -146,7 +151,7 @@ class Tensor(TensorBase):
 
     # ---- what it is ----
     @property
-    def shape(self) -> Any:
+    def shape(self) -> _size.Size:
         return _size._trusted(self._array.shape)
 
     @property
@@ -158,19 +163,25 @@ class Tensor(TensorBase):
 
     ndimension = dim
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = ...) -> _size.Size: ...
+
+    @overload
+    def size(self, dim: int) -> int: ...
+
+    def size(self, dim: int | None = None) -> int | _size.Size:
         shape = self._array.shape
         if dim is None:
             return _size._trusted(shape)
         if type(dim) is int and -len(shape) <= dim < len(shape):
-            return shape[dim]
+            return shape[dim]  # type: ignore[no-any-return]
         dim = dim_given(type(self).size, self, dim)
         from .._errors import wrap_dim
 
         if not self._array.ndim:
             shown = 0 if dim in (0, -1) else dim
             raise IndexError(f"Dimension specified as {shown} but tensor has no dimensions")
-        return self._array.shape[wrap_dim(dim, self._array.ndim)]
+        return self._array.shape[wrap_dim(dim, self._array.ndim)]  # type: ignore[no-any-return]
 
     def numel(self) -> int:
         return int(self._array.size)
@@ -178,16 +189,16 @@ class Tensor(TensorBase):
     nelement = numel
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> _dtypes.dtype:
         return _dtypes.from_numpy(self._array.dtype)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> device_type:
         if type(self._array) in _NUMPY_TYPES:
             return CPU
         from ._casting import device_of
 
-        return device_of(self)
+        return device_of(self)  # type: ignore[no-any-return]
 
     layout = strided
     is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
@@ -195,11 +206,11 @@ class Tensor(TensorBase):
 
     @property
     def is_cuda(self) -> bool:
-        return self.device.type == "cuda"  # type: ignore[no-any-return]
+        return self.device.type == "cuda"
 
     @property
     def is_cpu(self) -> bool:
-        return self.device.type == "cpu"  # type: ignore[no-any-return]
+        return self.device.type == "cpu"
 
     @property
     def is_meta(self) -> bool:
@@ -220,20 +231,26 @@ class Tensor(TensorBase):
         return self.numel() * self.itemsize
 
     def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point  # type: ignore[no-any-return]
+        return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        return self.dtype.is_complex  # type: ignore[no-any-return]
+        return self.dtype.is_complex
 
     def is_signed(self) -> bool:
-        return self.dtype.is_signed  # type: ignore[no-any-return]
+        return self.dtype.is_signed
 
     def is_conj(self) -> bool:
         return False
 
     is_neg = is_conj
 
-    def stride(self, dim: int | None = None) -> Any:
+    @overload
+    def stride(self, dim: None = ...) -> tuple[int, ...]: ...
+
+    @overload
+    def stride(self, dim: int) -> int: ...
+
+    def stride(self, dim: int | None = None) -> int | tuple[int, ...]:
         found = strides(self._array) if self._array.size else geometry(self)[0]
         if dim is None:
             return found
@@ -260,12 +277,12 @@ class Tensor(TensorBase):
             raise TypeError("len() of a 0-d tensor")
         return self._array.shape[0]  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
-    def __reversed__(self) -> Any:
+    def __reversed__(self) -> Tensor:
         return self.flip(0) if self._array.ndim else self
 
     def __contains__(self, element: Any) -> bool:
@@ -309,10 +326,10 @@ class Tensor(TensorBase):
         return self._edge.index if type(self._edge) is Slot else 0
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         extra = self._extra
         if extra is not None and extra.grad is not None:
-            return extra.grad
+            return extra.grad  # type: ignore[no-any-return]
         if not is_leaf(self) and (extra is None or not extra.retains_grad):
             warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
@@ -324,7 +341,7 @@ class Tensor(TensorBase):
         return None
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: Tensor | None) -> None:
         if value is None:
             if (extra := self._extra) is not None and extra.grad is not None:
                 extra.grad = None
@@ -349,38 +366,42 @@ class Tensor(TensorBase):
         self.grad = None
 
     @property
-    def grad_dtype(self) -> Any:
+    def grad_dtype(self) -> _dtypes.dtype | None:
         """The dtype to which gradients of this leaf are brought; None: they keep theirs."""
         if not is_leaf(self):
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
-        return grad_dtype_of(self)
+        return grad_dtype_of(self)  # type: ignore[no-any-return]
 
     @grad_dtype.setter
-    def grad_dtype(self, value: Any) -> None:
+    def grad_dtype(self, value: _dtypes.dtype | None) -> None:
         choose_grad_dtype(self, value)
 
     def backward(
-        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
         """Compute the gradients of this tensor with respect to the graph's leaves."""
         _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs)
 
-    def detach(self) -> Any:
+    def detach(self) -> Tensor:
         """Return a tensor on the same memory, outside the graph."""
         result = detached(self)
         if (edge := _base._edge_slot.__get__(self)) is not None:  # as it is: reading a lost view's raises
             note_cut("detach()", self, edge, result)
-        return result
+        return result  # type: ignore[no-any-return]
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor:
         result = data_inside(self) if current_mode().transforms else wrap(data_of(self), None, None)
         if (edge := _base._edge_slot.__get__(self)) is not None:
             note_cut(".data", self, edge, result)
-        return result if result._extra is None else share_birth(result, self)
+        return result if result._extra is None else share_birth(result, self)  # type: ignore[no-any-return]
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: Tensor) -> None:
         from ._inplace import set_data
 
         set_data(self, value)
@@ -392,7 +413,7 @@ class Tensor(TensorBase):
     _grad_fn, _backward_hooks, volatile = old_attributes.grad_fn, old_attributes.backward_hooks, old_attributes.volatile
     name = old_attributes.name
 
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
         from ..autograd._hooks import of_transform
         from ..autograd.graph import RemovableHandle
@@ -410,7 +431,7 @@ class Tensor(TensorBase):
         of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
         return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, OrderedDict()), hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(param)` after a gradient has been added to `.grad`."""
         from ..autograd.graph import RemovableHandle
 
@@ -456,7 +477,7 @@ class Tensor(TensorBase):
         return self._storage is not None and bool(self._storage.inference)
 
     @property
-    def _base(self) -> Any:
+    def _base(self) -> Tensor | None:
         view = None if self._extra is None else self._extra.view
         return None if view is None else view.base
 
@@ -571,7 +592,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
     __slots__ = ()
     __module__ = "retrograd.nn.parameter"
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         """Build a parameter on a tensor's memory."""
         if data is None:
             data = Tensor()

@@ -20,7 +20,7 @@ class FunctionalModuleWithBuffers(nn.Module):
         self.param_names = tuple(param_names)
         self.buffer_names = tuple(buffer_names)
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
         state = dict(zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True))
@@ -35,7 +35,7 @@ class FunctionalModule(nn.Module):
         self.stateless_model = stateless_model
         self.param_names = tuple(param_names)
 
-    def forward(self, params: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def forward(self, params: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         state = dict(zip(self.param_names, params, strict=True))
         return functional_call(self.stateless_model, state, args, kwargs)
 

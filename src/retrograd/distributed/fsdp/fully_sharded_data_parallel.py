@@ -13,7 +13,7 @@ from typing import Any
 from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
 from .._groups import need_group
-from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict, set_optimizer_state_dict
+from ..checkpoint import state_dict as states
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
 from .api import (
     BackwardPrefetch,
@@ -209,7 +209,9 @@ class FullyShardedDataParallel(Module):
     def optim_state_dict(model: Any, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
         """Return an optimizer's state by the names of the parameters."""
         config = FullyShardedDataParallel.get_state_dict_type(model).optim_state_dict_config
-        return get_optimizer_state_dict(model, optim, options=StateDictOptions(cpu_offload=config.offload_to_cpu))
+        return states.get_optimizer_state_dict(
+            model, optim, options=states.StateDictOptions(cpu_offload=config.offload_to_cpu)
+        )
 
     @staticmethod
     def optim_state_dict_to_load(
@@ -225,7 +227,7 @@ class FullyShardedDataParallel(Module):
 
         found = _by_numbers(optim, optim_state_dict, _names(model))
         if load_directly:
-            set_optimizer_state_dict(model, optim, optim_state_dict)
+            states.set_optimizer_state_dict(model, optim, optim_state_dict)
         return found
 
     @staticmethod
@@ -233,7 +235,7 @@ class FullyShardedDataParallel(Module):
         model: Any, optim: Any, optim_input: Any = None, rank0_only: bool = True, group: Any = None
     ) -> dict[str, Any]:
         """Return an optimizer's state by the names of the parameters, on the CPU."""
-        return get_optimizer_state_dict(model, optim, options=StateDictOptions(cpu_offload=True))
+        return states.get_optimizer_state_dict(model, optim, options=states.StateDictOptions(cpu_offload=True))
 
     sharded_optim_state_dict = optim_state_dict
 

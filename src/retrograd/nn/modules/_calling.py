@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._warnings import warn
 from ...autograd.graph import RemovableHandle
@@ -51,9 +51,13 @@ class ModuleCalling:
     _backward_pre_hooks: Hooks
     _is_full_backward_hook: bool | None
 
-    def forward(self, *input: Any) -> Any:
-        """Compute the module's output; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]  # of any signature
+    else:
+
+        def forward(self, *input: Any) -> Any:
+            """Compute the module's output; every subclass defines it."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

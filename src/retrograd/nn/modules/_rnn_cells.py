@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...tensor._creation import empty, zeros
+from ...tensor._tensor import Tensor
 from .. import init
 from ..functional import _recurrent as recurrent
 from ..parameter import make_parameter
@@ -19,10 +20,10 @@ class RNNCellBase(Module):
     input_size: int
     hidden_size: int
     bias: bool
-    weight_ih: Any
-    weight_hh: Any
-    bias_ih: Any
-    bias_hh: Any
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None

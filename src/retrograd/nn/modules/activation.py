@@ -7,6 +7,7 @@ from typing import Any
 from ..._warnings import warn
 from ...tensor._creation import empty
 from ...tensor._pointwise import sigmoid, tanh
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter
@@ -216,7 +217,7 @@ class PReLU(Module):
     """Multiplies by a weight where x is negative: one for all, or one for each channel."""
 
     __constants__ = ["num_parameters"]  # noqa: RUF012 - torch's
-    weight: Any
+    weight: Tensor
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()

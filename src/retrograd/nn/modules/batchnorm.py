@@ -8,6 +8,7 @@ from ..._dtypes import int64
 from ..._modes import current_mode
 from ...tensor._creation import empty, ones, tensor, zeros
 from ...tensor._pointwise import add
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
@@ -134,8 +135,8 @@ def _refuse(wanted: str, input: Any) -> None:
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """A normalisation whose number of channels is that of its first input."""
 
-    weight: Any
-    bias: Any
+    weight: Tensor
+    bias: Tensor
 
     def __init__(
         self,

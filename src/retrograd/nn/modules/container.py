@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
@@ -23,6 +23,12 @@ def _position(index: Any, count: int) -> int:
 
 class Sequential(Module):
     """Modules that are called one after the other."""
+
+    @overload
+    def __init__(self, *args: Module) -> None: ...
+
+    @overload
+    def __init__(self, arg: OrderedDict[str, Module], /) -> None: ...
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -42,12 +48,18 @@ class Sequential(Module):
     def _name_at(self, index: Any) -> str:
         return list(self._modules)[_position(index, len(self))]
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._name_at(index)]
+        return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
 
-    def __setitem__(self, index: int, module: Any) -> None:
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)
 
     def __delitem__(self, index: Any) -> None:
@@ -58,18 +70,18 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, module: Any) -> Self:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Any) -> Self:
+    def insert(self, index: int, module: Module) -> Self:
         """Insert a module before a position."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -81,13 +93,13 @@ class Sequential(Module):
         self._modules = {str(at): one for at, one in enumerate(modules)}
         return self
 
-    def extend(self, sequential: Iterable[Any]) -> Self:
+    def extend(self, sequential: Iterable[Module]) -> Self:
         """Add modules at the end."""
         for module in sequential:
             self.append(module)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int) -> Module:
         """Take a module away and return it."""
         module = self[key]
         del self[key]
@@ -123,7 +135,7 @@ class Sequential(Module):
 class ModuleList(Module):
     """A list of modules."""
 
-    def __init__(self, modules: Iterable[Any] | None = None) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self += modules
@@ -131,12 +143,18 @@ class ModuleList(Module):
     def _name_at(self, index: Any) -> str:
         return str(_position(index, len(self)))
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[self._name_at(index)]
+        return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
 
-    def __setitem__(self, index: int, module: Any) -> None:
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)
 
     def __delitem__(self, index: Any) -> None:
@@ -148,37 +166,37 @@ class ModuleList(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __iadd__(self, modules: Iterable[Any]) -> Self:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
-    def __add__(self, other: Iterable[Any]) -> ModuleList:
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def insert(self, index: int, module: Any) -> None:
+    def insert(self, index: int, module: Module) -> None:
         """Insert a module before a position."""
         modules = list(self._modules.values())
         modules.insert(index, module)
         for at, one in enumerate(modules):
             self._modules[str(at)] = one
 
-    def append(self, module: Any) -> Self:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int) -> Module:
         """Take a module away and return it."""
         module = self[key]
         del self[key]
         return module
 
-    def extend(self, modules: Iterable[Any]) -> Self:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
@@ -207,15 +225,15 @@ class ModuleList(Module):
 class ModuleDict(Module):
     """Modules by name."""
 
-    def __init__(self, modules: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
-        return self._modules[key]
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]  # type: ignore[no-any-return]
 
-    def __setitem__(self, key: str, module: Any) -> None:
+    def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
@@ -234,19 +252,19 @@ class ModuleDict(Module):
         """Take all modules away."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Take a module away and return it."""
-        return self._modules.pop(key)
+        return self._modules.pop(key)  # type: ignore[no-any-return]
 
     def keys(self) -> Iterable[str]:
         """Return the names."""
         return self._modules.keys()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> Iterable[tuple[str, Module]]:
         """Return the names with their modules."""
         return self._modules.items()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[Module]:
         """Return the modules."""
         return self._modules.values()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._absent import finder
 from ...tensor._creation import empty
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from .._uninitialized import UninitializedParameter
@@ -54,8 +55,8 @@ class _ConvNd(NamedInit, Module):
     output_padding: tuple[int, ...]
     groups: int
     padding_mode: str
-    weight: Any
-    bias: Any
+    weight: Tensor
+    bias: Tensor
 
     def __init__(
         self,

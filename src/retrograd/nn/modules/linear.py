@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._modes import using
 from ...tensor._creation import empty
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import UninitializedParameter, make_parameter
@@ -32,8 +33,8 @@ class Linear(Module):
     __constants__ = ["in_features", "out_features"]  # noqa: RUF012 - torch's
     in_features: int
     out_features: int
-    weight: Any
-    bias: Any
+    weight: Tensor
+    bias: Tensor
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -94,9 +95,11 @@ class LazyLinear(LazyModuleMixin, Linear):
         if self.has_uninitialized_params():
             with using(grad=False):
                 self.in_features = input.shape[-1]
-                self.weight.materialize((self.out_features, self.in_features))
+                weight: Any = self.weight
+                weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
-                    self.bias.materialize((self.out_features,))
+                    bias: Any = self.bias
+                    bias.materialize((self.out_features,))
                 self.reset_parameters()
         if self.in_features == 0:
             if input.shape[-1] != self.weight.shape[-1]:
@@ -111,8 +114,8 @@ class Bilinear(Module):
     """Computes x1 @ weight[k] @ x2 + bias[k] for every output k."""
 
     __constants__ = ["in1_features", "in2_features", "out_features"]  # noqa: RUF012 - torch's
-    weight: Any
-    bias: Any
+    weight: Tensor
+    bias: Tensor
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from ..._modes import using
 from ...tensor._creation import empty
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter
@@ -22,7 +23,7 @@ class _Table(Module):
     norm_type: float
     scale_grad_by_freq: bool
     sparse: bool
-    weight: Any
+    weight: Tensor
 
     def _read(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Any) -> None:
         self.num_embeddings = num_embeddings

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..._absent import finder
 from ..._warnings import warn
@@ -66,6 +66,12 @@ def _check_samplers(
         raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
 
+class Samples(Protocol[T_co]):
+    """What a loader takes: a Dataset, or anything else that has samples by key."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
+
+
 class DataLoader(Generic[T_co]):
     """Iterates over a dataset in batches.
 
@@ -87,7 +93,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Samples[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Any = None,
@@ -123,12 +129,13 @@ class DataLoader(Generic[T_co]):
         if batch_sampler is not None:
             batch_size = None
         if sampler is None:
+            source: Any = dataset  # whose length the samplers ask for when they need it
             if is_stream:
                 sampler = _InfiniteConstantSampler()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(source, generator=generator)
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(source)
         if batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
 
