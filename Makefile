@@ -4,7 +4,7 @@
 #   make test     run the tests
 #   make test-elsewhere   run the tests as other machines would: other kernels, threads, orders, last bits
 #   make lint     ruff check, ruff format --check
-#   make types    mypy
+#   make types    mypy; then mypy and pyright on programs for which the package is torch
 #   make oracle   install torch and run the tests that compare with it
 #   make opdb     install torch and run a fixed part of its table of operations on both libraries
 #   make moduledb install torch and run a fixed part of its table of modules on both libraries
@@ -27,6 +27,7 @@ EXAMPLES := $(VENV)/.stamp-examples
 LIBRARIES := .venv-libraries
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
+TYPES := $(VENV)/.stamp-types
 
 .PHONY: run test test-elsewhere lint types oracle opdb moduledb libraries stubs clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
@@ -44,8 +45,9 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(DEV)
+types: $(TYPES)
 	$(BIN)/mypy
+	$(BIN)/python -m tests.type_checking
 
 oracle: $(DEV) $(ORACLE)
 	$(BIN)/python -m pytest -n auto -q -m oracle
@@ -78,6 +80,10 @@ $(EXAMPLES): $(CREATED) pyproject.toml
 $(DEV): $(CREATED) pyproject.toml
 	$(PIP) install --editable '.[dev]'
 	@touch $@ $(EXAMPLES) # dev contains examples
+
+$(TYPES): $(CREATED) pyproject.toml
+	$(PIP) install --editable '.[types]'
+	@touch $@ $(DEV) $(EXAMPLES) # types contains dev
 
 $(ORACLE): $(CREATED)
 	$(PIP) install $(TORCH) # expecttest: what torch's own tables import

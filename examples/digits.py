@@ -76,7 +76,7 @@ def predict(network, images):
 def draw(losses, images, labels, answers, sureness, path):
     """Draw the loss on the left, and on the right the digits that were hardest to read."""
     figure = Figure(figsize=(9, 4), layout="constrained")  # without pyplot no display is needed: Agg draws it
-    left, right = figure.subfigures(1, 2, width_ratios=[3, 2])
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[3, 2])[0]
 
     axes = left.subplots()
     window = min(20, len(losses))

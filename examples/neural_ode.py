@@ -39,10 +39,10 @@ class Solve(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, law, start, times, *parameters):
-        path = [start]
+        states = [start]
         for dt in times.diff():
-            path.append(runge_kutta_step(lambda state: (law(state[0]),), (path[-1],), dt)[0])
-        path = torch.stack(path)
+            states.append(runge_kutta_step(lambda state: (law(state[0]),), (states[-1],), dt)[0])
+        path = torch.stack(states)
         ctx.law, ctx.times = law, times
         ctx.save_for_backward(path, *parameters)
         return path

@@ -40,6 +40,7 @@ NAMED_TYPES = {
     **dict.fromkeys(("stride", "output_padding", "dim"), f"{SIZES} | None"),
     **dict.fromkeys(("output_size",), "int | None | Sequence[int | None]"),
     **dict.fromkeys(("keepdim", "create_graph"), "bool"),
+    "seed": "int",
     "gradient": "Tensor | None",
     "retain_graph": "bool | None",
     "inputs": "Tensor | Sequence[Tensor] | None",
@@ -55,7 +56,9 @@ TRIPLES = "lstm native_batch_norm native_group_norm native_layer_norm svd_lowran
 TRUTHS = """allclose equal is_tensor is_storage is_floating_point is_complex is_conj is_neg is_nonzero is_same_size is_signed
 is_inference is_pinned is_set_to is_shared can_cast is_autocast_enabled"""
 COUNTS = "numel nelement dim ndimension element_size storage_offset get_device data_ptr seed initial_seed"
-ANYTHING = "unique unique_consecutive lu load vmap compile eig symeig lstsq solve storage untyped_storage tolist as_subclass"
+ANYTHING = (
+    "unique unique_consecutive lu load vmap compile eig symeig lstsq solve storage untyped_storage tolist as_subclass"
+)
 # What a function returns that is not one tensor, and is no named result.
 RETURNS = {
     **dict.fromkeys(SECTIONS.split(), "tuple[Tensor, ...]"),

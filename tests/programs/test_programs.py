@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PROGRAMS = sorted(path for path in HERE.glob("*.py") if path.name != Path(__file__).name)
+TYPED = HERE.parent / "type_checking" / "programs"  # whose types are checked, too
+PROGRAMS = sorted(path for folder in (HERE, TYPED) for path in folder.glob("*.py") if path.name != Path(__file__).name)
 
 
 def output_of(*command: str) -> str:

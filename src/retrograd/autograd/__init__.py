@@ -356,7 +356,6 @@ _ELSEWHERE = {
 
 
 if TYPE_CHECKING:
-    from .._graph.unpacked import SavedTensor
     from .gradcheck import gradcheck, gradgradcheck
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from ..tensor import _base
 from ..tensor._base import TensorMeta
@@ -29,11 +29,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
     persistent: bool
 
-    if TYPE_CHECKING:  # the metaclass calls `_construct`
-
-        def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None: ...
-
-    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         """Build a buffer on a tensor's memory."""
         given = Tensor() if data is None else data
         result: Any = given.detach().requires_grad_(given.requires_grad)

@@ -20,9 +20,7 @@ class FunctionalModuleWithBuffers(nn.Module):
         self.param_names = tuple(param_names)
         self.buffer_names = tuple(buffer_names)
 
-    def forward(
-        self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any
-    ) -> Any:
+    def forward(self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         state = dict(zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True))
         return functional_call(self.stateless_model, state, args, kwargs)
 
