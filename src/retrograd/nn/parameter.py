@@ -35,7 +35,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         result: Any = given.detach().requires_grad_(given.requires_grad)
         result.persistent = persistent
         result._is_buffer = True
-        return result
+        return result  # type: ignore[no-any-return]
 
 
 __all__ = [

@@ -103,7 +103,7 @@ class Tensor(TensorMethods):
             made = empty(*args[0])
         else:
             made = tensor(args[0], dtype=dtype)
-        return made if cls is Tensor else made.as_subclass(cls)
+        return made if cls is Tensor else made.as_subclass(cls)  # type: ignore[no-any-return]
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
@@ -598,11 +598,11 @@ class Parameter(Tensor, metaclass=ParameterMeta):
             data = Tensor()
         check_parameter(data, requires_grad)
         if type(data) not in (Tensor, Parameter, cls) and type(data) not in signed_types:
-            return marked_parameter(data, requires_grad)
+            return marked_parameter(data, requires_grad)  # type: ignore[no-any-return]
         result = Tensor._make_subclass(cls, data.detach(), requires_grad)
         if (edge := _base._edge_slot.__get__(data)) is not None:
             note_cut(f"{cls.__name__}(...)", data, edge, result, 3)
-        return result
+        return result  # type: ignore[no-any-return]
 
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
 
