@@ -44,7 +44,7 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def taken(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Do as `check`, and return the arguments with tensors and NumPy's scalars that stand for numbers made numbers."""
+    """Run `check`, and return the arguments; tensors and NumPy scalars that stand for numbers become numbers."""
     check(function, args, kwargs)
     as_function, as_method = (signature(key) for key in keys_of(function))
     for values, named in _variants(function, args, kwargs):
@@ -61,7 +61,7 @@ def taken(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 def _variants(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return how a call may have been written: as it seems, and with all that has a default by name, but for the defaults.
+    """Return how a call may have been written: as it seems, and with all that has a default by name, except for the defaults.
 
     The quick form of a public function does not know which of its arguments were given, and how.
     """

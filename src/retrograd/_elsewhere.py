@@ -1,6 +1,6 @@
 """Names that stand in another module here than in torch, or in several of torch's: found when somebody asks for them.
 
-They stand in `_compat/names_elsewhere.txt`: torch's module, then where its names are, then which (`*`: all that it has not itself; `a=b`: a
+They stand in `_compat/names_elsewhere.txt`: torch's module, then where its names are, then which (`*`: all that it lacks; `a=b`: a
 is called b there). A module that has nothing else is made when it is imported.
 """
 

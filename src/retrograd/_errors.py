@@ -1,4 +1,4 @@
-"""The words users read when something is wrong: torch's sentence first, then what to do and where."""
+"""The messages users read when something is wrong: torch's sentence, then where it happened and how to fix it."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def not_used(i: int) -> RuntimeError:
 def of_backward(error: RuntimeError, place: str | None, backward: Any) -> RuntimeError:
     """Add to an error about what a custom backward returned where its Function was applied and where it is defined."""
     text = (
-        f"{error}\nHint: backward returns as many gradients as apply has arguments, each of the shape of its argument, "
-        "real if that is real, and None for what is no tensor."
+        f"{error}\nHint: return one gradient for each argument of apply, in the shape of the argument and real if "
+        "the argument is real; return None for an argument that is not a tensor."
     )
     if place is not None:
         text += f" The Function was applied here:\n{place}"

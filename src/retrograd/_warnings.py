@@ -30,7 +30,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def warn_once(message: str) -> None:
-    """Warn, unless this process was told the same before."""
+    """Warn, unless this process has given the same warning before."""
     if always or message not in _said:
         _said.add(message)
         warn(message)

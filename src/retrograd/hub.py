@@ -80,7 +80,7 @@ def load_state_dict_from_url(
 def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
     """Refuse to fetch and run a repository."""
     raise NotImplementedError(
-        "torch.hub.load: retrograd does not run code from the net. Clone the repository, import its model, and load its "
+        "torch.hub.load: retrograd does not run code from the internet. Clone the repository, import its model, and load its "
         "weights with torch.hub.load_state_dict_from_url."
     )
 

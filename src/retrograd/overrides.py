@@ -49,7 +49,7 @@ def _mixed(values: Iterable[Any]) -> TypeError | None:
         if hasattr(kind, "untyped_storage") and not isinstance(value, tensor_layer()._base.TensorBase):
             return TypeError(
                 f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
-                "retrograd's\nHint: convert it by retrograd.tensor(x), or by retrograd.from_dlpack(x), which shares its memory."
+                "retrograd's\nHint: convert it with retrograd.tensor(x), or with retrograd.from_dlpack(x), which shares its memory."
             )
     return None
 
@@ -66,7 +66,7 @@ def refuse_function_of_other_torch(function: Any) -> None:
         name = getattr(function, "__name__", str(function))
         raise TypeError(
             f"'{name}' is a function of torch, an installed library besides retrograd, and got a tensor of retrograd\n"
-            "Hint: call retrograd's function of that name, or convert the tensor by torch.from_dlpack(x)."
+            "Hint: call retrograd's function of that name, or convert the tensor with torch.from_dlpack(x)."
         )
 
 
@@ -153,7 +153,7 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_old_forms(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Do as `takes_out`, and let the function take the positional forms that torch has deprecated."""
+    """Add `out=` like `takes_out`, and let the function take the positional forms that torch has deprecated."""
     return overridable(function, out=True, old_forms=True)
 
 

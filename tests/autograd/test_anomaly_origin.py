@@ -42,7 +42,7 @@ def test_a_nan_of_forward() -> None:
 
     said = anomaly(program)
     assert said.startswith("Function 'MulBackward0' returned nan values in its 0th output.")
-    assert "the first NaN came up in forward already: the output of log has NaN" in said
+    assert "the first NaN appeared in the forward pass: the output of log has NaN" in said
     assert "bad = torch.log(x * 2)  # of a negative number" in said
 
 
@@ -60,7 +60,7 @@ def test_the_oldest_of_several() -> None:
 def test_a_nan_of_the_seed() -> None:
     x = torch.tensor([1.0], requires_grad=True)
     said = anomaly(lambda: (x * 2).backward(torch.tensor([math.nan])))
-    assert "the gradient that backward began with has NaN already" in said
+    assert "the gradient passed to backward already contains NaN" in said
 
 
 def test_check_nan_false_says_nothing() -> None:

@@ -61,7 +61,7 @@ def test_a_wrong_gradient_names_apply_and_backward(sentence: str, decorated: boo
     y = Add.apply(leaf(), leaf())
     found, hint = sentence_and_hint(y.sum().backward)
     assert found == sentence
-    assert "as many gradients as apply has arguments" in hint
+    assert "one gradient for each argument of apply" in hint
     assert (
         place(applied, "test_a_wrong_gradient_names_apply_and_backward") + "    y = Add.apply(leaf(), leaf())" in hint
     )

@@ -131,7 +131,7 @@ def test_writes_go_into_a_shared_file(file: str) -> None:
 
 
 def test_memory_with_tensors_is_not_resized() -> None:
-    with pytest.raises(NotImplementedError, match="cannot resize memory on which tensors lie"):
+    with pytest.raises(NotImplementedError, match="cannot resize memory that tensors use"):
         retrograd.ones(2).untyped_storage().resize_(0)
 
 

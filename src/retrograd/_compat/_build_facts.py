@@ -1,4 +1,4 @@
-"""What torch says of how it was built: the flags `torch.has_lapack` and their kin. NumPy and SciPy do the work here."""
+"""What torch says of how it was built: the flags `torch.has_lapack` and the like. NumPy and SciPy do the work here."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from retrograd.func._vmap import vmap as _new
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
-    """Do what `torch.vmap` does, with a warning."""
+    """Map a function over a batch like `torch.vmap`, with a warning."""
     warn("Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", FutureWarning)
     return _vmap(func, in_dims, out_dims)
 

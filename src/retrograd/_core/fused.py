@@ -6,7 +6,7 @@ A fused operation has three parts:
   are whatever its backward wants to find again (arrays, or anything else; None if nothing). An array may be None;
 - the backward, on raw arrays: `function(xp, g, needed, residuals, *arrays, **params)` returns a gradient for every array, None
   where `needed` says so. With several outputs `g` is a tuple with None where no gradient arrived;
-- the decomposition, in words of `xp`: `function(xp, *arrays, **params)` returns the result. It serves whatever is not a plain
+- the decomposition, in the vocabulary `xp`: `function(xp, *arrays, **params)` returns the result. It serves whatever is not a plain
   array of real numbers: duals, batches, complex numbers; and the backward's own derivatives. So forward mode, vmap and every
   order are those of the primitives, and nobody derives a second derivative by hand.
 Half precision arrives in the implementation and in the backward as float32, and is rounded once, unless `widens=False`.
@@ -15,7 +15,7 @@ One with a single result may have two more parts, for a batch of one vmap over p
   returns what the implementation does, batch axis first, or None, and the decomposition runs;
 - its backward: `function(xp, g, needed, residuals, batched, *arrays, **params)`, which sums nothing over the batch: gradients
   have their batch axis first whether or not the array has one.
-`tensor/_fused.py` records calls. A test holds implementation and decomposition equal.
+`tensor/_fused.py` records calls. A test checks that implementation and decomposition agree.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Fused:
         return function
 
     def decomposition(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the operation in words of `xp`."""
+        """Declare the operation in the vocabulary `xp`."""
         self.parts = function
         return function
 

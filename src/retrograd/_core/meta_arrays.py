@@ -84,7 +84,7 @@ class MetaArray(NDArrayOperatorsMixin):
 
     __hash__ = object.__hash__
 
-    # ---- what it has not ----
+    # ---- what it does not have ----
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise NotImplementedError(NO_DATA)
 

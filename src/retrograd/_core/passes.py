@@ -21,7 +21,7 @@ concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """Choose by bit arithmetic: a branch that the processor cannot foresee costs ten times as much."""
+    """Choose by bit arithmetic: a branch that the processor cannot predict costs ten times as much."""
     if type(condition) is not np.ndarray or condition.size < LARGE or condition.dtype.kind != "b":
         return np.where(condition, x, y)
     x_array, y_array = type(x) is np.ndarray, type(y) is np.ndarray

@@ -96,7 +96,7 @@ class CompiledRule:
         self.names = parameters_of(function)[skip:]
         unknown = set(self.names) - set(allowed)
         if unknown:
-            raise TypeError(f"{owner}: the rule reads {sorted(unknown)}, which the operation has not")
+            raise TypeError(f"{owner}: the rule reads {sorted(unknown)}, but the operation has nothing of that name")
         self._call: Any = None
 
     @property
@@ -183,7 +183,7 @@ class Primitive:
         self.jvp_names = parameters_of(rule)[2:]
         unknown = set(self.jvp_names) - set(self.readable)
         if unknown:
-            raise TypeError(f"{self.name}: the jvp reads {sorted(unknown)}, which the operation has not")
+            raise TypeError(f"{self.name}: the jvp reads {sorted(unknown)}, but the operation has nothing of that name")
         return rule
 
     def batch(self, rule: Rule) -> Rule:

@@ -54,7 +54,7 @@ def input_metadata(node: Any) -> tuple[InputMetadata, ...]:
     if found is None:
         raise AttributeError(
             f"'{type(node).__name__}' object has no attribute '_input_metadata'\nHint: the node of a built-in operation keeps "
-            "what its backward reads, and cannot tell from that what its output was like."
+            "what its backward reads, which says nothing about its output."
         )
     return (InputMetadata(found),)
 

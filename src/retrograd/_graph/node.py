@@ -96,7 +96,7 @@ class Meta:
         self.out_levels = out_levels
         self.rule_levels = out_levels  # of the gradients that the rules return, before the edge removes some
         self.ended = NO_LEVELS  # of duals among the operands: the output is computed from their primals
-        self.loses_levels = False  # an input has levels that the output has not, besides the one that is left
+        self.loses_levels = False  # an input has levels that the output lacks, besides the one that is left
         self.complex = is_complex
         self.special = bool(is_complex or out_levels)  # more than shapes and dtypes to settle
         self.outputs: tuple[InputFacts, ...] = ()
@@ -433,7 +433,7 @@ class Node:
         return grads
 
     def _seen_shapes(self) -> Meta | None:
-        """Compare the shapes of saved operands, which the hot path of forward has not."""
+        """Compare the shapes of saved operands, which the hot path of forward did not do."""
         x, y = self.x, self.y
         if not hasattr(x, "shape") or not hasattr(y, "shape") or x.shape == y.shape:
             return None

@@ -142,7 +142,7 @@ def nll_in_words(xp, q, target, weight, reduction, ignore_index):
 
 
 def smoothed_in_words(xp, q, target, weight, reduction, ignore_index, smoothing):
-    """Compute the loss of log-probabilities where the target has not all of the probability."""
+    """Compute the loss of log-probabilities where the target does not have all of the probability."""
     axis = class_axis(q)
     classes = q.shape[axis]
     _, counted, own = _settled(xp, target, weight, ignore_index)

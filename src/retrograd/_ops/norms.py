@@ -136,7 +136,7 @@ def _distance_slopes(xp, x, y, out, p):
         return xp.zeros_like(gaps)
     if p == 1:
         return xp.sgn(gaps)
-    # no division by the distance of a row to itself, also in second order, which torch has not
+    # no division by the distance of a row to itself, also in second order, which torch lacks
     size, none = xp.abs(gaps), xp.equal(full, 0)
     flat = xp.logical_or(none, xp.equal(size, 0))
     ratio = xp.where(flat, 1, size) / xp.where(none, 1, full)

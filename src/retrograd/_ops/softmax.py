@@ -17,7 +17,7 @@ MANY = 1 << 16  # elements from which an array no longer stays in the cache
 
 
 def _summed(xp, x, axis):
-    """Sum along an axis, which a number has not."""
+    """Sum along an axis; a number has none."""
     return xp.sum(x, axis=(axis,) if len(x.shape) else (), keepdims=True)
 
 

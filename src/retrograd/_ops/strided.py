@@ -91,7 +91,7 @@ def as_strided_batch(call, args, batched, size_, *, size, stride, offset, in_str
     if not _reads_its_own(shape, in_stride, size, stride, **row):  # the graph of a sample has no edges to others
         raise NotImplementedError(
             f"as_strided: sizes {sizes(size)} with strides {sizes(stride)} read memory between the elements of a sample of "
-            "vmap, which may be another sample's.\nHint: call contiguous() on what vmap is given, and count strides in that."
+            "vmap, which may be another sample's.\nHint: call contiguous() on the input of vmap, and count strides in the result."
         )
     raw = raw_leaf(args[0])
     own = tuple([n // raw.itemsize for n in getattr(raw, "strides", ())])[raw.ndim - args[0].ndim :]

@@ -1,4 +1,4 @@
-"""torch.amp: the scaler of losses, and `autocast`, which may be written but not switched on."""
+"""torch.amp: `autocast`, and the scaler of losses."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Tell whether autocast is on, for CUDA unless told."""
+    """Tell whether autocast is on, by default for CUDA."""
     on = current_mode().autocast
     return on is not None and on[0] == ("cuda" if device_type is None else _device_type(device_type).type)
 
@@ -108,7 +108,7 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Switch autocast on or off for good: for a type of device, or for CUDA if only told whether."""
+    """Switch autocast on or off for good: for a type of device, by default CUDA."""
     kind, on = ("cuda", bool(device_type)) if enabled is None else (_device_type(device_type).type, enabled)
     if on:
         watch_calls()  # public functions look at modes from now on

@@ -265,7 +265,7 @@ def _new_scale(value: Any) -> float:
         return value
     if not isinstance(value, Tensor):
         raise AttributeError(
-            f"'{type(value).__name__}' object has no attribute 'device'\nHint: the new scale is a float or a tensor of one."
+            f"'{type(value).__name__}' object has no attribute 'device'\nHint: pass a float or a tensor that holds one."
         )
     if value.numel() != 1 or value.requires_grad:
         raise AssertionError(

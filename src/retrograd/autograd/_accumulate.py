@@ -130,7 +130,7 @@ def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
 
 
 def check_layout(grad: Any, leaf: Any) -> None:
-    """Warn, as torch, of a gradient whose memory is ordered otherwise than the leaf's."""
+    """Warn, as torch, of a gradient whose memory is ordered differently from the leaf's."""
     pairs = zip(leaf.shape, grad.stride(), leaf.stride(), strict=True)
     if is_dense(leaf._array) and any(n != 1 and a != b for n, a, b in pairs):
         warn(

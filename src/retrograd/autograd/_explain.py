@@ -76,7 +76,7 @@ def explain(output: Any, input: Any) -> Explanation:
         if runs_again(graph_of([edge_of(output)])[0]):
             return _explanation(path, [], f". {REENTRANT}, which backward() alone can run, so there are no norms")
         words = str(error).splitlines()[0] if str(error) else ""
-        return _explanation(path, [], f". There are no norms, for the backward raises {type(error).__name__}: {words}")
+        return _explanation(path, [], f". There are no norms because backward raises {type(error).__name__}: {words}")
     last = norms[-1]
     if last is None:
         return _ends_before(path, norms)
@@ -116,8 +116,8 @@ def _ends_before(path: list[Any], norms: list[float | None]) -> Explanation:
     steps = _steps(path, norms)
     giver = steps[end - 1]
     reason = (
-        f"No gradient arrives at input: {giver.operation} hands none on, for its backward returns None. The path, as far as the "
-        "gradient goes:"
+        f"No gradient arrives at input: {giver.operation} passes none on, because its backward returns None. The path, as far as "
+        "the gradient goes:"
     )
     return Explanation(False, steps[:end], [], reason)
 

@@ -48,8 +48,8 @@ def why_not(output: Any, target: Any, frame: FrameType) -> tuple[str, list[Cut]]
         perhaps = [cut for cut in perhaps if not taken_in or cut.number < max(taken_in)]
         if perhaps:
             return (
-                f"{NO_PATH}. These lines took values out of the graph, or switched gradients off; whether output was made of such "
-                "values cannot be told:",
+                f"{NO_PATH}. These lines took values out of the graph, or switched gradients off; it is not known whether output was "
+                "computed from such values:",
                 perhaps[-MOST:],
             )
     if output._edge is not None:
@@ -57,7 +57,7 @@ def why_not(output: Any, target: Any, frame: FrameType) -> tuple[str, list[Cut]]
             f" {REENTRANT}, and what that uses besides its arguments is not in the graph." if runs_again(nodes) else ""
         )
         return (
-            f"{NO_PATH}: output does not depend on it, as far as its graph tells, which begins at other leaves.{hidden}",
+            f"{NO_PATH}: output does not depend on it according to its graph, which begins at other leaves.{hidden}",
             [],
         )
     if output._array.dtype.kind not in "fcV":

@@ -140,7 +140,7 @@ class FunctionNode(Node, FunctionCtx):
     takes_mask = True
     saves = True  # whatever there was to save: torch refuses to look again
 
-    # What few nodes have otherwise than here.
+    # What few nodes have differently.
     runs_without_gradient = True  # on zeros, or None if they are not materialized
     join: Any = None  # of a node whose outputs were computed in the graph, see Note [A Function inside a level]
     in_reverse_transform = False

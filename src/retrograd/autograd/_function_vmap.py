@@ -16,7 +16,7 @@ MORE = "For more details, please see https://pytorch.org/docs/main/notes/extendi
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told."""
+    """What a Function's `vmap` gets to know."""
 
     batch_size: int
     randomness: str

@@ -97,17 +97,17 @@ def _origin(node: Any, g: Any) -> str:
     first = _first_nan_in_forward(node)
     if first is not None:
         return (
-            f" Hint: the first NaN came up in forward already: the output of {_operation(first)} has NaN where its inputs "
+            f" Hint: the first NaN appeared in the forward pass: the output of {_operation(first)} has NaN where its inputs "
             f"have none. It was called here:\n{first.place()}"
         )
     given = g if isinstance(g, tuple) else (g,)
     if any(part is not None and has_nan(_array_of(part)) for part in given):
-        return " Hint: the gradient that backward began with has NaN already."
+        return " Hint: the gradient passed to backward already contains NaN."
     if node.place() is None:
         return ""
     return (
-        f" Hint: forward has no NaN, and the gradient that arrived has none: the backward of {_operation(node)} made the first "
-        f"one. The operation was called here:\n{node.place()}"
+        f" Hint: neither the forward pass nor the incoming gradient contains NaN: the backward of {_operation(node)} made "
+        f"the first one. The operation was called here:\n{node.place()}"
     )
 
 

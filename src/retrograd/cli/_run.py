@@ -27,7 +27,7 @@ _DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")  # of an en
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
-    """Do what `python path arguments...` does."""
+    """Run a file as `python path arguments...` would."""
     sys.argv = [path, *arguments]
     full_path = os.path.abspath(path)
     if pkgutil.get_importer(full_path) is not None:  # a folder or a zip file
@@ -39,21 +39,21 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
 
 
 def run_module(name: str, arguments: Sequence[str]) -> None:
-    """Do what `python -m name arguments...` does."""
+    """Run a module as `python -m name arguments...` would."""
     sys.argv = ["-m", *arguments]  # until the module is found
     _set_first_path(os.getcwd())
     _run_as_main(lambda: _load_module(name))
 
 
 def run_code(code: str, arguments: Sequence[str]) -> None:
-    """Do what `python -c code arguments...` does."""
+    """Run code as `python -c code arguments...` would."""
     sys.argv = ["-c", *arguments]
     _set_first_path("")
     _run_as_main(lambda: _load_text(code, "<string>"))
 
 
 def run_stdin(arguments: Sequence[str]) -> None:
-    """Do what `python - arguments...` does."""
+    """Run standard input as `python - arguments...` would."""
     sys.argv = ["-", *arguments]
     _set_first_path("")
     _run_as_main(lambda: _load_text(sys.stdin.read(), "<stdin>"))

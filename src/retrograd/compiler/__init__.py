@@ -1,6 +1,6 @@
 """torch.compiler: programs that compile run as they are, operation by operation.
 
-retrograd has no compiler. `compile` checks its arguments as torch does and hands back what computes the same: a function
+retrograd has no compiler. `compile` checks its arguments as torch does and returns something that computes the same: a function
 itself, a module in the wrapper that torch makes of it, so that state_dicts have the names that scripts expect.
 """
 
@@ -74,7 +74,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def get_default_backend() -> str:
-    """Return the name that `compile` has for a backend unless told."""
+    """Return the name of the default backend of `compile`."""
     return "inductor"
 
 

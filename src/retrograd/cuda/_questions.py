@@ -65,12 +65,12 @@ def ipc_collect() -> None:
 
 
 def get_gencode_flags() -> str:
-    """Return what a compiler would need to be told: nothing is compiled ahead."""
+    """Return the flags a compiler would need: nothing, as nothing is compiled ahead."""
     return ""
 
 
 def is_tf32_supported() -> bool:
-    """Tell whether float32 could be multiplied with fewer bits: CuPy does so only if told."""
+    """Tell whether float32 could be multiplied with fewer bits: CuPy does so only on request."""
     return False
 
 
@@ -78,7 +78,7 @@ _sync_debug_mode = 0
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Accept torch's wish to be told of waits, of which none is told."""
+    """Accept torch's setting for reporting waits; none is reported."""
     global _sync_debug_mode
     _cupy()
     known = {"default": 0, "warn": 1, "error": 2}
@@ -161,7 +161,7 @@ def temperature(device: Any = None) -> int:
 
 # ---- old types ----
 class _OldType(type):
-    """The class of `torch.cuda.FloatTensor` and its kin: an instance is any tensor, or storage, of the dtype on a GPU."""
+    """The class of `torch.cuda.FloatTensor` and the like: an instance is any tensor, or storage, of the dtype on a GPU."""
 
     dtype: _dtypes.dtype
 

@@ -1,4 +1,4 @@
-"""torch.cuda.graphs: work that is written down once and repeated by the device. retrograd does not write work down."""
+"""torch.cuda.graphs: work that is recorded once and replayed by the device. retrograd does not record work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturi
 
 def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"torch.cuda.{name} needs a device that repeats written-down work, which retrograd does not use yet\n"
+        f"torch.cuda.{name} needs a device that replays recorded work, which retrograd does not use yet\n"
         "Hint: the program computes the same without a graph."
     )
 

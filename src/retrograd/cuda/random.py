@@ -19,7 +19,7 @@ manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Seed the device's random numbers with something that cannot be foreseen."""
+    """Seed the device's random numbers with something that cannot be predicted."""
     if is_available():
         default_generator.seed()
 

@@ -111,7 +111,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the stream that work goes into unless told."""
+    """Return the default stream."""
     return Stream(_held=_cupy().cuda.Stream.null)
 
 

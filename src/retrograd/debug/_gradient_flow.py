@@ -151,7 +151,7 @@ def _named(model: Any) -> list[tuple[str, Any]]:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"{expected} but got a {type(pair).__name__} in it; {_NAMES}")
         if not isinstance(pair[1], _base.Tensor):
-            raise TypeError(f"gradient_flow(): {pair[0]!r} is no Tensor but {type(pair[1]).__name__}")
+            raise TypeError(f"gradient_flow(): {pair[0]!r} is not a Tensor but {type(pair[1]).__name__}")
     return pairs
 
 

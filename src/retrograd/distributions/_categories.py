@@ -1,4 +1,4 @@
-"""What distributions that draw categories and show them otherwise share: the parameters of the categories."""
+"""What distributions share that draw categories and show them differently: the parameters of the categories."""
 
 from __future__ import annotations
 

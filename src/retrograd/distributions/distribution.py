@@ -32,7 +32,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Say whether distributions check their parameters and values unless told otherwise."""
+        """Set whether distributions check their parameters and values by default."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value

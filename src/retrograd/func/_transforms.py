@@ -92,7 +92,7 @@ class _Outside:
         return wrap(value._array, None, value._storage)
 
     def release_aux(self, aux: Any) -> Any:
-        """Do so with the tensors of `aux`, which may hold nothing else."""
+        """Release the tensors of `aux`, which may hold nothing else."""
         _check_aux(aux)
         return tree_map(self.release, aux)
 

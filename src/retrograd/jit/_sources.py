@@ -148,7 +148,7 @@ def _text(obj: Any) -> str:
         ast.parse(text)
     except (OSError, TypeError, SyntaxError) as error:
         raise RuntimeError(
-            f"the source of '{obj.__qualname__}' is not to be had, and a file of a scripted program holds it\n"
+            f"the source of '{obj.__qualname__}' is not available, and the file of a scripted program must contain it\n"
             "Hint: define it in a file, not at the prompt; or trace the program, and save the trace."
         ) from error
     return text

@@ -5,7 +5,7 @@ The rule of an optimizer is written once, in methods that Tensors have. It runs 
 (`differentiable`, half precision, other libraries' arrays). Where it only has to be quick, it has run once before, on cells: names
 of arrays that note what is done to them. What they noted becomes the text of a Python function of arrays, whose lines are calls of
 ufuncs that write into the parameter, its buffers and a few scratch arrays; a result takes the scratch of one that is used no more. The
-same function updates a small parameter at once and a large one block by block. A test holds the two forms of every rule equal.
+same function updates a small parameter at once and a large one block by block. A test checks that the two forms of every rule agree.
 
 Numbers of a rule that are None, 0 or 1 (or False, True) may decide what it does: each combination of them has its plan. The others
 have names, too, and a rule may compute with them. A step makes 0-d arrays of their values, which NumPy's ufuncs take in a third of
@@ -45,7 +45,7 @@ class Varies:
 
 
 class Number:
-    """A number of which the value comes later: the text that computes it."""
+    """A number whose value comes later: the text that computes it."""
 
     __slots__ = ("text",)
 

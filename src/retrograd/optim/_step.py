@@ -141,7 +141,7 @@ class RuleOptimizer(Optimizer):
         return ""
 
     def _need_possible(self, group: Options) -> None:
-        """Refuse what torch refuses in a group of which a parameter has a gradient."""
+        """Refuse what torch refuses in a group in which a parameter has a gradient."""
         updated = [param for param in group["params"] if param.grad is not None]
         rate = group["lr"]
         if updated and isinstance(rate, Tensor) and rate.requires_grad and (argument := self._number_from_rate(group)):
@@ -150,13 +150,11 @@ class RuleOptimizer(Optimizer):
                 "and RAdam; here give lr.detach()."
             )
         if updated and group.get("differentiable") and group.get("foreach") and not self._foreach_differentiates:
-            raise AssertionError(
-                "_foreach ops don't support autograd\nHint: leave foreach out where steps are differentiable."
-            )
+            raise AssertionError("_foreach ops don't support autograd\nHint: omit foreach for differentiable steps.")
         if group.get("capturable") and any(param.device.type == "cpu" for param in updated):
             devices = CAPTURABLE[:-1] if group.get("foreach") else CAPTURABLE
             raise AssertionError(
-                f"If capturable=True, {self._captured} must be on supported devices: {devices}.\nHint: leave capturable out: "
+                f"If capturable=True, {self._captured} must be on supported devices: {devices}.\nHint: omit capturable: "
                 "steps on a CPU are never captured."
             )
 

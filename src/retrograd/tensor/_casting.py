@@ -203,7 +203,7 @@ def write_part(self: Any, value: Any, part: str) -> None:
 NO_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
     "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
-    "internals, please file a bug report.\nHint: there is one value for each sample, and no number for all of them: compute "
+    "internals, please file a bug report.\nHint: there is one value per sample and no single number for all of them: compute "
     "with the tensor itself, or return it and read its numbers after vmap."
 )
 NO_BRANCH = (

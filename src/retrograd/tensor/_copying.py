@@ -114,7 +114,7 @@ def rebuild(
 
 
 def warn_of_hooks(tensor: Any) -> None:
-    """Warn, as torch, of hooks that a file does not keep; nobody is told of a Parameter's."""
+    """Warn, as torch, of hooks that a file does not keep; a Parameter's are dropped silently."""
     if tensor._extra is not None and tensor._extra.hooks and not isinstance(tensor, _base.Parameter):
         import_module("retrograd.utils.hooks").warn_if_has_hooks(tensor)
 

@@ -215,7 +215,7 @@ def sizes_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, .
 
 
 def refuse_options(layout: Any, pin_memory: Any, requires_grad: Any = False) -> None:
-    """Refuse what this library has not, other layouts and pinned memory, and flags that are none."""
+    """Refuse what this library lacks (other layouts, pinned memory) and flags that are not flags."""
     for name, flag in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
         if flag is not None and not isinstance(flag, bool):
             raise TypeError(f"argument '{name}' must be bool, not {type(flag).__name__}")
@@ -413,7 +413,7 @@ def _shown_on(array: Any, device: Any) -> Any:
 
 
 def like(array: Any, dtype: np.dtype[Any], memory_format: Any = None) -> Any:
-    """Return zeros in the shape of an array; unless told otherwise, torch keeps the order of the strides."""
+    """Return zeros in the shape of an array; by default, torch keeps the order of the strides."""
     if memory_format is not None and memory_format is not preserve_format:
         return in_format(np.zeros(array.shape, dtype), memory_format)
     if type(array) is np.ndarray and array.flags.c_contiguous:

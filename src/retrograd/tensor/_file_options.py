@@ -16,7 +16,7 @@ class LoadEndianness(Enum):
     BIG = 3
 
 
-PRIVATE, SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)  # which Windows has not
+PRIVATE, SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)  # which Windows lacks
 
 
 class _Options:

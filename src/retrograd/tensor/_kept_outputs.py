@@ -22,7 +22,7 @@ __all__ = ["record_keeping_outputs"]
 
 
 class _KeepsOutputs(Node):
-    """What such nodes do otherwise than other nodes."""
+    """What such nodes do differently from other nodes."""
 
     __slots__ = ()
 

@@ -207,7 +207,7 @@ def _typed(untyped: Any, dtype: Any) -> Any:
     if not isinstance(untyped, UntypedStorage):
         raise TypeError(
             "TypedStorage.__init__ received an invalid combination of arguments. Argument 'wrap_storage' must be UntypedStorage, "
-            f"but got {type(untyped)}\nHint: this is what map_location has returned."
+            f"but got {type(untyped)}\nHint: map_location returned it."
         )
     return typed_storage(untyped, dtype)
 

@@ -39,7 +39,7 @@ REFUSED = (
 
 SAME_BATCHED = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch\n"
-    "Hint: what is drawn depends on the tensor, which every sample has its own of; use randomness='different'."
+    "Hint: the numbers drawn depend on the tensor, and every sample has its own; use randomness='different'."
 )
 NO_OUT = (
     "vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out variants as a "

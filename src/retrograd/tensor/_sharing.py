@@ -179,7 +179,7 @@ def _on(root: Any, new: Any, array: Any) -> Any:
     offset, rest = divmod(address(array) - address(root), array.itemsize) if array.size else (0, 0)
     if rest:
         raise NotImplementedError(
-            "share_memory_: a tensor lies askew on the memory of another dtype\nHint: share a clone of it."
+            "share_memory_: the tensor is not aligned with the elements of its storage, which has another dtype\nHint: share a clone of it."
         )
     made = on_memory(new, offset, array.shape, strides(array), array.dtype)
     if not array.flags.writeable:  # an expanded one

@@ -192,7 +192,7 @@ def _places(
 def _known_places(
     ordered: Any, q: Any, kept: list[int], size: int, interpolation: str, ignore_nan: bool
 ) -> tuple[Any, Any, Any]:
-    """Do what `_places` does where no derivative flows: in NumPy, a quarter of the time on a few elements."""
+    """Compute what `_places` computes, where no derivative flows: in NumPy, in a quarter of the time on a few elements."""
     rows = ordered._array
     last = np.isnan(rows).sum(-1, keepdims=True) if ignore_nan else np.isnan(rows[..., -1:])
     if ignore_nan:

@@ -167,7 +167,7 @@ class UntypedStorage:
             return self
         if self._has_tensors:
             raise NotImplementedError(
-                "retrograd cannot resize memory on which tensors lie: NumPy's arrays keep theirs\nHint: give the tensor "
+                "retrograd cannot resize memory that tensors use: NumPy's arrays keep theirs\nHint: give the tensor "
                 "new memory instead: x.data = torch.empty(...), or x.set_(...)."
             )
         memory = place_array(np.zeros(size, np.uint8), self.device)

@@ -587,7 +587,7 @@ class ParameterMeta(TensorMeta):
 
 
 class Parameter(Tensor, metaclass=ParameterMeta):
-    """A Tensor that is a module's parameter: it requires grad unless told otherwise."""
+    """A Tensor that is a module's parameter: it requires grad by default."""
 
     __slots__ = ()
     __module__ = "retrograd.nn.parameter"

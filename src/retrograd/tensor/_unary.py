@@ -106,7 +106,7 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 @takes_out
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """Replace NaN and infinities; infinities by the largest finite numbers if not told otherwise."""
+    """Replace NaN and infinities; infinities by the largest finite numbers by default."""
     dtype = _tensor("nan_to_num", input)._array.dtype
     if dtype.kind in "fVc" and (posinf is None or neginf is None):
         low, high = _limits(dtype)

@@ -284,7 +284,7 @@ def refusal(tensor: Any, what: str) -> str:
 
 
 def write_array(tensor: Any, value: Any) -> None:
-    """Write an array into a tensor's memory, raising the tensor to levels the value has and it has not."""
+    """Write an array into a tensor's memory, raising the tensor to the levels of the value that it lacks."""
     if type(tensor) in signed_types:
         from ._signs import write_stored
 

@@ -1,4 +1,4 @@
-"""Operations that write straight into dense memory that no graph follows: what `x.relu_()` and its kin do then.
+"""Operations that write straight into dense memory that no graph follows: what `x.relu_()` and the like do then.
 
 A writer is called with the memory, of float32 or float64, and with the arguments of the method. It tells whether it has
 written: what it does not know goes the long way, and so does what has to be refused. Numbers become 0-d arrays, which

@@ -44,7 +44,7 @@ KEEPING = frozenset(policy for policy in CheckpointPolicy if not policy.name.end
 
 
 class SelectiveCheckpointContext:
-    """What a policy function is told besides the operation."""
+    """What a policy function gets besides the operation."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
@@ -107,7 +107,7 @@ class _Dispatching(Block):
         raise NotImplementedError
 
     def made(self, tensors: Sequence[Any]) -> None:
-        """Be told what became of the last result."""
+        """Take note of what became of the last result."""
 
 
 class _Caching(_Dispatching):

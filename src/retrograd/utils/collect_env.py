@@ -1,4 +1,4 @@
-"""torch.utils.collect_env: what to tell with a bug report. `python -m retrograd.utils.collect_env` prints it."""
+"""torch.utils.collect_env: what to include in a bug report. `python -m retrograd.utils.collect_env` prints it."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ class JoinHook:
     """What a process does for those that still compute, and at the end."""
 
     def main_hook(self) -> None:
-        """Do as the others do in a step."""
+        """Take part in a step of the other processes."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Do what comes after the last step."""
+        """Finish after the last step."""
 
 
 class _JoinConfig(NamedTuple):

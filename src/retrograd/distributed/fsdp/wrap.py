@@ -161,7 +161,7 @@ def replace_parts(module: Any, replacement: Callable[[Any], Any]) -> None:
 def _wrap_by_size(
     module: Any, policy: Callable[..., bool], wrapper: Callable[..., Any], ignored: set[Any], kwargs: dict[str, Any]
 ) -> int:
-    """Wrap parts by a policy that is told how many numbers are not wrapped yet; return how many were wrapped."""
+    """Wrap parts by a policy that gets the number of elements not wrapped yet; return how many were wrapped."""
     total = sum(one.numel() for one in module.parameters())
     if not policy(module=module, recurse=True, nonwrapped_numel=total):
         return 0

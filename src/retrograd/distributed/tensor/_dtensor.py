@@ -80,7 +80,7 @@ class DTensor(Tensor):
         forward_dtype: Any = None,
         backward_dtype: Any = None,
     ) -> DTensor:
-        """Place the tensor otherwise, which moves nothing here."""
+        """Change the placement of the tensor, which moves nothing here."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
         if any(one.is_partial() for one in placements):

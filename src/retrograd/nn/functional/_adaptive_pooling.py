@@ -189,19 +189,19 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
 
 @overridable
 def adaptive_max_pool1d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Do as `adaptive_max_pool1d`, and return indices."""
+    """Pool like `adaptive_max_pool1d`, and return the indices, too."""
     return adaptive_max_pool1d(input, output_size, True)
 
 
 @overridable
 def adaptive_max_pool2d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Do as `adaptive_max_pool2d`, and return indices."""
+    """Pool like `adaptive_max_pool2d`, and return the indices, too."""
     return adaptive_max_pool2d(input, output_size, True)
 
 
 @overridable
 def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Do as `adaptive_max_pool3d`, and return indices."""
+    """Pool like `adaptive_max_pool3d`, and return the indices, too."""
     return adaptive_max_pool3d(input, output_size, True)
 
 
@@ -321,7 +321,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Do as `fractional_max_pool2d`, and return indices."""
+    """Pool like `fractional_max_pool2d`, and return the indices, too."""
     return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples, True)
 
 
@@ -334,5 +334,5 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Do as `fractional_max_pool3d`, and return indices."""
+    """Pool like `fractional_max_pool3d`, and return the indices, too."""
     return _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples, True)

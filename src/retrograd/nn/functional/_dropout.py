@@ -1,4 +1,4 @@
-"""Dropout and its kin."""
+"""Dropout and its variants."""
 
 from __future__ import annotations
 

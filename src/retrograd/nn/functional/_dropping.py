@@ -1,4 +1,4 @@
-"""torch.dropout and its kin, on which those of nn.functional rest: what is kept is drawn from torch's stream."""
+"""torch.dropout and its variants, on which those of nn.functional are built: what is kept is drawn from torch's stream."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _read_bags(input: Any, offsets: Any, per_sample_weights: Any) -> tuple[Any, 
             )
         count, length = input.shape
         if not length:
-            raise RuntimeError("step must be nonzero\nHint: bags of no indices are given by 1D input and offsets.")
+            raise RuntimeError("step must be nonzero\nHint: to pass empty bags, use a 1D input with offsets.")
         starts = np.arange(count, dtype=np.int64) * length
         flat = None if per_sample_weights is None else per_sample_weights.reshape(-1)
         return input.reshape(-1), _base.wrap(beside(starts, input._array)), flat

@@ -38,7 +38,7 @@ def dtype_hint(input: Any, weight: Any) -> str:
     """Say how an input and a layer come to one dtype."""
     wanted, given = _base.dtype_of(weight).name, _base.dtype_of(input)
     change_layer = f", or the layer by model.to(torch.{given.name})" if given.is_floating_point else ""
-    return f"Hint: convert the input by x.to(torch.{wanted}){change_layer}."
+    return f"Hint: convert the input with x.to(torch.{wanted}){change_layer}."
 
 
 def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:

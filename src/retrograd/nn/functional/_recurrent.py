@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: `torch.lstm`, `torch.gru` and their kin, which torch does not show in nn.functional."""
+"""Recurrent layers and cells: `torch.lstm`, `torch.gru` and the like, which torch does not show in nn.functional."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _need_one_dtype(params: Sequence[Any], w_ih: Any) -> None:
 
 
 def _refuse_dtype(x: Any, relu: bool) -> None:
-    """Refuse a dtype that torch's products or activations have not."""
+    """Refuse a dtype that torch's products or activations do not support."""
     refuse("mm", x.dtype.numpy)
     if relu:
         refuse("relu", x.dtype.numpy)

@@ -220,19 +220,19 @@ def _deprecated(name: str) -> None:
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
-    """Do as `interpolate`, the name to use."""
+    """Resize like `interpolate`, which is the name to use."""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Do as `interpolate`, the name to use."""
+    """Resize like `interpolate`, which is the name to use."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Do as `interpolate` with `align_corners=True`, the name to use."""
+    """Resize like `interpolate` with `align_corners=True`, which is the name to use."""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 

@@ -140,7 +140,7 @@ class RNNBase(Module):
         value = getattr(self, name, None)
         if value is None:  # no AttributeError, which Python would take for one of the property that asks
             raise RuntimeError(
-                f"{type(self).__name__} has no weight '{name}': it was deleted\nHint: give it back by "
+                f"{type(self).__name__} has no weight '{name}': it was deleted\nHint: restore it with "
                 f"`layer.{name} = torch.nn.Parameter(...)`."
             )
         return value

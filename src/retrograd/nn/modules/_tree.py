@@ -237,7 +237,7 @@ class ModuleTree:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield this module and all below it with their paths, each once unless told otherwise."""
+        """Yield this module and all below it with their paths, each once by default."""
         memo = set() if memo is None else memo
         if self in memo:
             return

@@ -116,7 +116,7 @@ class _BatchNorm(_NormBase):
         if training and tracks and (count := self.num_batches_tracked) is not None:
             if (
                 current_mode().transforms
-            ):  # which refuse operations in place on what they have not made: torch's layer fails here
+            ):  # which refuse in-place operations on what was made outside: torch's layer fails here
                 add(count, 1, out=count)
             else:
                 count.add_(1)

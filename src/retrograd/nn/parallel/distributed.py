@@ -86,7 +86,7 @@ class DistributedDataParallel(Module):
     def register_comm_hook(self, state: Any, hook: Any) -> None:
         """Refuse: gradients are not sent, so nothing could change them on their way."""
         raise NotImplementedError(
-            "DistributedDataParallel.register_comm_hook: retrograd computes in one process\nHint: change gradients by "
+            "DistributedDataParallel.register_comm_hook: retrograd computes in one process\nHint: change gradients with "
             "Tensor.register_hook."
         )
 

@@ -99,7 +99,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Do as `clip_grad_norm_`, under its old name."""
+    """Clip gradients: the old name of `clip_grad_norm_`."""
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )

@@ -59,7 +59,7 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *moved)
 
     def pin_memory(self) -> PackedSequence:
-        """Do what Tensor.pin_memory does to all parts."""
+        """Call Tensor.pin_memory on all parts."""
         return type(self)(*[None if part is None else part.pin_memory() for part in self])
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:

@@ -17,7 +17,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def timer() -> float:
-    """Return the time, after the GPU has done what it was told."""
+    """Return the time, after the GPU has finished its work."""
     if is_available():
         synchronize()
     return timeit.default_timer()

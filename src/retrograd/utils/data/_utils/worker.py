@@ -63,7 +63,7 @@ class _DatasetKind:
 
 
 class Job(NamedTuple):
-    """What a worker is told when it starts."""
+    """What a worker gets to know when it starts."""
 
     kind: int
     dataset: Any
