@@ -56,6 +56,7 @@ MODULES = (
     "tests.fx.test_tracing",
     "tests.jit.test_traces",
     "tests.jit.test_scripts",
+    "tests.export.test_programs",
     "tests.random.test_quasirandom",
     "tests.futures.test_futures",
     "tests.func.test_surface_vmap",

@@ -148,8 +148,10 @@ def _answering(kind: type, name: str, what: str) -> Callable[..., Any]:
     plain = getattr(kind, name)
 
     def method(self: Any, *others: Any) -> Any:
-        self._recorder.asked(what)
-        return plain(self, *others)
+        answer = plain(self, *others)
+        if answer is not NotImplemented:
+            self._recorder.compared(name, (self, *others), answer, what)
+        return answer
 
     return method
 
@@ -170,6 +172,7 @@ class Recorder(Tracer):
 
     _patcher: _patching.Patcher
     is_jit_trace = False
+    keeps_values = False  # of the example, in the nodes
 
     def __init__(self, root: nn.Module | None, asked: Callable[[str], None] = lambda what: None) -> None:
         super().__init__(autowrap_modules=())
@@ -198,7 +201,8 @@ class Recorder(Tracer):
                 self._known[id(value)] = made
             made._array, made._storage, made._edge = value._array, value._storage, value._edge
             made._node = node
-            node.meta["val"] = value
+            if self.keeps_values:
+                node.meta["val"] = value
             return made
         if isinstance(value, (tuple, list)):
             parts = [
@@ -229,7 +233,6 @@ class Recorder(Tracer):
 
     def of_node(self, value: Any, node: Node) -> Any:
         """Return a number that a node stands for."""
-        node.meta["val"] = value
         made: Any = (RecordedFloat if isinstance(value, float) else RecordedInt)(value)
         made._recorder, made._node = self, node
         return made
@@ -246,10 +249,14 @@ class Recorder(Tracer):
         ]
         return tuple.__new__(Size, numbers)
 
-    def asked(self, what: str) -> None:
+    def asked(self, what: str, depth: int = 2) -> None:
         """Note that the program asked for a Python value; the package itself may ask."""
-        if not self.is_over and not is_own(sys._getframe(2).f_code.co_filename):
+        if not self.is_over and not is_own(sys._getframe(depth).f_code.co_filename):
             self._told(what)
+
+    def compared(self, name: str, args: tuple[Any, ...], answer: Any, what: str) -> None:
+        """Note that the program compared a number that was computed from sizes, or made it a plain one."""
+        self.asked(what, 3)
 
     # ---- calls ----
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -411,7 +418,8 @@ class Recorder(Tracer):
 
     def _argument(self, name: str, value: Any) -> Any:
         node = self.create_node("placeholder", name, (), {})
-        node.meta["val"] = value
+        if self.keeps_values:
+            node.meta["val"] = value
         value = self._alone(value)
         return self.recorded(value, node) if _has_tensors(value) else value
 

@@ -1,0 +1,38 @@
+"""torch._dynamo.exc: errors about programs that cannot be traced."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from retrograd._absent import finder
+
+__getattr__ = finder("torch._dynamo.exc")
+
+
+class TorchDynamoException(RuntimeError):  # noqa: N818 - torch's name
+    """What went wrong in tracing."""
+
+
+class Unsupported(TorchDynamoException):
+    """A program does what no trace holds."""
+
+
+class UserErrorType(Enum):
+    """What is wrong with a program."""
+
+    DYNAMIC_CONTROL_FLOW = auto()
+    ANTI_PATTERN = auto()
+    STANDARD_LIBRARY = auto()
+    CONSTRAINT_VIOLATION = auto()
+    DYNAMIC_DIM = auto()
+    INVALID_INPUT = auto()
+    INVALID_OUTPUT = auto()
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = auto()
+
+
+class UserError(Unsupported):
+    """A program, or what was said of it, cannot be traced."""
+
+    def __init__(self, error_type: UserErrorType, msg: str, case_name: str | None = None) -> None:
+        super().__init__(msg)
+        self.error_type, self.message, self.msg = error_type, msg, msg
