@@ -48,11 +48,6 @@ def own_text(what: str) -> str:
     return f"{OWN_TEXT}{what}>"
 
 
-def own_lambda(text: str, scope: dict[str, Any]) -> Any:
-    """Make a function of a text that the package has written."""
-    return eval(compile(text, own_text("a function"), "eval"), scope)
-
-
 def user_frame(frame: FrameType) -> FrameType:
     """Return the nearest caller outside this package, beginning with `frame` itself."""
     while (file := frame.f_code.co_filename) in own_files or (file not in users_files and is_own(file)):

@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ._generated import emit
 from ._modes import current_mode
-from ._places import own_text
 from ._size import Size
 from .overrides import (
     ALIASES,
@@ -108,13 +108,12 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     if not plain_types:
         call.__code__ = in_general.__code__
         return
-    made: dict[str, Any] = {}
     names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
     names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
     names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
     text = written(function, out, plain_kinds()) if together is None else spreading(function, together)
     names["size_types"] = frozenset((int, tuple, list, Size))
-    exec(compile(text, own_text("public functions"), "exec"), made)
+    made = emit(f"public function {function.__name__}", text, {})
     if parameters_of(function)[2] is None:
         count = made["call"].__code__.co_argcount
         known = (*defaults, NOTHING, *keyword_defaults.values())

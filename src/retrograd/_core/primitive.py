@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._places import own_lambda
+from .._generated import emit
 from .._stored import StoredArray, run_stored
 from .._warnings import warn
 from . import heap as heap
@@ -89,10 +89,11 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 class CompiledRule:
     """A rule together with the names it reads from a node."""
 
-    __slots__ = ("_call", "function", "names")
+    __slots__ = ("_call", "function", "names", "owner")
 
     def __init__(self, function: Rule, allowed: Sequence[str], owner: str, skip: int = 2) -> None:
         self.function = function
+        self.owner = owner
         self.names = parameters_of(function)[skip:]
         unknown = set(self.names) - set(allowed)
         if unknown:
@@ -104,7 +105,8 @@ class CompiledRule:
         """Return `lambda xp, g, n: rule(xp, g, n.x, ...)`, made on first use."""
         if self._call is None:
             arguments = "".join(f", n.{name}" for name in self.names)
-            self._call = own_lambda(f"lambda xp, g, n: rule(xp, g{arguments})", {"rule": self.function})
+            text = f"def rule_of_node(xp, g, n):\n    return rule(xp, g{arguments})"
+            self._call = emit(f"a rule of {self.owner}", text, {"rule": self.function})["rule_of_node"]
         return self._call  # type: ignore[no-any-return]
 
 
@@ -438,7 +440,8 @@ def _quick_rules(primitive: Primitive) -> tuple[Any, ...]:
             continue
         read = ", ".join("out" if one == "out" else f"v[{primitive.inputs.index(one)}]" for one in rule.names)
         scope = {"rule": rule.function, "xp": numpy_namespace}
-        found.append(own_lambda(f"lambda t, v, out: rule(xp, t, {read})", scope))
+        text = f"def tangent(t, v, out):\n    return rule(xp, t, {read})"
+        found.append(emit(f"the tangent of {primitive.name} for {name}", text, scope)["tangent"])
     return tuple(found)
 
 

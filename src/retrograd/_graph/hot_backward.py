@@ -15,7 +15,7 @@ from .._core.arrays import LEVEL_TYPES
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.parallel import WIDE, rules_in_blocks
 from .._core.primitive import ELEMENTWISE, vocabulary
-from .._places import own_text
+from .._generated import emit
 from .guards import intact
 
 # `v` has what the rules read: the node itself, or its saved values as Tensors.
@@ -196,10 +196,8 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
         pairs=_pairs(primitive, rules, elementwise),
         clear=f"if freed is not None:\n        {clear}\n        self.guard = freed" if arrays else "",
     )
-    exec(compile(text, own_text(f"backward of {primitive.name}"), "exec"), scope)
-    scope["pull_back_some"] = scope["pull_back"]
-    names = ("pull_back", "pull_back_some", "straight", "release")
-    return {name: scope[name] for name in names if name in scope}
+    made = emit(f"backward of {primitive.name}", text, scope)
+    return made | {"pull_back_some": made["pull_back"]}
 
 
 def _terms(rules: tuple[Any, ...], xp: str, values: str) -> str:

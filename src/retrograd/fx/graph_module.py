@@ -9,10 +9,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from types import CodeType
 from typing import Any
 
 from .. import nn
+from .._generated import compiled
 from ..tensor import Tensor
 from ._codegen import PythonCode, _PyTreeCodeGen, builtin_globals
 from .graph import Graph
@@ -259,10 +259,8 @@ class GraphModule(nn.Module):
 def _function_from(source: str, globals: dict[str, Any], name: str) -> Callable[..., Any]:
     """Run source that defines a function; debuggers and tracebacks find its lines."""
     file = f"<eval_with_key>.{next(_numbers)}"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    code: CodeType = compile(source, file, "exec")
     table = dict(globals)
-    exec(code, table)
+    exec(compiled(source, file), table)
     return table[name]  # type: ignore[no-any-return]
 
 

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .._generated import emit
+
 MOST_NUMBERS = 1024  # kept as arrays; rates that change at every step must not fill the memory
 SPECIAL = {  # of others the output is the last argument
     "copy": "copyto({out}, {0})",
@@ -179,9 +181,9 @@ def _plan(rule: Callable[..., None], kinds: tuple[Any, ...], has: tuple[bool, ..
     lines = [_line(one, values) for one in passes]
     memory = [f"b{k}" for k, there in enumerate(has) if there] + scratch + masks
     text = f"def run({', '.join(['p', 'g', *memory, *values.values()])}):\n " + "\n ".join([*lines, "return"])
-    space: dict[str, Any] = {}
-    exec(compile(text, f"<plan of {rule.__qualname__}>", "exec"), vars(np), space)
-    return Plan(space["run"], len(scratch), len(masks), eval(f"lambda n: ({''.join(one + ', ' for one in values)})"))
+    text += f"\n\n\ndef numbers(n):\n return ({''.join(one + ', ' for one in values)})"
+    made = emit(f"the plan of {rule.__qualname__}", text, vars(np))
+    return Plan(made["run"], len(scratch), len(masks), made["numbers"])
 
 
 def _mentions(passes: list[Pass]) -> dict[Cell, list[int]]:

@@ -20,6 +20,7 @@ from .._core.fused import Fused
 from .._core.levels import Level, creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
 from .._core.primitive import engine_state, vocabulary
+from .._generated import emit
 from .._graph.guards import fresh
 from .._graph.node import Guard, Node, saved_properties
 from .._graph.saved_names import VISIBLE
@@ -150,15 +151,14 @@ def _of_batch(g: Any, level: Level) -> Any:
 
 def _reader(names: tuple[str, ...]) -> Any:
     """Return a method that reads the saved inputs."""
-    read: Any = eval(f"lambda self: ({''.join(f'self.{name}, ' for name in names)})")
-    return read
+    text = f"def read(self):\n    return ({''.join(f'self.{name}, ' for name in names)})"
+    return emit(f"reading {', '.join(names)}", text, {})["read"]
 
 
 def _keeper(names: tuple[str, ...]) -> Any:
     """Return a method that saves the inputs."""
-    made: dict[str, Any] = {}
-    exec(f"def save_inputs(self, values): {''.join(f'self.{name}, ' for name in names)} = values", made)
-    return made["save_inputs"]
+    text = f"def save_inputs(self, values):\n    {''.join(f'self.{name}, ' for name in names)} = values"
+    return emit(f"saving {', '.join(names)}", text, {})["save_inputs"]
 
 
 def _node_class(operation: Fused) -> type[FusedNode]:

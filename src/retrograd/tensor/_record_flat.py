@@ -19,10 +19,11 @@ from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.passes import concatenate
 from .._core.primitive import ELEMENTWISE, Primitive
+from .._generated import emit
 from .._graph.cuts import note_operation
 from .._graph.node import Guard, Slot, node_class
 from .._modes import current_mode
-from .._places import own_files, own_text, user_frame, users_files
+from .._places import own_files, user_frame, users_files
 from . import _base
 from ._base import LEAF, storage_of
 
@@ -512,8 +513,7 @@ def _compiled(primitive: Primitive, writer: _Writer, names: dict[str, Any]) -> C
     }
     scope |= {"GRAD": GRAD, "NO_GRAD": NO_GRAD, "NOWHERE": NOWHERE, "View": View} | names
     scope |= {"Tensor": _base.Tensor, "Parameter": _base.Parameter}
-    exec(compile(writer.text(), own_text(f"recording {primitive.name}"), "exec"), scope)
-    return scope["record_flat"]  # type: ignore[no-any-return]
+    return emit(f"recording {primitive.name}", writer.text(), scope)["record_flat"]  # type: ignore[no-any-return]
 
 
 def all_of(dtype: Any, arrays: Any) -> bool:
