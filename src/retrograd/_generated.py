@@ -25,16 +25,19 @@ def emit(what: str, text: str, scope: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def compiled(text: str, file: str) -> CodeType:
-    """Compile a text and let tracebacks and readers find it under the name of a file, which no other text gets."""
+def compiled(text: str, file: str, flags: int = 0) -> CodeType:
+    """Compile a text and let tracebacks and readers find it under the name of a file, which no other text gets.
+
+    `flags` are those of `compile`: which features of `__future__` the text is written with.
+    """
     first, count = file, 1
     while _texts.setdefault(file, text) != text:
         count += 1
-        file = f"{first[:-1]}, {count}>"
+        file = f"{first} ({count})"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     if (folder := os.environ.get("RETROGRAD_DUMP")) is not None:
         _write_out(text, file, folder)
-    return compile(text, file, "exec")
+    return compile(text, file, "exec", flags, dont_inherit=True)
 
 
 def _write_out(text: str, file: str, folder: str) -> None:

@@ -17,6 +17,7 @@ from pickle import PickleError
 from types import FunctionType, MethodType
 from typing import Any, Final, NoReturn, get_origin
 
+from .._generated import compiled
 from ..nn.modules.module import Module
 from . import _schema
 from ._marks import is_ignored_fn, is_tracing, recordings, scripting
@@ -173,7 +174,7 @@ class ScriptModule(Module):
         scope: dict[str, Any] = {}
         import retrograd as torch
 
-        exec(compile(textwrap.dedent(src), "<torch.jit.ScriptModule.define>", "exec"), {"torch": torch}, scope)
+        exec(compiled(textwrap.dedent(src), "<torch.jit.ScriptModule.define>"), {"torch": torch}, scope)
         for name, function in scope.items():
             object.__setattr__(self, name, MethodType(script_method(function), self))
 

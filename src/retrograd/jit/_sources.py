@@ -10,7 +10,6 @@ import ast
 import builtins
 import inspect
 import itertools
-import linecache
 import pickle
 import symtable
 import sys
@@ -18,6 +17,8 @@ import textwrap
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
+
+from .._generated import compiled
 
 Record = tuple[Any, ...]
 FUTURE_ANNOTATIONS = 0x1000000  # inspect has no name for CO_FUTURE_ANNOTATIONS
@@ -117,13 +118,7 @@ class _Restoring:
         flags = FUTURE_ANNOTATIONS if entry["future"] else 0
         text = entry["text"]
         file = f"<torch.jit.load: {entry['name']}, {next(_numbers)}>"
-        linecache.cache[file] = (
-            len(text),
-            None,
-            text.splitlines(keepends=True),
-            file,
-        )  # for tracebacks, and for `code`
-        exec(compile(text, file, "exec", flags, dont_inherit=True), scope)
+        exec(compiled(text, file, flags), scope)
         made = self.made[number] = scope[entry["name"]]
         function = getattr(made, "_function", made)
         function._source, function._source_names = text, scope
