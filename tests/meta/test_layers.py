@@ -24,7 +24,19 @@ for _path in (PACKAGE / "_ops").glob("*.py"):
 
 # A file imports, at its top, from its own layer and from those before it.
 LAYERS = [
-    {"_errors", "_modes", "_places", "_dtypes", "_stored", "_python_data", "_device", "_size", "_random", "_settings"}
+    {
+        "_errors",
+        "_modes",
+        "_places",
+        "_generated",
+        "_dtypes",
+        "_stored",
+        "_python_data",
+        "_device",
+        "_size",
+        "_random",
+        "_settings",
+    }
     | {"_warnings", "_missing", "_absent", "_elsewhere"},
     {"_core"},
     {"_ops"},
