@@ -103,7 +103,7 @@ def get_memory_info(device: Any = None, /) -> tuple[int, int]:
 
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
-    """Begin to look for the most bytes anew."""
+    """Reset the peak of memory in use."""
     _needed()
     cuda.reset_peak_memory_stats(device)
 

@@ -66,7 +66,7 @@ MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, s
 
 
 class StorageType:
-    """The class of a storage, in what a file says of it."""
+    """The class of a storage, as a file describes it."""
 
 
 def check_module_version_greater_or_equal(

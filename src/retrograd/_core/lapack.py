@@ -40,7 +40,7 @@ def trsm(dtype: Any) -> Any:
 
 
 def info(number: Any) -> Any:
-    """Return what LAPACK says of one matrix, as an array."""
+    """Return what LAPACK reports about one matrix, as an array."""
     return np.array(number, np.int32)
 
 

@@ -3,7 +3,7 @@
 Note [Cross entropy by the target's logit]
 The loss of a row of logits is log(s) with s the sum of exp(x - x[target]): one pass reads the logits, shifts them by the
 target's instead of by the largest, and sums their powers; nothing of the logits' size is written. s is at least 1, and the
-loss of a target that is nearly sure keeps its digits. Where a row's sum overflows, it is taken anew from the largest logit.
+loss of a target that is nearly sure keeps its digits. Where a row's sum overflows, it is taken again from the largest logit.
 The backward is exp(x - shift) * (scale / s), minus the scale at the target: it keeps two numbers for each row.
 """
 
@@ -20,7 +20,7 @@ from . import along, elementwise, reduce, softmax  # noqa: F401 - the words of t
 from .losses import MEAN, NONE, SUM, reduced
 
 FEW = 1 << 13  # elements up to which calls, not memory, take the time
-KEPT = 1 << 17  # up to which the powers are kept for the backward: they are quicker read than computed anew
+KEPT = 1 << 17  # up to which the powers are kept for the backward: they are quicker read than computed again
 
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)

@@ -1,7 +1,7 @@
 """Losses of two arrays, element by element, with the sum or mean in the same pass.
 
 Large arrays are read block by block: what lies between the inputs and the sum stays in the processor's cache, and the
-backward computes it anew instead of reading it from memory.
+backward computes it again instead of reading it from memory.
 """
 
 from __future__ import annotations

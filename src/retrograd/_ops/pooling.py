@@ -85,7 +85,7 @@ def _first_places(module, windows):
 
 @lru_cache(maxsize=256)
 def are_apart(windows):
-    """Tell whether no element lies in two windows."""
+    """Tell whether no two windows share an element."""
     return all(w.stride > (w.kernel - 1) * w.dilation or w.count == 1 for w in windows)
 
 

@@ -108,7 +108,7 @@ nansum.dense = True
 
 # ---- extremes; ties share the gradient evenly, as torch's ----
 def amax_dx(xp, g, x, out, axis, keepdims):
-    """Share a gradient among the elements that equal the result; NaN equals nothing, and makes NaN of all, as torch's."""
+    """Share a gradient among the elements that equal the result; NaN equals nothing and turns all of them into NaN, as in torch."""
     chosen = xp.astype(xp.equal(x, _restore(xp, out, axis, keepdims)), dtype=g.dtype)
     return chosen * (_restore(xp, g, axis, keepdims) / xp.sum(chosen, axis=axis, keepdims=True))
 

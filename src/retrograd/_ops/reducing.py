@@ -108,7 +108,7 @@ def rank_among_marked_batch(call, args, batched, size, *, axis, shape):
 def _product_of_others(xp, x, indices, src, out, axis, include_self):
     """Return for each element of `src` the product at its place without it.
 
-    Where it is zero, the product is made anew with 1 in its place, because that can be differentiated again. Two of the zeros of a place
+    Where it is zero, the product is made again with 1 in its place, because that can be differentiated again. Two of the zeros of a place
     are treated so: with a third one, all first and second derivatives there are zero.
     """
     zero = xp.equal(src, 0)

@@ -119,7 +119,7 @@ def _bernoulli_each(gen: Generator, p: Array, shape: Sequence[int], dtype: np.dt
 
 
 def exponential(gen: Generator, shape: Sequence[int], np_dtype: npt.DTypeLike, rate: float = 1.0) -> Array:
-    """Draw as torch's exponential_, of which the rate is the argument lambd."""
+    """Draw as torch's exponential_, whose rate is the argument lambd."""
     dtype = np.dtype(np_dtype)
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")

@@ -55,7 +55,7 @@ NUMBERS = (*_SIGNED_AND_BYTE, *SIGNIFICAND_BITS)
 
 @cache
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return the dtype's name, which NumPy spells out anew on every access."""
+    """Return the dtype's name, which NumPy spells out again on every access."""
     return "complex32" if dtype.fields else dtype.name  # which NumPy has as pairs of halves
 
 

@@ -33,7 +33,7 @@ max_memory_allocated = max_memory_reserved = max_memory_cached = memory_cached =
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Begin to count anew, by giving memory back that no array uses."""
+    """Reset the peak, by giving back memory that no array uses."""
     _cupy()
     empty_cache()
 

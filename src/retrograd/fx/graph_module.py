@@ -31,7 +31,7 @@ KEPT_HOOKS = [
 
 
 class GraphModule(nn.Module):
-    """A module made from a graph. `code` is its source; after a change of the graph, `recompile` writes it anew."""
+    """A module made from a graph. `code` is its source; after a change of the graph, `recompile` writes it again."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Make a class for each module: its `forward` is its own."""
@@ -87,7 +87,7 @@ class GraphModule(nn.Module):
         return self._code
 
     def recompile(self) -> PythonCode:
-        """Write `forward` anew from the graph."""
+        """Write `forward` from the graph again."""
         codegen = self._graph._codegen
         if isinstance(codegen, _PyTreeCodeGen):
             self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec

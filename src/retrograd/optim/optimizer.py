@@ -82,7 +82,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:
-    """Compute the loss anew, with gradients; None if there is no closure."""
+    """Compute the loss again, with gradients; None if there is no closure."""
     if closure is None:
         return None
     with enable_grad():
@@ -179,7 +179,7 @@ class Optimizer:
 
     # ---- steps ----
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter; `closure` computes the loss anew."""
+        """Update every parameter; `closure` computes the loss again."""
         raise NotImplementedError
 
     @staticmethod

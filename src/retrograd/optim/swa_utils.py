@@ -125,7 +125,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of a model's batch norms anew, from all batches of a loader."""
+    """Recompute the running statistics of a model's batch norms from all batches of a loader."""
     momenta: dict[Any, Any] = {}
     for module in model.modules():
         if isinstance(module, _BatchNorm):

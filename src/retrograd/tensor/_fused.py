@@ -112,7 +112,7 @@ class FusedNode(Node):
         return tuple([self._unpack(one, None)._array if held else one for held, one in packed])
 
     def _pull_back_by_parts(self, parts: Sequence[Any], graph: bool) -> Any:
-        """Differentiate the decomposition, run anew on the saved inputs."""
+        """Differentiate the decomposition, run again on the saved inputs."""
         create_graph = current_mode().grad
         inputs: list[Any] = []
         with using(grad=True):

@@ -83,7 +83,7 @@ def chosen(name: str, generator: Any) -> Any:
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Start the default stream anew from a seed."""
+    """Restart the default stream from a seed."""
     default_generator.manual_seed(int(seed))
     return default_generator
 

@@ -55,7 +55,7 @@ NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.d
 
 
 def may_overlap(one: Any, other: Any) -> bool:
-    """Tell whether two arrays may share memory, by their bounds; what is no NumPy array may."""
+    """Tell whether two arrays may share memory, by their bounds; anything but a NumPy array may."""
     return type(one) is not NDARRAY or type(other) is not NDARRAY or may_share_memory(one, other)
 
 

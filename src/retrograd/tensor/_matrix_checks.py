@@ -19,7 +19,7 @@ def scalar_name(tensor: Any) -> str:
 
 
 def need_tensor(value: Any, function: str, argument: str, position: int = 1) -> None:
-    """Refuse what is no Tensor."""
+    """Refuse what is not a Tensor."""
     if not isinstance(value, _base.Tensor):
         raise TypeError(not_a_tensor(function, position, value, argument))
 

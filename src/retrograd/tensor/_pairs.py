@@ -69,7 +69,7 @@ def xlogy(input: Any, other: Any) -> Any:
 
 @takes_out
 def copysign(input: Any, other: Any) -> Any:
-    """Give numbers the signs of others."""
+    """Give numbers the signs of other numbers."""
     if isinstance(other, _base.Tensor):
         return _COPYSIGN(input, other)
     refuse_operands("copysign", input, other, "other")

@@ -255,7 +255,7 @@ class _Writer:
         return [f"x{i}" for i in range(len(self.fixed))] + ([f"*{self.sequence}"] if self.sequence else [])
 
     def unpack(self) -> list[str]:
-        """Take arrays and edges out of tensors; what is no exact Tensor of a NumPy array goes the general way."""
+        """Take arrays and edges out of tensors; anything but an exact Tensor of a NumPy array goes the general way."""
         count = len(self.fixed)
         lines = []
         if not self.view:

@@ -119,7 +119,7 @@ def _pack_output(value: Any, mode: Mode) -> Any:
 
 
 def note_origin(node: Node, out: Any, arrays: Sequence[Any], mode: Mode) -> None:
-    """Keep what anomaly mode tells about a node: where it was made, in whose backward, and whether NaN began there."""
+    """Keep what anomaly mode reports about a node: where it was made, in whose backward, and whether NaN began there."""
     extra = node.need_extra()
     extra.traceback = user_stack()
     extra.parent = engine_state.watched

@@ -204,7 +204,7 @@ class SafeUnpickler(pickle._Unpickler):
         self.made = 0  # how many elements and bytes calls have copied
 
     def load(self) -> Any:
-        """Read the pickle; what is none is told from what is not allowed by the end of the message."""
+        """Read the pickle; the end of the message distinguishes what is not a pickle from what is not allowed."""
         try:
             return super().load()
         except pickle.UnpicklingError as error:

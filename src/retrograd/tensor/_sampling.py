@@ -48,7 +48,7 @@ NO_OUT = (
 
 
 def levels_to_draw(*parameters: Any) -> list[Level]:
-    """Return the levels of running vmaps for whose samples numbers are drawn anew, the innermost first.
+    """Return the levels of running vmaps that draw numbers for each sample separately, the innermost first.
 
     Refuses to draw where `randomness` does not allow it. `parameters` are arrays that tell how numbers are distributed.
     """
@@ -75,7 +75,7 @@ def in_batches(values: Any, levels: list[Level]) -> Any:
 
 
 def drawn(shape: tuple[int, ...], draw: Any) -> Any:
-    """Draw values; under vmap, for each sample anew or once, as its `randomness` says."""
+    """Draw values; under vmap, for each sample or once for all, as its `randomness` says."""
     if not current_mode().transforms:
         return draw(shape)
     levels = levels_to_draw()

@@ -32,7 +32,7 @@ class OrderedSet(MutableSet[T]):
         self._dict.pop(elem, None)
 
     def update(self, *others: Iterable[T]) -> None:
-        """Add the elements of others."""
+        """Add the elements of other iterables."""
         for other in others:
             self._dict.update(dict.fromkeys(other))
 

@@ -12,7 +12,7 @@ __all__ = ["is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type"
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
-    """Tell whether a class of tensors says of which tensors it is made, and how it is made of them."""
+    """Tell whether a class of tensors says which tensors it consists of, and how to put it together from them."""
     return (
         issubclass(t, Tensor)
         and t is not Tensor
@@ -22,5 +22,5 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Tell whether a value is a tensor made of others, and says so."""
+    """Tell whether a value is a tensor that consists of others, and says so."""
     return is_traceable_wrapper_subclass_type(type(t))

@@ -275,5 +275,5 @@ class _Star:
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """Return a shape as the tree it stands for, with stars for leaves."""
+    """Return a spec as the tree it describes, with stars for leaves."""
     return repr(_pytree.tree_unflatten([_Star()] * treespec.num_leaves, treespec))

@@ -68,7 +68,7 @@ def in_common_dtype(*tensors: Any) -> tuple[Any, ...]:
 
 
 def reduced(values: Any, reduction: int) -> Any:
-    """Reduce losses by torch's number; a number that is none of its leaves them as they are."""
+    """Reduce losses by torch's number; any other number leaves them as they are."""
     if reduction == MEAN:
         return values.mean()
     return values if reduction == NONE or reduction > 2 else values.sum()

@@ -122,7 +122,7 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """The parameters in the order of their names: read anew, so whatever has replaced one is found."""
+        """The parameters in the order of their names: read again, so whatever has replaced one is found."""
         own = self._parameters
         found = [own[name] if name in own else self._replaced(name) for name in self._flat_weights_names]
         if not (given := self.__dict__.get("_given_weights")):
@@ -136,7 +136,7 @@ class RNNBase(Module):
         self._given_weights = [pair for pair in zip(own, weights, strict=True) if pair[0] is not pair[1]]
 
     def _replaced(self, name: str) -> Any:
-        """Return what stands for a parameter that is none any more: a tensor, as weight_norm leaves it."""
+        """Return what stands for a weight that is no longer a parameter: a tensor, as weight_norm leaves it."""
         value = getattr(self, name, None)
         if value is None:  # no AttributeError, which Python would take for one of the property that asks
             raise RuntimeError(
@@ -154,7 +154,7 @@ class RNNBase(Module):
         """Do nothing: weights need not lie side by side here."""
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

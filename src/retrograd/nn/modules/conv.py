@@ -125,7 +125,7 @@ class _ConvNd(NamedInit, Module):
         return [end for one in reversed(total) for end in (one // 2, one - one // 2)]
 
     def reset_parameters(self) -> None:
-        """Draw weights and bias anew."""
+        """Draw weights and bias again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)

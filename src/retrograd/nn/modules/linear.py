@@ -50,7 +50,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights and bias anew."""
+        """Draw weights and bias again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -86,7 +86,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = later_parameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw weights and bias anew, once they have shapes."""
+        """Draw weights and bias again, once they have shapes."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
@@ -140,7 +140,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights and bias anew."""
+        """Draw weights and bias again."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

@@ -54,7 +54,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squares differences up to `beta`, and goes on straight beyond."""
+    """Squares differences up to `beta`, and is linear beyond."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squares differences up to `delta`, and goes on straight beyond, times `delta`."""
+    """Squares differences up to `delta`, and is linear beyond, times `delta`."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):

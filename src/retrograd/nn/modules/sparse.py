@@ -37,7 +37,7 @@ class _Table(Module):
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
 
     def reset_parameters(self) -> None:
-        """Draw the table anew; the padding is 0."""
+        """Draw the table again; the padding is 0."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 

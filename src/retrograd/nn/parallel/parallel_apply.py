@@ -23,7 +23,7 @@ def get_a_var(obj: Any) -> Any:
 def parallel_apply(
     modules: Sequence[Any], inputs: Sequence[Any], kwargs_tup: Any = None, devices: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Call each module with its arguments, in threads, and return what each gives; an error goes on as it is."""
+    """Call each module with its arguments, in threads, and return what each gives; errors are raised as they are."""
     if len(modules) != len(inputs):
         raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
     current_device_index()  # says if there is no device

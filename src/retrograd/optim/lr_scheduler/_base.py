@@ -44,7 +44,7 @@ def rates_of(optimizer: Optimizer) -> list[Any]:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Refuse what is no optimizer."""
+    """Refuse what is not an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -63,7 +63,7 @@ def for_each_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
 
 
 class LRScheduler:
-    """Sets the rates of an optimizer anew at every step; `get_lr` says to what."""
+    """Sets the rates of an optimizer at every step; `get_lr` computes them."""
 
     _get_lr_called_within_step = False
     _is_initial = False

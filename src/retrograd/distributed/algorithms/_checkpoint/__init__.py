@@ -1,1 +1,1 @@
-"""torch.distributed.algorithms._checkpoint: modules whose values backward computes anew."""
+"""torch.distributed.algorithms._checkpoint: modules whose values backward computes again."""

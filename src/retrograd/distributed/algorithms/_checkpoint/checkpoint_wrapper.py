@@ -1,4 +1,4 @@
-"""torch.distributed.algorithms._checkpoint.checkpoint_wrapper: modules that keep their inputs and compute the rest anew in backward."""
+"""torch.distributed.algorithms._checkpoint.checkpoint_wrapper: modules that keep their inputs and compute the rest again in backward."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class OffloadWrapper(ActivationWrapper):
 
 
 class CheckpointWrapper(ActivationWrapper):
-    """Keeps its inputs, and lets backward compute the rest anew."""
+    """Keeps its inputs, and lets backward compute the rest again."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ def checkpoint_wrapper(
     checkpoint_fn: Callable[..., Any] | None = None,
     **checkpoint_fn_kwargs: Any,
 ) -> Any:
-    """Wrap a module so that backward computes its values anew."""
+    """Wrap a module so that backward computes its values again."""
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 

@@ -56,7 +56,7 @@ class TaskSpec:
         return "" if self.setup in ("", "pass") else _block("setup", self.setup)
 
     def summarize(self) -> str:
-        """Return what a reader wants to know of the task."""
+        """Return a summary of the task."""
         parts = [part for part in (self.title, self.description, self.setup_str()) if part]
         return "\n".join(f"{part}\n" if "\n" in part else part for part in parts)
 
