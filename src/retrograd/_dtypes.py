@@ -44,26 +44,13 @@ class dtype:  # noqa: N801
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Refuse subclasses."""
+        if cls.__module__ == dtype.__module__:
+            return
         raise TypeError("type 'torch.dtype' is not an acceptable base type")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         """Refuse to change a shared singleton."""
         raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say why one of the slots is empty."""
-            if name == "numpy":
-                raise NotImplementedError(
-                    f"{self!r} is a name only: retrograd has no tensors of this dtype\nHint: keep the bytes in a tensor of "
-                    "torch.uint8."
-                )
-            if name == "is_signed":
-                quantized = self._scalar_name.startswith("Q")
-                reason = "isSignedType not supported for quantized types" if quantized else "Bits types are undefined"
-                raise RuntimeError(reason)
-            raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         """Return the name as user code writes it."""
@@ -85,6 +72,29 @@ class dtype:  # noqa: N801
         return found
 
 
+class _NameOnly(dtype):
+    """A type of which there are no tensors here. `__getattr__` makes reading every attribute slow, so dtypes have none."""
+
+    __slots__ = ()
+    __module__ = dtype.__module__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say why one of the slots is empty."""
+        if name == "numpy":
+            raise NotImplementedError(
+                f"{self!r} is a name only: retrograd has no tensors of this dtype\nHint: keep the bytes in a tensor of "
+                "torch.uint8."
+            )
+        if name == "is_signed":
+            quantized = self._scalar_name.startswith("Q")
+            reason = "isSignedType not supported for quantized types" if quantized else "Bits types are undefined"
+            raise RuntimeError(reason)
+        raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+
+
+_NameOnly.__name__ = _NameOnly.__qualname__ = dtype.__name__
+
+
 def _make(
     name: str, scalar_name: str, abbr: str, numpy_type: npt.DTypeLike, kind: int, stores_only: bool = False
 ) -> dtype:
@@ -97,7 +107,7 @@ def _make(
 
 
 def _filled(name: str, scalar_name: str, abbr: str, kind: int, itemsize: int, **more: object) -> dtype:
-    made = object.__new__(dtype)
+    made: dtype = object.__new__(dtype if "numpy" in more else _NameOnly)
     attributes = {"name": name, "_scalar_name": scalar_name, "abbr": abbr, "kind": kind, "itemsize": itemsize} | more
     attributes |= {"is_complex": kind == COMPLEX_KIND, "is_floating_point": kind == FLOAT_KIND}
     for attribute, value in attributes.items():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from importlib import import_module
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, cast
 
 from ._absent import finder
@@ -193,23 +193,24 @@ def overridable(
     public function its general form, which hands arguments on exactly as they were given. The quick form of a method that
     takes sizes one by one hands them to `together`, in one.
     """
-    names = {"first": _first, "out": out, "old_forms": old_forms, "together": together}
-    call = _public_function(function, _at_first.__code__, names)
+    names = {"first": _first, "function": function, "out": out, "old_forms": old_forms, "together": together}
+    call: Any = FunctionType(_at_first.__code__, names, function.__name__)
+    names["call"] = call
+    _dressed(call, function)
     call.takes_out = out
     return call  # type: ignore[no-any-return]
 
 
-def _public_function(function: Any, code: CodeType, names: dict[str, Any]) -> Any:
-    """Make a function of code that finds what it needs among `names`: quicker than closures, in importing and in calling."""
-    call: Any = FunctionType(code, names, function.__name__)
-    names["call"], names["function"] = call, function
+def _dressed(call: Any, function: Any) -> Callable[..., Any]:
+    """Give what is called for a function its names, and say that it refuses arguments in torch's words."""
     call.__dict__.update(function.__dict__)
+    call.__name__ = function.__name__
     call.__qualname__ = function.__qualname__
     call.__doc__ = function.__doc__
     call.__module__ = function.__module__
     call.__wrapped__ = function
     call.refuses = True
-    return call
+    return call  # type: ignore[no-any-return]
 
 
 def _first(args: tuple[Any, ...], kwargs: dict[str, Any], call: Any, *made_of: Any) -> Any:
@@ -227,22 +228,20 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a public function that nothing takes over refuse arguments in torch's words. See Note [Refusals]."""
 
-    call = _public_function(function, _REFUSING, {"answered": answered, "forms": _forms})
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if not kwargs:
+                return function(args[0]) if len(args) == 1 else function(*args)  # one argument needs no unpacking
+            args, kwargs = _forms().in_present_words(call, function, args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            return answered(call, args, kwargs, error)
+
+    # Code of its own, of which the interpreter takes notes that hold for this function, under the name of a public function like
+    # those that are written as text, through which `note_cut` looks for the user's call.
+    call.__code__ = call.__code__.replace(co_filename=own_text("a public function"))
     call.__annotations__ = function.__annotations__
-    return call  # type: ignore[no-any-return]
-
-
-def _refusing(*args: Any, **kwargs: Any) -> Any:
-    if kwargs:
-        args, kwargs = forms().in_present_words(call, function, args, kwargs)
-    try:
-        return function(*args, **kwargs)
-    except Exception as error:
-        return answered(call, args, kwargs, error)
-
-
-# A public function like those that are written as text, through which `note_cut` looks for the user's call.
-_REFUSING = _refusing.__code__.replace(co_filename=own_text("a public function"))
+    return _dressed(call, function)
 
 
 def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
@@ -254,6 +253,21 @@ def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
     if (numbers := arguments().with_numbers(function, args, kwargs)) is None:
         raise error
     return function(*numbers[0], **numbers[1])
+
+
+def answered_by_name(function: Any, values: dict[str, Any], error: Exception) -> Any:
+    """Do as `answered` for a call of which the values of the function's parameters are known, those not given being defaults."""
+    positional, keywords, rest = parameters_of(function)
+    defaults, options = function.__defaults__ or (), function.__kwdefaults__ or {}
+    args = [values[name] for name in positional]
+    while (
+        defaults
+        and len(args) > len(positional) - len(defaults)
+        and args[-1] is defaults[len(args) - len(positional) - 1]
+    ):
+        args.pop()
+    kwargs = {name: values[name] for name in keywords if values[name] is not options[name]}
+    return answered(function, (*args, *(values[rest] if rest else ())), kwargs, error)
 
 
 def refuses_itself(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -275,7 +289,7 @@ def arguments() -> Any:
 
 quick: list[Any] = []  # public functions in their quick form
 # what the code of public functions finds among the names of each
-first = call = function = out = old_forms = together = general = forms = cast("Any", None)
+first = call = function = out = old_forms = together = general = cast("Any", None)
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:

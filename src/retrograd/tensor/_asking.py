@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _dtypes
+from ..overrides import refuses_itself
 from ._casting import truth
 from ._operands import not_a_tensor
 from ._record import promoted
 from ._tensor import Tensor
 
 
+@refuses_itself  # as Python does
 def is_tensor(obj: Any) -> bool:
     """Tell whether an object is a Tensor."""
     return isinstance(obj, Tensor)

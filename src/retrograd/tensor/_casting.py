@@ -52,7 +52,7 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     if (
         type(array) is np.ndarray
         and type(tensor) in EXACT
-        and array.dtype.kind == "f"
+        and array.dtype.kind in "fiub"
         and array.flags.c_contiguous
         and not dtype.stores_only
     ):
@@ -70,7 +70,7 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
 
 
 def _converted(tensor: Any, array: Any, dtype: np.dtype[Any], tracking: bool) -> Any:
-    """Convert dense memory of floats: what `record` does for this one operation."""
+    """Convert dense memory of real numbers: what `record` does for this one operation."""
     result = wrap(cast(array, dtype) if array.size >= LARGE else array.astype(dtype))
     if tracking and tensor._edge is not None and dtype.kind not in "biu":  # integers have no gradients
         node = result._edge = node_class(s.astype, "ToCopyBackward0")()
@@ -291,7 +291,9 @@ def numpy(self: Any, *, force: bool = False) -> Any:
         )
     if array.dtype.num > 255 or array.dtype.kind == "V":  # ml_dtypes' and our own, which torch has no NumPy dtype for
         raise TypeError(f"Got unsupported ScalarType {_base.dtype_of(self)._scalar_name}")
-    return array.view(np.ndarray)
+    return (
+        array[...] if type(array) is np.ndarray else array.view(np.ndarray)
+    )  # not the tensor's own, which users may reshape
 
 
 def to_number(kind: Any) -> Any:

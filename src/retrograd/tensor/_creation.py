@@ -20,7 +20,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._python_data import array_from_python, infer_from_python
 from .._stored import as_storage_only
 from .._warnings import warn
-from ..overrides import answered, overridable, refuses_itself
+from ..overrides import MISSING, answered_by_name, overridable, refuses_itself
 from . import _base
 from ._base import LEAF, mark_born, wrap
 from ._casting import CPU, PYTHON_TYPES, device_of
@@ -36,12 +36,13 @@ from ._views import own_memory, write_array
 NDARRAY = np.ndarray
 STORED_NUMBERS = _dtypes.STORED_NUMBERS
 F32 = np.dtype(np.float32)
+DATA_TYPES = frozenset((list, tuple, float, int, bool, complex, NDARRAY))
 
 
 def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Make the tensor that a creation function returns."""
-    if device is not CPU and (device is not None or (device := get_default_device()).type != "cpu"):
-        array = _placed(array, device)
+    if device is not CPU and (device is not None or chosen_device() is not None):
+        array = _placed(array, get_default_device() if device is None else device)
     if (d := array.dtype) is not F32 and d.num in STORED_NUMBERS:
         array = as_storage_only(array)
     elif type(array) is NDARRAY and not array.ndim:
@@ -56,10 +57,13 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
             mark_inference(tensor)
         if mode.transforms:
             mark_born(tensor)
-    if requires_grad:
-        if array.dtype.kind not in "fcV":
+    if requires_grad is not False:
+        if requires_grad is not True:
+            refuse_options(None, None, requires_grad)
+        elif array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        tensor._edge = LEAF
+        else:
+            tensor._edge = LEAF
     return tensor
 
 
@@ -91,39 +95,61 @@ def without_memory(sizes: Any, dtype: np.dtype[Any]) -> Any:
     return fresh(sizes, dtype)
 
 
-def tensor(
+def _of_data(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
+    """Stand for the signature of `tensor`."""
+
+
+@refuses_itself
+def tensor(
+    data: Any = MISSING,
+    *more: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
-    if type(data) is float and dtype is None and -1e38 < data < 1e38:
-        single = _dtypes.get_default_dtype().numpy
-        if single.itemsize > 2:
-            return finish(single.type(data), device, requires_grad)
-    dtype = None if dtype is None else as_dtype(dtype, "tensor")
-    if isinstance(data, _base.Tensor):
-        warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
-        )
-        result = data.detach().clone()
-        result = result if dtype is None else result.to(dtype)
-        result = result if device is None else result.to(device)
-        if (edge := _base._edge_slot.__get__(data)) is not None:
-            note_cut("tensor(...)", data, edge, result)
-        return result.requires_grad_(requires_grad)
-    if type(data) is not list and hasattr(type(data), "untyped_storage"):
-        from ._exchange import of_other_torch
-
-        return of_other_torch(data).to(device, dtype, copy=True).requires_grad_(requires_grad)
     try:
-        array = array_from_python(data, dtype)
-    except TypeError:
-        from ._exchange import without_other_torch
+        if more or pin_memory is not False or requires_grad is None:
+            if more or pin_memory is None or requires_grad is None:
+                raise TypeError("tensor() takes one positional argument, and flags that are bools")
+            refuse_options(None, pin_memory, requires_grad)
+        if type(data) is float and dtype is None and -1e38 < data < 1e38:
+            single = _dtypes.get_default_dtype().numpy
+            if single.itemsize > 2:
+                return finish(single.type(data), device, requires_grad)
+        dtype = None if dtype is None else as_dtype(dtype, "tensor")
+        if isinstance(data, _base.Tensor):
+            warn(
+                "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+            )
+            result = data.detach().clone()
+            result = result if dtype is None else result.to(dtype)
+            result = result if device is None else result.to(device)
+            if (edge := _base._edge_slot.__get__(data)) is not None:
+                note_cut("tensor(...)", data, edge, result)
+            return result.requires_grad_(requires_grad)
+        if type(data) not in DATA_TYPES and hasattr(type(data), "untyped_storage"):
+            from ._exchange import of_other_torch
 
-        if (numbers := without_other_torch(data)) is data:
-            raise
-        array = array_from_python(numbers, dtype)
-    return finish(array, device, requires_grad)
+            return of_other_torch(data).to(device, dtype, copy=True).requires_grad_(requires_grad)
+        try:
+            array = array_from_python(data, dtype)
+        except TypeError:
+            from ._exchange import without_other_torch
+
+            if (numbers := without_other_torch(data)) is data:
+                raise
+            array = array_from_python(numbers, dtype)
+        return finish(array, device, requires_grad)
+    except Exception as error:
+        return answered_by_name(tensor, locals(), error)
+
+
+tensor.__wrapped__ = _of_data  # type: ignore[attr-defined]
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -247,11 +273,6 @@ def into(out: Any, dtype: Any, create: Any) -> Any:
     return write_out(out, create(own))
 
 
-def given_options(named: dict[str, Any]) -> dict[str, Any]:
-    """Return those options of a creation function that were given, as far as their values tell."""
-    return {name: value for name, value in named.items() if value is not None and value is not False}
-
-
 def _maker(name: str, make: Any) -> Any:
     takes_format = name == "empty"
 
@@ -286,13 +307,7 @@ def _maker(name: str, make: Any) -> Any:
                 place, array = device, for_device(device, make)(sizes, numpy_dtype(dtype, name))
             return finish(array if memory_format is None else in_format(array, memory_format), place, requires_grad)
         except Exception as error:
-            named = {"size": size, "out": out, "dtype": dtype, "layout": layout, "device": device}
-            named |= {
-                "pin_memory": pin_memory,
-                "requires_grad": requires_grad,
-                "memory_format": memory_format,
-            }
-            return answered(create, shape, given_options(named), error)
+            return answered_by_name(create, locals(), error)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a tensor of {name}."
@@ -481,16 +496,14 @@ def new_maker(name: str, make: Any) -> Any:
             refuse_options(layout, pin_memory)
         wanted = self._array.dtype if dtype is None else as_dtype(dtype, name).numpy
         if type(self._array) is NDARRAY:
-            if device is not None:
-                make_array = for_device(device, make)
-            else:
-                make_array, device = make, CPU
-            return finish(make_array(sizes, wanted), device, requires_grad)
+            if device is None:
+                return finish(make(sizes, wanted), CPU, requires_grad)
+            return finish(for_device(device, make)(sizes, wanted), device, requires_grad)
         level = innermost_batch_level()
         if level is not None and isinstance(self._array, LevelArray):
             return finish(Batched(level, make((level.size, *sizes), wanted)), None, requires_grad)
-        device = device_of(self) if device is None else device
-        return finish(for_device(device, make)(sizes, wanted), device, requires_grad)
+        place = device_of(self) if device is None else device
+        return finish(for_device(place, make)(sizes, wanted), place, requires_grad)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Make a tensor of this one's dtype: {name}."

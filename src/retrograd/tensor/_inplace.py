@@ -456,7 +456,8 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     if type(requires_grad) is not bool:
         kind = type(requires_grad).__name__
         raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
-    refuse_inside("requires_grad_()", USED_BY, ("grad", "vjp"))  # inside vmap or jvp alone it means what it says
+    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+        refuse_inside("requires_grad_()", USED_BY, ("grad", "vjp"))  # inside vmap or jvp alone it means what it says
     if is_leaf(self):
         set_requires_grad(self, requires_grad)
     elif not requires_grad:

@@ -46,7 +46,7 @@ USED_BY = " (or perhaps using torch.autograd.functional.* APIs)"
 
 def refuse_inside(what: str, other: str = "", kinds: tuple[str, ...] = ("vmap", "grad", "vjp", "jvp")) -> None:
     """Raise torch's error for a method that changes what autograd follows, inside a transform."""
-    if any(one.kind in kinds for one in current_mode().transforms):
+    if (transforms := current_mode().transforms) and any(one.kind in kinds for one in transforms):
         raise RuntimeError(
             f"You are attempting to call Tensor.{what}{other} inside of a function being transformed by a functorch transform. "
             "This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or "

@@ -12,14 +12,13 @@ from .._core.arrays import Batched, is_meta, levels_of
 from .._core.levels import Level, batch_levels
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
-from ..overrides import answered, overridable, refuses_itself
+from ..overrides import answered_by_name, overridable, refuses_itself
 from . import _base
 from ._casting import CPU, device_of
 from ._creation import (
     as_dtype,
     empty_like,
     finish,
-    given_options,
     into,
     is_for_meta,
     like,
@@ -130,16 +129,7 @@ def _sampler(name: str, draw: Any) -> Any:
                 return finish(draw(gen, sizes, wanted), place, requires_grad)
             return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), place, requires_grad)
         except Exception as error:
-            named = {
-                "size": size,
-                "generator": generator,
-                "out": out,
-                "dtype": dtype,
-                "layout": layout,
-                "device": device,
-            }
-            named |= {"pin_memory": pin_memory, "requires_grad": requires_grad}
-            return answered(create, shape, given_options(named), error)
+            return answered_by_name(create, locals(), error)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"Make a random tensor: {name}."
@@ -219,6 +209,8 @@ def randperm(
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randperm")).numpy
     if is_for_meta(device):
         return finish(without_memory((n,), wanted), device, requires_grad)
+    if not current_mode().transforms:
+        return finish(_random.randperm(gen, n, wanted), device, requires_grad)
 
     def draw(shape: tuple[int, ...]) -> Any:  # one by one, the outermost of several batches first
         lead = shape[-2::-1]
