@@ -58,8 +58,8 @@ def files_of(call: Callable[[Any], Any], make: Callable[[], Any]) -> list[str]:
         name = frame.f_code.co_filename
         if event == "call" and name.startswith(SOURCE):
             files[f"`{name.removeprefix(SOURCE)}`"] = None
-        elif event == "call" and re.match("<(retrograd: |plan of )", name):
-            files[f"*{name.strip('<>').removeprefix('retrograd: ')}*"] = None
+        elif event == "call" and (generated := re.match("<retrograd: (.+?)>", name)):
+            files[f"*{generated[1]}*"] = None
 
     before = sys.getprofile()
     sys.setprofile(note)
