@@ -1,7 +1,6 @@
-"""Write the lists of torch's names that the package ships: what torch has, its operations, and what libraries use of it.
+"""Write the lists of torch's names that the package ships: what torch has, and what libraries use of it.
 
     python tools/list_torch_names.py public             # needs torch 2.13.0
-    python tools/list_torch_names.py operations         # needs torch 2.13.0
     python tools/list_torch_names.py used FOLDER ...    # unpacked wheels, a folder for each package; needs torch 2.13.0
 
 They are text files in `src/retrograd/_compat/`, a name in each line. The last says behind each name how many packages use it.
@@ -31,19 +30,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("public")
-    commands.add_parser("operations")
     commands.add_parser("used").add_argument("folders", nargs="+", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.command == "public":
         lines = sorted(set(public_names()))
         (HERE / "torch_names.txt").write_text(grouped(lines))
-    elif options.command == "operations":
-        import torch
-
-        full = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
-        lines = sorted({name.removeprefix("aten::").partition(".")[0] for name in full})
-        (HERE / "aten_names.txt").write_text("\n".join(lines) + "\n")
     else:
         counts: Counter[str] = Counter()
         for folder in options.folders:

@@ -65,6 +65,9 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
         """SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""".split(),  # noqa: SIM905
         "_symbols",
     ),
+    "_disable_dynamo": "compiler",
+    "cond": "_higher_order_ops.cond",
+    "while_loop": "_higher_order_ops.while_loop",
     "Event": "cuda.streams",
     "Future": "futures",
     "GradScaler": "amp",

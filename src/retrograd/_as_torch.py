@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, DistributionFinder
 
 SPAWN = "multiprocessing.spawn"
-FUNCTORCH = "retrograd._functorch.deprecated"  # what `import functorch` gives
+# What `import functorch` gives, and torch's module of operations, which shares its name with one of ours.
+ELSEWHERE = {"functorch": "retrograd._functorch.deprecated", "torch._ops": "retrograd.ops"}
 COMPAT = Path(__file__).parent / "_compat"
 OURS = {"_ops"}  # private modules that only share their names with torch's
 SHARED = {path.stem for path in COMPAT.iterdir()}  # private modules that are torch's, too
@@ -100,7 +101,7 @@ class TorchFinder(MetaPathFinder):
             return _followed(fullname, path, lambda module: _name(module, "retrograd", "torch"))
         if not _is_torch_name(fullname):
             return None
-        counterpart = FUNCTORCH if fullname == "functorch" else "retrograd" + fullname.removeprefix("torch")
+        counterpart = ELSEWHERE.get(fullname) or "retrograd" + fullname.removeprefix("torch")
         own = None if _is_private(counterpart) else importlib.util.find_spec(counterpart)
         if own is None:
             if _is_asked_by_us() and importlib.util.find_spec(counterpart) is not None:

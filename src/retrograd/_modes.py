@@ -37,6 +37,7 @@ class Mode(NamedTuple):
     transforms: tuple[Any, ...] = ()
     autocast: tuple[str, Any] | None = None  # type of device, dtype of products
     dispatch: Any = None  # sees every operation before it runs: see `utils/_checkpoint_policy.py`
+    dispatch_modes: tuple[Any, ...] = ()  # see Note [Below autograd] in `_dispatch/__init__.py`
 
     @property
     def tracks(self) -> bool:

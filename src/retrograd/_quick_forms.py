@@ -17,7 +17,7 @@ from .overrides import (
     arguments,
     flat,
     handle_torch_function,
-    has_torch_function,
+    taken_over,
     in_general,
     parameters_of,
     quick,
@@ -36,7 +36,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     keyword_defaults |= {"out": None} if out else {}
 
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if has_torch_function(flat(args, kwargs)):
+        if taken_over(flat(args, kwargs)):
             relevant = flat(args, kwargs)
             args, kwargs = arguments().as_handed_over(call, args, kwargs)
             return handle_torch_function(call, relevant, *args, **kwargs)

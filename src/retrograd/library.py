@@ -1,131 +1,130 @@
-"""torch.library: operations that programs define themselves, with a derivative and a rule for tensors without numbers."""
+"""torch.library: operations that programs define themselves, with kernels, a derivative and rules for shapes and batches.
+
+What is registered for an operation, and what a call makes of it, is in `_dispatch/programs.py`.
+"""
 
 from __future__ import annotations
 
-import inspect
+import re
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from ._absent import finder
-from ._modes import using
-from .autograd import Function
-from .tensor import Tensor
+from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, inferred
+from ._dispatch.programs import forms_of as forms_of
+from ._dispatch.schemas import parse
+from ._places import user_place
+from ._warnings import warn
 
-__all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "register_kernel"]
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
 
 __getattr__ = finder("torch.library")
-_defined: dict[str, CustomOpDef] = {}
+_defined = defined
+_namespaces: dict[str, str] = {}  # those that a Library of the kind DEF has taken, and where
+_RESERVED = ("prim",)
 
 
-class CustomOpDef:
-    """An operation of a program: what computes it on each device, its derivative, and its shape rule."""
+class CustomOpDef(Operation):
+    """An operation that a function defines."""
 
-    def __init__(self, name: str, function: Callable[..., Any], devices: Any, mutates: Iterable[str] | str) -> None:
-        self._namespace, _, self._name = name.partition("::")
-        self._qualname = name
-        self._mutates = mutates if isinstance(mutates, str) else tuple(mutates)
-        self._signature = inspect.signature(function)
-        self._kernels: dict[str | None, Callable[..., Any]] = {}
-        self._fake: Callable[..., Any] | None = None
-        self._backward: Callable[..., Any] | None = None
-        self._setup_context: Callable[..., Any] | None = None
-        self.register_kernel(devices)(function)
+    of_function = True
+
+    def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any = None) -> None:
+        full = f"{namespace}::{name}"
+        super().__init__(full, parse(f"{full}{schema}"))
+        self._init_fn = fn
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
+
+    def without_fake(self) -> Exception:
+        return NotImplementedError(
+            f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. Please "
+            f"use `{self._init_fn.__name__}.register_fake` to add an fake impl."
+        )
 
     def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
         """Say what computes the operation on a kind of device, or on every one (None)."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
-            self._kernels.update(dict.fromkeys(kinds, function))
+            for kind in kinds:
+                self.set_kernel(None if kind == "default" else kind, function)
             return function
 
         return register if func is None else register(func)
 
     def register_fake(self, func: Callable[..., Any], /) -> Callable[..., Any]:
         """Say what gives a result of the right shape and dtype where tensors have no numbers."""
-        self._fake = func
+        self.fake = func
         return func
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
         """Say how gradients of the results become gradients of the inputs, and what is kept for that."""
-        if self._mutates:
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self} with schema "
-                f"{self._qualname}{self._signature}. Please create a functional operator and register an autograd formula for that."
+        self.set_autograd(backward, setup_context)
+
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Say how the operation runs on batches: `func(info, in_dims, *args)` returns the result and its `out_dims`."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.by_vmap = function
+            return function
+
+        return register if func is None else register(func)
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Say what a mode or a class of tensors does with the operation, instead of its `__torch_dispatch__`."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.by_dispatch[torch_dispatch_class] = function
+            return function
+
+        return register if fn is None else register(fn)
+
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
+        """Switch the kernel of a kind of device on or off, for good or for a block."""
+        return _Enabled(self, device_type, enabled)
+
+
+class _Enabled:
+    """A switch that acts at once, and is put back if it was a block."""
+
+    def __init__(self, operation: Operation, device: str, enabled: bool) -> None:
+        self._operation, self._device = operation, device
+        self._before = operation.enabled.get(device, True)
+        if device not in operation.kernels:
+            warn(
+                f"Attempted to set the kernel for {device} to {'enabled' if enabled else 'disabled'}, but no kernel was "
+                "registered for this device type."
             )
-        self._backward, self._setup_context = backward, setup_context
+        operation.enabled[device] = enabled
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the operation; tensors that require grad keep its derivative."""
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        values = [*bound.args, *bound.kwargs.values()]
-        if self._mutates:
-            with using(grad=False):
-                return self._computed(values)
-        return _OfLibrary.apply(self, *values)
+    def __enter__(self) -> None: ...
 
-    def _computed(self, values: list[Any]) -> Any:
-        tensors = [one for value in values for one in (value if isinstance(value, (list, tuple)) else [value])]
-        kinds = {one.device.type for one in tensors if isinstance(one, Tensor)}
-        kind = "meta" if "meta" in kinds else next(iter(kinds - {"cpu"}), "cpu")
-        by_position = [one.kind is not one.KEYWORD_ONLY for one in self._signature.parameters.values()]
-        names = list(self._signature.parameters)
-        positional = [value for value, is_so in zip(values, by_position, strict=True) if is_so]
-        named = {name: value for name, value, is_so in zip(names, values, by_position, strict=True) if not is_so}
-        compute = self._fake if kind == "meta" else self._kernels.get(kind) or self._kernels.get(None)
-        if compute is None:
-            what = (
-                "fake impl (register_fake)" if kind == "meta" else f"kernel for the device {kind!r} (register_kernel)"
-            )
-            raise NotImplementedError(f"{self._qualname}: no {what} has been registered")
-        return compute(*positional, **named)
-
-
-class _OfLibrary(Function):
-    """A call of an operation of a program, in the graph."""
-
-    @staticmethod
-    def forward(ctx: Any, operation: CustomOpDef, *values: Any) -> Any:
-        output = operation._computed(list(values))
-        if operation._setup_context is not None:
-            operation._setup_context(ctx, values, output)
-        ctx.operation = operation
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        operation = ctx.operation
-        if operation._backward is None:
-            raise RuntimeError(
-                f"Trying to backward through {operation._namespace}.{operation._name}.default but no autograd formula was "
-                "registered. Please use register_autograd to add one."
-            )
-        found = operation._backward(_without_operation(ctx), *grads)
-        return (None, *found) if isinstance(found, tuple) else (None, found)
-
-
-class _without_operation:  # noqa: N801 - a view of the context
-    """The context of a call as the program sees it: what it needs is told of its own inputs alone."""
-
-    def __init__(self, ctx: Any) -> None:
-        object.__setattr__(self, "_ctx", ctx)
-
-    @property
-    def needs_input_grad(self) -> tuple[bool, ...]:
-        needs: tuple[bool, ...] = self._ctx.needs_input_grad[1:]
-        return needs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ctx, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._ctx, name, value)
+    def __exit__(self, *exception: object) -> None:
+        self._operation.enabled[self._device] = self._before
 
 
 def custom_op(
@@ -142,37 +141,398 @@ def custom_op(
     if "::" not in name:
         raise ValueError(f'custom_op(name="{name}"): expected the name to be "namespace::operation"')
 
-    def define(function: Callable[..., Any]) -> CustomOpDef:
-        made = _defined[name] = CustomOpDef(name, function, device_types, mutates_args)
-        return made
+    def made(function: Callable[..., Any]) -> CustomOpDef:
+        namespace, _, own = name.partition("::")
+        text = inferred(function, mutates_args) if schema is None else schema
+        operation = CustomOpDef(namespace, own, text, function)
+        operation.register_kernel(device_types)(function)
+        defined[name] = operation
+        _forget_packet(name)
+        return operation
 
-    return define if fn is None else define(fn)
-
-
-def find(name: str) -> CustomOpDef:
-    """Return the operation of a name."""
-    if name not in _defined:
-        raise RuntimeError(f"The operator {name} does not exist: define it by torch.library.custom_op")
-    return _defined[name]
+    return made if fn is None else made(fn)
 
 
-def _operation(op: Any) -> CustomOpDef:
-    return op if isinstance(op, CustomOpDef) else find(str(getattr(op, "_qualified_op_name", op)))
+def _forget_packet(name: str) -> None:
+    """Let `torch.ops` find an operation anew."""
+    namespace, _, own = name.partition(".")[0].partition("::")
+    space = vars(import_module(".ops", __package__)).get(namespace)
+    if space is not None and namespace != "aten":
+        packet = vars(space).get(own)
+        if packet is not None:
+            for key in [
+                one for one in vars(packet) if one not in ("_namespace", "_qualified_op_name") and one[:2] != "__"
+            ]:
+                delattr(packet, key)
 
 
-def register_fake(op: Any, func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+# ---- Library ----
+class Library:
+    """A collection of operations under one namespace: new ones ("DEF", "FRAGMENT"), or kernels for others' ("IMPL")."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        place = user_place()
+        where = "unknown" if place is None else str(place)
+        if kind == "DEF":
+            if ns in _namespaces:
+                raise RuntimeError(
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions "
+                    "in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider using "
+                    "TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define operators for a single "
+                    "namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this.  Previous "
+                    f"registration of TORCH_LIBRARY was registered at {_namespaces[ns]}; latest registration was registered at {where}"
+                )
+            _namespaces[ns] = where
+        self.ns, self.kind, self.dispatch_key, self._where = ns, kind, dispatch_key, where
+        self._op_defs: set[str] = set()
+        self._undo: list[Callable[[], Any]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an operation by its schema, "name(Tensor x, int n=2) -> Tensor"; return its name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                "Cannot define operators in a Library of the kind IMPL\nHint: make it of the kind FRAGMENT."
+            )
+        found = parse(schema if "::" in schema.partition("(")[0] else f"{self.ns}::{schema}")
+        full = found.name + (f".{found.overload_name}" if found.overload_name else "")
+        if full in defined:
+            raise RuntimeError(
+                f"Tried to register an operator ({found}) with the same name and overload name multiple times. Each overload's "
+                f"schema should only be registered with a single call to def(). Duplicate registration: {self._where}"
+            )
+        operation = Operation(full, found)
+        operation.tags = tuple(tags) if isinstance(tags, (list, tuple)) else (tags,)
+        defined[full] = operation
+        _forget_packet(full)
+        self._op_defs.add(full)
+        self._undo.append(lambda: defined.pop(full, None))
+        return full.partition("::")[2]
+
+    def _operation(self, op_name: Any) -> Operation:
+        name = op_name if isinstance(op_name, str) else _qualified(op_name)
+        full = name if "::" in name else f"{self.ns}::{name}"
+        if full.startswith("aten::"):
+            raise NotImplementedError(
+                f"Library.impl: retrograd cannot replace a kernel of {full}\nHint: take the operation over by a TorchDispatchMode."
+            )
+        return find(full)
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Say what computes an operation for one of torch's dispatch keys: a device, "CompositeImplicitAutograd", "Autograd"."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key
+        operation = self._operation(op_name)
+        if with_keyset:
+            inner = fn
+
+            def fn(*args: Any, **kwargs: Any) -> Any:
+                return inner(None, *args, **kwargs)
+
+        _set_kernel(operation, key, fn, self._undo)
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Refuse a kernel for all operations: there is no dispatcher under ours that would ask for it."""
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(
+                f'Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}'
+            )
+        if not key:
+            raise RuntimeError("A dispatch key must be given for a fallback")
+        if fn is fallthrough_kernel:
+            return
+        raise NotImplementedError(
+            f"Library.fallback for {key}: retrograd has no dispatch keys that all operations pass\nHint: see every operation by a "
+            "torch.utils._python_dispatch.TorchDispatchMode."
+        )
+
+    def _register_fake(
+        self, op_name: Any, fn: Callable[..., Any], _stacklevel: int = 1, *, allow_override: bool = False
+    ) -> None:
+        operation = self._operation(op_name)
+        operation.fake = fn
+        self._undo.append(lambda: setattr(operation, "fake", None))
+
+    def _register_torch_dispatch_rule(self, op_name: Any, torch_dispatch_class: Any, fn: Callable[..., Any]) -> None:
+        self._operation(op_name).by_dispatch[torch_dispatch_class] = fn
+
+    def _destroy(self) -> None:
+        """Take back all that was registered here."""
+        while self._undo:
+            self._undo.pop()()
+        if self.kind == "DEF":
+            _namespaces.pop(self.ns, None)
+        for name in self._op_defs:
+            _forget_packet(name)
+        self._op_defs.clear()
+
+    def _impl_with_aoti_compile(self, op_name: Any, dispatch_key: str = "") -> None:
+        raise NotImplementedError("Library._impl_with_aoti_compile: retrograd does not compile kernels ahead of time")
+
+
+def _set_kernel(operation: Operation, key: str, fn: Callable[..., Any], undo: list[Any] | None = None) -> None:
+    if fn is fallthrough_kernel:
+        return
+    if key.startswith("Autograd"):
+        operation.by_autograd = fn
+        if undo is not None:
+            undo.append(lambda: setattr(operation, "by_autograd", None))
+        return
+    if key in EVERYWHERE:
+        device = None
+        operation.sees_through = key in ("CompositeImplicitAutograd", "")
+    elif key in DEVICES or key.lower() in DEVICES.values():
+        device = DEVICES.get(key, key.lower())
+    else:
+        raise NotImplementedError(
+            f"torch.library: retrograd has no dispatch key {key!r}\nHint: it has {', '.join([*DEVICES][:3])}, "
+            "CompositeImplicitAutograd, CompositeExplicitAutograd and Autograd."
+        )
+    if device in operation.kernels:
+        warn(
+            "Overriding a previously registered kernel for the same operator and the same dispatch key\n  operator: "
+            f"{operation._schema}\n  dispatch key: {key}"
+        )
+    operation.set_kernel(device, fn)
+    if undo is not None:
+        undo.append(lambda: operation.kernels.pop(device, None))
+
+
+def fallthrough_kernel() -> None:
+    """Stand for the next kernel, where a kernel is registered."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+# ---- functions ----
+def _qualified(op: Any) -> str:
+    return str(
+        getattr(op, "_qualname", None)
+        or getattr(op, "_qualified_op_name", None)
+        or (op.name() if hasattr(op, "name") else op)
+    )
+
+
+def _operation(op: Any) -> Operation:
+    return op if isinstance(op, Operation) else find(_qualified(op))
+
+
+def _check_qualname(qualname: str) -> None:
+    if qualname.count("::") != 1:
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
+            "torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
+
+
+def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
+    """Define an operation: define("ns::name", "(Tensor x) -> Tensor")."""
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+    _check_qualname(qualname)
+    if not re.fullmatch(r"\s*\(.*\)\s*->.*", schema, re.DOTALL):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
+        )
+    namespace, _, name = qualname.partition("::")
+    (Library(namespace, "FRAGMENT") if lib is None else lib).define(name + schema, tags=tags)
+
+
+def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """Say what computes an operation on devices, "cpu" or "default"; also `@impl(library, name, key)`, an old form."""
+    if isinstance(qualname, Library):
+        library, name, key = qualname, types, str(func or "")
+        return _returning(lambda function: library.impl(name, function, key))
+    kinds = [types] if isinstance(types, str) else list(types)
+
+    def register(function: Callable[..., Any]) -> None:
+        _check_qualname(qualname)
+        operation = find(qualname)
+        for kind in kinds:
+            key = "CompositeExplicitAutograd" if kind == "default" else kind
+            _set_kernel(operation, key, function)
+
+    return _returning(register) if func is None else register(func)
+
+
+def _returning(register: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        register(function)
+        return function
+
+    return decorate
+
+
+def register_fake(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Any = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
+) -> Any:
     """Say what gives an operation's result where tensors have no numbers."""
     found = _operation(op)
-    return found.register_fake if func is None else found.register_fake(func)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        found.fake = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(
+    qualname: Any, func: Callable[..., Any] | None = None, *, lib: Any = None, _stacklevel: int = 1
+) -> Any:
+    """Do what `register_fake` does, under its old name."""
+    warn("torch.library.impl_abstract was renamed to torch.library.register_fake.", DeprecationWarning)
+    return register_fake(qualname, func, lib=lib)
 
 
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:
     """Say how gradients pass through an operation."""
-    _operation(op).register_autograd(backward, setup_context=setup_context)
+    _operation(op).set_autograd(backward, setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
     """Say what computes an operation on a kind of device."""
-    return _operation(op).register_kernel(device_types, func)
+    found = _operation(op)
+    kinds = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for kind in kinds:
+            found.set_kernel(None if kind == "default" else kind, function)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+    """Say how an operation runs on batches: `func(info, in_dims, *args)` returns the result and its `out_dims`."""
+    found = _operation(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        found.by_vmap = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
+    """Say what a mode, `func(mode, func, types, args, kwargs)`, or a class of tensors does with an operation."""
+    found = _operation(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        found.by_dispatch[torch_dispatch_class] = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> Any:
+    """Cast the floating-point arguments of an operation under autocast."""
+    from ._modes import current_mode, using
+    from .tensor import Tensor
+
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    found = _operation(op)
+    plain = found.computed
+
+    def cast(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [cast(one) for one in value]
+        return value.to(cast_inputs) if isinstance(value, Tensor) and value.is_floating_point() else value
+
+    def computed(values: list[Any]) -> Any:
+        autocast = current_mode().autocast
+        if autocast is None or autocast[0] != device_type:
+            return plain(values)
+        with using(autocast=None):
+            return plain([cast(one) for one in values])
+
+    found.computed = computed  # type: ignore[method-assign]
+    return None
+
+
+def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None) -> str:
+    """Write the schema of a function by its annotations: "(Tensor x, float y=1.0) -> Tensor"."""
+    return inferred(prototype_function, mutates_args, op_name)
+
+
+class _ShapeContext:
+    """What a fake implementation can ask for: sizes that depend on values."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:
+        """Return the least size: without numbers none is known, and nothing here computes with symbols."""
+        if not isinstance(min, int) or (max is not None and not isinstance(max, int)):
+            raise ValueError(
+                f"ctx.new_dynamic_size(min={min}, max={max}): expected min and max to be statically known ints but got "
+                "SymInt. This is not supported."
+            )
+        if min < 0:
+            raise ValueError(
+                f"ctx.new_dynamic_size(min={min}, ...): expected min to be greater than or equal to 0: this API can only create "
+                "non-negative sizes."
+            )
+        return min
+
+    new_unbacked_symint = new_dynamic_size
+    create_unbacked_symint = new_dynamic_size
+
+
+def get_ctx() -> Any:
+    """Return what a fake implementation asks for sizes that depend on values."""
+    return _ShapeContext()
+
+
+def opcheck(
+    op: Any,
+    args: Any,
+    kwargs: Any = None,
+    *,
+    test_utils: Any = (),
+    raise_exception: bool = True,
+    atol: Any = None,
+    rtol: Any = None,
+) -> dict[str, Any]:
+    """Check what is registered for an operation on examples: its schema, derivative and shape rule."""
+    from ._dispatch.checking import ALL, check
+
+    return check(op, args, kwargs or {}, test_utils or ALL, raise_exception, atol, rtol)
+
+
+def triton_op(
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any, schema: str | None = None
+) -> Any:
+    """Refuse an operation of Triton's kernels."""
+    raise NotImplementedError(
+        f"torch.library.triton_op({name!r}): retrograd runs no Triton kernels\nHint: use torch.library.custom_op."
+    )
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """Refuse a kernel of Triton's."""
+    raise NotImplementedError("torch.library.wrap_triton: retrograd runs no Triton kernels")

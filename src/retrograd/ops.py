@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 import types
 from functools import cache
@@ -31,6 +30,7 @@ _NUMBERED_OVERLOADS = {
     "MaskedFillBackward1": "Tensor",
     "LerpBackward0": "Scalar",
     "LerpBackward1": "Tensor",
+    "SqueezeBackward1": "dim",
 }
 _COMPARISONS = {
     "equal": "eq",
@@ -50,19 +50,63 @@ _NAMES = {
 }
 
 
-class OpOverload:
+class OperatorBase:
+    """What `torch._ops` calls an operation of any kind."""
+
+
+class OpOverload(OperatorBase):
     """One form of an operation."""
+
+    tags: tuple[Any, ...] = ()
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self._overloadpacket = self.overloadpacket = packet
         self._overloadname = overload
         self.namespace = packet._namespace
         self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self._name = self.name()
+        self.__module__ = f"torch._ops.{packet._namespace}"
+
+    @property
+    def _schema(self) -> Any:
+        return self._overloadpacket._forms()[self._overloadname]
+
+    @property
+    def op(self) -> Any:
+        return self
+
+    _op = op
 
     def name(self) -> str:
         """Return the dispatcher's name, "aten::add.Tensor"."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"{self._overloadpacket._qualified_op_name}{suffix}"
+
+    @property
+    def is_view(self) -> bool:
+        """Tell whether the result shares memory with an argument that is not written."""
+        returns = self._schema.returns
+        return bool(returns) and returns[0].alias_info is not None and not self._schema.is_mutable
+
+    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+        """Tell whether something computes the operation for a key: torch's autograd sees through composite ones."""
+        composite = self.namespace == "aten" and _schemas().is_composite(
+            self._overloadpacket.__name__, self._overloadname
+        )
+        return composite == (str(key).rpartition(".")[2] == "CompositeImplicitAutograd")
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """Run an operation that torch makes of others as those; NotImplemented for any other."""
+        name = self._overloadpacket.__name__
+        if self.namespace != "aten" or not _schemas().is_composite(name, self._overloadname):
+            return NotImplemented
+        return importlib.import_module("._dispatch.calls", __package__).call(self._overloadpacket, args, kwargs)
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _overload, (self.namespace, self._overloadpacket.__name__, self._overloadname)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -72,23 +116,88 @@ class OpOverload:
         return f"<OpOverload(op='{namespace}.{name}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._overloadpacket(*args, **kwargs)
+        dispatch = _dispatch()
+        if self.namespace not in ("aten", "retrograd"):
+            return importlib.import_module(".library", __package__).find(self.name())(*args, **kwargs)
+        if dispatch.is_wanted(args, kwargs):
+            if (made := _made_of_others(self, args, kwargs)) is not NotImplemented:
+                return made
+            return importlib.import_module("._dispatch.recording", __package__).run(self, args, kwargs)
+        return dispatch.kernel_of(self)(*args, **kwargs)
 
 
-class OpOverloadPacket:
+def _made_of_others(op: OpOverload, args: Any, kwargs: Any) -> Any:
+    composites = importlib.import_module("._dispatch.calls", __package__).composites
+    made = composites.FOUND.get(op._overloadpacket.__name__)
+    if made is None or not op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+        return NotImplemented
+    return made(*args, **kwargs)
+
+
+def _overload(namespace: str, name: str, overload: str) -> Any:
+    return getattr(getattr(getattr(importlib.import_module(__name__), namespace), name), overload)
+
+
+def _dispatch() -> Any:
+    return importlib.import_module("._dispatch", __package__)
+
+
+@cache
+def _schemas() -> Any:
+    return importlib.import_module("._dispatch.schemas", __package__)
+
+
+class OpOverloadPacket(OperatorBase):
     """An operation with all its forms."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self._namespace = namespace
         self._qualified_op_name = f"{namespace}::{name}"
         self.__name__ = name
+        self.__module__ = f"torch.ops.{namespace}"
 
     def __getattr__(self, overload: str) -> OpOverload:
-        if overload.startswith("__"):
+        if overload.startswith("__") or overload in ("_overload_names", "_schemas"):
             raise AttributeError(overload)
+        if (forms := self._forms()) and overload not in forms:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         made = OpOverload(self, overload)
         setattr(self, overload, made)
         return made
+
+    def _forms(self) -> dict[str, Any]:
+        if self._namespace == "aten":
+            forms: dict[str, Any] = _schemas().forms_of(self.__name__)
+            return forms
+        library = importlib.import_module(".library", __package__)
+        found: dict[str, Any] = library.forms_of(self._qualified_op_name)
+        return found
+
+    def overloads(self) -> list[str]:
+        """Return the names of the forms."""
+        return [*self._forms()]
+
+    def _public(self) -> Any:
+        """Return the public function of an operation of torch's."""
+        try:
+            return _function(self.__name__)
+        except AttributeError:  # libraries name many operations that they never call, as keys of tables
+            raise NotImplementedError(
+                f"torch has the operation '{self._qualified_op_name}'; retrograd does not yet"
+            ) from None
+
+    def _computes(self, op: OpOverload) -> Any:
+        """Return what computes an operation of a program."""
+        return importlib.import_module(".library", __package__).find(op.name()).below_autograd
+
+    def _chosen(self, args: Any, kwargs: Any) -> Any:
+        """Return the operation of a program whose form takes some arguments."""
+        find = importlib.import_module(".library", __package__).find
+        forms = self._forms()
+        for overload, schema in forms.items():
+            if len(forms) == 1 or _schemas().bind(schema, args, kwargs) is not None:
+                return find(self._qualified_op_name + ("" if overload == "default" else f".{overload}"))
+        return find(self._qualified_op_name)
 
     def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"
@@ -98,24 +207,86 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._namespace != "aten":
-            return importlib.import_module(".library", __package__).find(self._qualified_op_name)(*args, **kwargs)
-        try:
-            function = _function(self.__name__)
-        except AttributeError:  # libraries name many operations that they never call, as keys of tables
-            raise NotImplementedError(
-                f"torch has the operation '{self._qualified_op_name}'; retrograd does not yet"
-            ) from None
-        return function(*args, **kwargs)
+            return self._chosen(args, kwargs)(*args, **kwargs)
+        dispatch = _dispatch()
+        if dispatch.is_wanted(args, kwargs):
+            return dispatch.call(self, args, kwargs)
+        kernels = importlib.import_module("._dispatch.kernels_layers", __package__).KERNELS
+        if self.__name__ in kernels:
+            return kernels[self.__name__](*args, **kwargs)
+        return self._public()(*args, **kwargs)
+
+
+class HigherOrderOperator(OperatorBase):
+    """An operation that takes functions; it runs as it comes, and no mode sees it as one."""
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        self._name = self.__name__ = name
+        self.namespace = "higher_order"
+
+    def name(self) -> str:
+        """Return its name."""
+        return self._name
+
+    def py_impl(self, key: Any) -> Any:
+        """Take what torch's other layers would call, which are not here."""
+        return lambda function: function
+
+    fallthrough = py_impl
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"torch.ops.higher_order.{self._name}: its class has no __call__")
+
+
+class _Vjp(OpOverloadPacket):
+    """What computes the gradients of an operation that has no formula. See Note [Below autograd] in `_dispatch/__init__.py`."""
+
+    def __init__(self, of: OpOverload) -> None:
+        super().__init__("retrograd", f"{of._overloadpacket.__name__}_vjp")
+        self.of = of
+
+    def _forms(self) -> dict[str, Any]:
+        schemas = _schemas()
+        schema = self.of._schema
+        arguments = [schemas.Argument("grads", "Tensor[]", None, False, None, True)]
+        arguments += [schemas.Argument(name, "bool[]", None, False, None, True) for name in ("which", "needed")]
+        arguments += [one._replace(kwarg_only=False, alias_info=None) for one in schema.arguments]
+        text = f"{self._qualified_op_name}(...) -> Tensor[]"
+        made = schemas.FunctionSchema(self._qualified_op_name, "", arguments, [], text)
+        return dict.fromkeys((self.of._overloadname, "default"), made)
+
+    def _computes(self, op: OpOverload) -> Any:
+        return importlib.import_module("._dispatch.kernels", __package__).vjp(self.of)
+
+
+@cache
+def vjp_of(op: OpOverload) -> OpOverload:
+    """Return the operation that computes the gradients of one without a formula."""
+    return OpOverload(_Vjp(op), op._overloadname)
+
+
+def numbered_node(op: OpOverload) -> str:
+    """Return torch's name for the node of an operation: aten.sum.dim_IntList is SumBackward1."""
+    parts = op._overloadpacket.__name__.strip("_").split("_")
+    base = "".join(part[:1].upper() + part[1:] for part in parts)
+    base = {"Softmax": "Softmax", "NllLossForward": "NllLoss", "NllLoss2dForward": "NllLoss2D"}.get(base, base)
+    if op.namespace == "aten" and op._overloadpacket.__name__.startswith("_scaled"):
+        base = base.removeprefix("_")
+    for name, overload in _NUMBERED_OVERLOADS.items():
+        if overload == op._overloadname and name.partition("Backward")[0] == base:
+            return name
+    return f"{base}Backward0"
 
 
 def _function(name: str) -> Any:
     """Find the public function of an operation."""
     package = importlib.import_module(__package__)
-    alone = importlib.import_module("._aten", __package__)
-    if name in alone.__all__:
-        return getattr(alone, name)
-    name = name.lstrip("_")
-    for place in (package, package.Tensor):
+    in_place = name.endswith("_") and not name.endswith("__")
+    name = name if name.endswith("__") else name.lstrip("_")
+    for place in (package.Tensor, package) if in_place else (package, package.Tensor):
         if hasattr(place, name):
             return getattr(place, name)
     family, _, rest = name.partition("_")
@@ -128,23 +299,16 @@ def _function(name: str) -> Any:
     raise AttributeError(f"retrograd has no operation {name!r}")
 
 
-@cache
-def _torch_operations() -> frozenset[str]:
-    """Return the operations that torch 2.13.0 itself has."""
-    with open(os.path.join(os.path.dirname(__file__), "_compat", "aten_names.txt"), encoding="ascii") as lines:
-        return frozenset(lines.read().split())
-
-
 class _Namespace(types.ModuleType):
     """`torch.ops.aten` and others."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
-        try:
-            _function(name)
-        except AttributeError:
-            if name not in _torch_operations():
+        if name not in _schemas().lines()[0]:
+            try:
+                _function(name)
+            except AttributeError:
                 raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'") from None
         made = OpOverloadPacket(self.__name__, name)
         setattr(self, name, made)
@@ -156,7 +320,7 @@ class _OfPrograms(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         library = importlib.import_module(".library", __package__)
-        if name.startswith("__") or f"{self.__name__}::{name}" not in library._defined:
+        if name.startswith("__") or not library.forms_of(f"{self.__name__}::{name}"):
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
         made = OpOverloadPacket(self.__name__, name)
         setattr(self, name, made)
@@ -171,7 +335,23 @@ def __getattr__(name: str) -> Any:
     return made
 
 
+class _HigherOrder(types.ModuleType):
+    """`torch.ops.higher_order`."""
+
+    def add(self, operator: HigherOrderOperator) -> HigherOrderOperator:
+        """Let an operation be found by its name."""
+        setattr(self, operator._name, operator)
+        return operator
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("cond", "while_loop"):
+            importlib.import_module(f"{__package__}._higher_order_ops.{name}")
+            return vars(self)[name]
+        raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
+
+
 aten = _Namespace("aten")
+higher_order = _HigherOrder("higher_order")
 
 
 def load_library(path: Any) -> None:
@@ -189,7 +369,10 @@ def of_node(node_name: str) -> OpOverload:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", spelled).lower()
     name = _NAMES.get(words, f"_{words}" if words.startswith("scaled_dot_product") else words)
     overload = _NUMBERED_OVERLOADS.get(node_name) or _OVERLOADS.get(base, "default")
-    found: OpOverload = getattr(_packet(name), overload)
+    packet = _packet(name)
+    if (forms := packet._forms()) and overload not in forms:  # of slice, transpose and others none is without a name
+        overload = next((one for one in ("Tensor", "int", "self") if one in forms), next(iter(forms)))
+    found: OpOverload = getattr(packet, overload)
     return found
 
 
@@ -210,4 +393,4 @@ def _packet(name: str) -> OpOverloadPacket:
     return found
 
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten"]
+__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "aten", "higher_order"]

@@ -22,19 +22,25 @@ def tensor_layer() -> Any:
 
 
 def has_torch_function(values: Iterable[Any]) -> bool:
-    """Tell whether any of the values takes calls over."""
+    """Tell whether any of the values takes calls over by `__torch_function__`."""
+    by_function = tensor_layer()._unusual_calls.by_function
+    return any(by_function(value) for value in values)
+
+
+def taken_over(values: Iterable[Any]) -> bool:
+    """Tell whether any of the values, or a mode, takes calls over, by `__torch_function__` or by `__torch_dispatch__`."""
     overridden = tensor_layer()._record.overridden
-    return any(overridden(value) for value in values)
+    return bool(current_mode().dispatch_modes) or any(overridden(value) for value in values)
 
 
 def _overloaded(values: Iterable[Any]) -> list[Any]:
     """Collect one value per overriding class, subclasses before their parents, else in order."""
-    overridden = tensor_layer()._record.overridden
+    by_function = tensor_layer()._unusual_calls.by_function
     found: list[Any] = []
     kinds: list[type] = []
     for value in values:
         kind = type(value)
-        if kind in kinds or not overridden(value):
+        if kind in kinds or not by_function(value):
             continue
         at = next((i for i, other in enumerate(kinds) if issubclass(kind, other)), len(kinds))
         found.insert(at, value)
@@ -101,6 +107,8 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
         result = type(value).__torch_function__(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
+    if current_mode().dispatch_modes or any(type(one) in tensor_layer()._base.dispatch_types for one in relevant):
+        return import_module("._dispatch", __package__).call(function, args, kwargs)
     name = getattr(function, "__name__", str(function))
     raise TypeError(
         f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}"
@@ -133,6 +141,11 @@ class TorchFunctionMode(Block):
 def disable_torch_function() -> using:
     """Run a block in which subclasses do not take calls over."""
     return using(torch_function=False)
+
+
+def enable_reentrant_dispatch() -> using:
+    """Run a block inside a `__torch_dispatch__` in which operations are recorded as they are outside of it."""
+    return using(grad=True)
 
 
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}

@@ -20,3 +20,13 @@ __all__ = [
     "softmax",
     "spread",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return what torch's module of the same name has."""
+    from importlib import import_module
+
+    found = vars(import_module("..ops", __package__)).get(name)
+    if found is None or name.startswith("__"):
+        raise AttributeError(f"module 'torch._ops' has no attribute '{name}'")
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _dtypes, _errors
 from .._core.primitive import ones_beside
 from .._graph.cuts import note_cut
-from .._modes import current_mode
+from .._modes import current_mode, using
 from .._places import Place, user_frame, user_place
 from .._size import Size
 from .._warnings import warn
@@ -83,6 +83,11 @@ def make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) 
                     )
                 if is_edge:
                     made.append(wrap(array.ones()))
+                elif current_mode().dispatch_modes or type(out) in _base.dispatch_types:
+                    with using(grad=False):
+                        made.append(
+                            sys.modules[__package__.partition(".")[0]].ones_like(out, memory_format=_preserved())
+                        )
                 else:
                     made.append(wrap(array.dtype.type(1) if isinstance(array, np.generic) else ones_beside(array)))
                 if current_mode().inference:
@@ -121,6 +126,12 @@ def make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) 
             )
         made.append(seed if seed._array.dtype == array.dtype else seed.to(_dtypes.from_numpy(array.dtype)))
     return made
+
+
+def _preserved() -> Any:
+    from ..tensor._formats import preserve_format
+
+    return preserve_format
 
 
 def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -108,6 +108,9 @@ _accumulate_lock = threading.RLock()
 
 def accumulate_grad(leaf: Any, g: Any, tensors: bool) -> None:
     """Add a gradient to a leaf's `.grad`, which never shares memory with anything else."""
+    if tensors and (current_mode().dispatch_modes or type(g) in _base.dispatch_types):
+        _base.dispatch_layer(".recording").accumulate(leaf, g)
+        return
     with _accumulate_lock:
         extra = leaf._need_extra()
         held = extra.grad

@@ -82,7 +82,10 @@ def run_backward(
         return
     graph = graph and not current_mode().inference
     # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
-    tensors = graph or any(seed.requires_grad for seed in seeds)
+    # So they are where operations are seen, see Note [Below autograd] in `_dispatch/__init__.py`.
+    tensors = (
+        graph or bool(_base.dispatch_types or current_mode().dispatch_modes) or any(s.requires_grad for s in seeds)
+    )
     before = current_mode()
     try:
         _state.depth = depth + 1
@@ -176,6 +179,7 @@ def _run(
     task, outer = Task(counts, roots, capture, needed, keep_levels), _state.task
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None
+    watched = watched or bool(current_mode().dispatch_modes or _base.dispatch_types)
     plain = capture is None and not graph and not current_mode().inference
     # the common case, with the fewest questions
     straight = not (graph or watched or selecting or LeafDtypes.wanted or current_mode().inference)
@@ -313,6 +317,9 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
         grads = run_after(node, extra, _fit_all(node, grads, keep_levels), seen, graph)
     elif node.meta is not None or LeafDtypes.wanted:
         grads = _fit_all(node, grads, keep_levels)
+    if watched and current_mode().dispatch_modes:  # torch adds to what has come before any leaf takes its gradient
+        pairs = zip(node._edges, grads, strict=True)
+        return sorted(pairs, key=lambda one: one[0] is None or type(one[0]) is Slot or task.counts[one[0]] == SINGLE)
     return [*zip(node._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 
 
@@ -416,6 +423,9 @@ def _run_watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], ma
     if node.primitive is enter_dual and node.level in keep_levels and getattr(node, "shown", None) is MADE_BY_USER:
         return g, None  # the root is a dual itself: its gradient is that of the primal, tangents and all
     if not current_mode().anomaly:
+        seen = current_mode().dispatch_modes or type(g) in _base.dispatch_types
+        if seen and (node.primitive is not None or hasattr(node, "operation")):
+            return _base.dispatch_layer(".recording").pull_back_plain(node, g, mask)
         return node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
     from .anomaly_mode import run_watched
 

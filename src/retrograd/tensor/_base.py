@@ -185,6 +185,8 @@ class Extra(NothingExtra):
 
 # Every Tensor class: `type(x) in leaf_types` is quicker than isinstance, which asks the metaclass first.
 leaf_types: set[type] = set()
+# Classes with a `__torch_dispatch__`: see Note [Below autograd] in `_dispatch/__init__.py`.
+dispatch_types: set[type] = set()
 # Arguments of these types let a public function go straight through; empty once anything may take calls over.
 plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None), type(Ellipsis), _dtypes.dtype}
 
@@ -197,12 +199,37 @@ UNWATCHED = frozenset(
 )
 
 
+def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Stand for `__torch_dispatch__` in a class that does not see operations."""
+    return NotImplemented
+
+
+def dispatch_layer(module: str = "") -> Any:
+    """Return the modules by which operations are seen. See Note [Below autograd] in `_dispatch/__init__.py`."""
+    from importlib import import_module
+
+    return import_module(f"{__package__.partition('.')[0]}._dispatch{module}")
+
+
+def add_dispatch_type(cls: type) -> None:
+    """Note a class with a `__torch_dispatch__`."""
+    dispatch_types.add(cls)
+    dispatch_layer().install()
+
+
+def make_wrapper_subclass(cls: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make a tensor without memory, of a class that computes in `__torch_dispatch__`."""
+    return dispatch_layer(".wrappers").make_wrapper(cls, size, *args, **kwargs)
+
+
 class TensorMeta(type):
     """Knows every class of Tensors, and how torch writes its name."""
 
     def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
         super().__init__(name, bases, namespace)
         leaf_types.add(cls)
+        if cls.__torch_dispatch__ is not disabled_torch_dispatch:  # type: ignore[attr-defined]
+            add_dispatch_type(cls)
         if name not in UNWATCHED:
             from ..overrides import watch_calls
 
@@ -226,6 +253,8 @@ class TensorBase(metaclass=TensorMeta):
     _extra: Any  # an Extra, a `_views.View` or None
     _storage: Storage | None
     _edges = ()  # a leaf ends the engine's walk over the graph
+    __torch_dispatch__: Any = disabled_torch_dispatch
+    _make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 
     def _need_extra(self) -> Any:
         extra = self._extra

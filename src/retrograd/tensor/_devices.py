@@ -63,6 +63,8 @@ def place_array(array: Any, device: device_type) -> Any:
 
 def device_of_array(array: Any) -> device_type:
     """Return the device of a raw array."""
+    if (place := getattr(array, "place", None)) is not None:  # of a wrapper, see `_dispatch/wrappers.py`
+        return place  # type: ignore[no-any-return]
     if _is_on_cpu(array):
         return device_type("cpu")
     return META if is_meta(array) else device_type("cuda", array.device.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .._modes import current_mode
+from . import _base
 
 METHODS = """
 __getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __complex__ __index__
@@ -40,9 +40,9 @@ def take_over(cls: Any, tensor_class: Any) -> None:
 
 
 def _handled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from ..overrides import handle_torch_function, has_torch_function
+    from ..overrides import handle_torch_function, taken_over
 
-    if not current_mode().torch_function or not has_torch_function(args):
+    if not taken_over(args):
         return function(*args, **kwargs)
     return handle_torch_function(function, args, *args, **kwargs)
 
@@ -52,12 +52,17 @@ def seen_method(function: Any, name: str) -> Any:
 
     @functools.wraps(function, assigned=("__doc__",), updated=())
     def plain(*args: Any, **kwargs: Any) -> Any:
+        if _base.dispatch_types and not getattr(function, "watches_dispatch", False):
+            layer = _base.dispatch_layer()
+            if layer.is_wanted(args, kwargs):
+                return layer.call(plain, args, kwargs)
         return function(*args, **kwargs)
 
     @functools.wraps(function, assigned=("__doc__",), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return _handled(plain, (self, *args), kwargs)
 
+    plain.raw = function  # type: ignore[attr-defined]
     plain.__name__ = plain.__qualname__ = method.__name__ = method.__qualname__ = name
     return method
 

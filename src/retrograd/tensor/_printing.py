@@ -276,20 +276,22 @@ def tensor_repr(
     extra_suffixes: Sequence[str] = (),
     is_parameter: bool = False,
     has_values: bool = True,
+    contents: str | None = None,
 ) -> str:
     """Write a tensor as `tensor([...], ...)` with every property a reader could not guess.
 
     `dtype_text` defaults to `torch.` and the array's dtype name, `device_text` is None for the default
     device, `extra_suffixes` are complete texts written last, such as f"tangent={tangent}", and
-    `has_values=False` prints a tensor that has a shape and no data.
+    `has_values=False` prints a tensor that has a shape and no data. `contents` stand for the elements if they are given.
     """
     if dtype_text is None:
         dtype_text = f"torch.{array.dtype.name}"
     opening = class_name + "("
     indent = len(opening)
     is_empty = array.size == 0
-    has_values = has_values and not is_meta(array)
-    body = format_array(array, indent) if has_values else _ELLIPSIS
+    has_values = has_values and not hasattr(array, "standin")  # of meta arrays and of wrappers
+    body = contents if contents is not None else format_array(array, indent) if has_values else _ELLIPSIS
+    has_values = has_values or contents is not None
 
     suffixes: list[str] = []
     if device_text is not None:

@@ -80,7 +80,17 @@ def _refusing(value: Any) -> Any:
 
 def _set_method(name: str, function: Any) -> None:
     method = _named(function, f"Tensor.{name}")
-    setattr(Tensor, name, method if name in PLAIN_METHODS or name.startswith("__") else _refusing(method))
+    method = method if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
+    setattr(Tensor, name, method if _watching is None else _watching[0](name, method))
+
+
+_watching: Any = None
+
+
+def install_watching(of_method: Any, of_function: Any) -> None:
+    """Receive what gives methods and functions that are loaded from now on a form that looks for `__torch_dispatch__`."""
+    global _watching
+    _watching = of_method, of_function
 
 
 def functions() -> dict[str, Any]:
@@ -103,7 +113,8 @@ def find(name: str) -> Any:
     if module is None:
         return None
     function = getattr(_family(module), name)
-    return in_place_function(function) if _is_in_place(name) else _refusing(function)
+    found = in_place_function(function) if _is_in_place(name) else _refusing(function)
+    return found if _watching is None else _watching[1](name, found)
 
 
 @cache

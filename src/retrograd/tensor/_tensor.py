@@ -491,7 +491,7 @@ class Tensor(TensorMethods):
 
     # ---- leaving ----
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return tensor_text(self)
+        return tensor_text(self, contents=tensor_contents)
 
     def __format__(self, spec: str) -> str:
         from ._printing import scalar_format
@@ -539,8 +539,8 @@ def _as_class(result: Any, cls: Any) -> Any:
     return result
 
 
-def tensor_text(tensor: Any, prefix: str | None = None) -> str:
-    """Write a tensor as torch does."""
+def tensor_text(tensor: Any, prefix: str | None = None, contents: str | None = None) -> str:
+    """Write a tensor as torch does; `contents` stand for its elements if they are given."""
     from ._printing import tensor_repr
 
     array = tensor._array
@@ -565,7 +565,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)
     return tensor_repr(
-        array if device.type == "meta" else np.asarray(array),
+        array if hasattr(array, "standin") else np.asarray(array),
         class_name="tensor" if kind is Tensor or parameter or kind in signed_types else kind.__name__,
         dtype_text=str(tensor.dtype),
         default_float_text=str(_dtypes.get_default_dtype()),
@@ -574,6 +574,7 @@ def tensor_text(tensor: Any, prefix: str | None = None) -> str:
         grad_fn_name=name,
         extra_suffixes=tuple(extra),
         is_parameter=parameter,
+        contents=contents,
     )
 
 

@@ -11,6 +11,15 @@ from ._out import call_into
 
 
 def overridden(value: Any) -> bool:
+    """Tell whether a value's class, or a mode, takes calls over, by `__torch_function__` or by `__torch_dispatch__`."""
+    kind = type(value)
+    mode = current_mode()
+    if kind is _base.Tensor or kind is _base.Parameter:
+        return bool(mode.function_modes or mode.dispatch_modes)
+    return kind in _base.dispatch_types or by_function(value) or bool(mode.dispatch_modes)
+
+
+def by_function(value: Any) -> bool:
     """Tell whether a value's class, or a mode, takes calls over by `__torch_function__`."""
     kind = type(value)
     mode = current_mode()

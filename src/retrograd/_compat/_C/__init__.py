@@ -29,6 +29,7 @@ from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
 from retrograd.autograd.grad_mode import is_grad_enabled
 from retrograd.tensor import Tensor as TensorBase
 from retrograd.tensor._base import TensorMeta as _TensorMeta
+from retrograd.tensor._base import disabled_torch_dispatch as _disabled_torch_dispatch_impl
 from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
 from retrograd.tensor._generators import Generator
 
@@ -168,6 +169,7 @@ __all__ = [
     "_current_autograd_node",
     "_current_graph_task_execution_order",
     "_current_graph_task_id",
+    "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
     "_get_accelerator",
     "_get_default_device",

@@ -115,4 +115,5 @@ def is_fake(x: Any) -> bool:
 def _is_tensor_constructor(func: Any) -> bool:
     """Tell whether a function makes tensors of sizes and values alone."""
     makers = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm tensor zeros"
-    return any(func is getattr(retrograd, name, None) for name in makers.split())
+    name = getattr(getattr(func, "overloadpacket", None), "__name__", None)
+    return name in makers.split() or any(func is getattr(retrograd, name, None) for name in makers.split())

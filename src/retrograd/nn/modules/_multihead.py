@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...overrides import has_torch_function
+from ...overrides import taken_over
 from ...tensor._creation import empty
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
@@ -121,7 +121,7 @@ class MultiheadAttention(Module):
             self.dropout if self.training else 0.0,
         )
         turned = self.batch_first and query.dim() == 3
-        if not has_torch_function((query, key, value, heads.in_weight, heads.in_bias, heads.out_weight)):
+        if not taken_over((query, key, value, heads.in_weight, heads.in_bias, heads.out_weight)):
             masks = Masks(key_padding_mask, attn_mask, is_causal)
             return run_heads(query, key, value, heads, masks, need_weights, average_attn_weights, time=int(turned))
         return self._forward_seen(
@@ -143,7 +143,8 @@ class MultiheadAttention(Module):
     ) -> tuple[Any, Any]:
         """Call the public function, for subclasses and modes that take calls over."""
         if turned:
-            made = {id(one): one.transpose(1, 0) for one in (query, key, value)}  # what was one tensor stays one
+            given = {id(one): one for one in (query, key, value)}  # what was one tensor stays one
+            made = {which: one.transpose(1, 0) for which, one in given.items()}
             query, key, value = (made[id(one)] for one in (query, key, value))
         q_weight, k_weight, v_weight = heads.separate or (None, None, None)
         out, weights = F.multi_head_attention_forward(

@@ -10,7 +10,7 @@ from typing import Any
 from ..._absent import finder
 from ..._modes import current_mode
 from ..._warnings import warn
-from ...overrides import has_torch_function
+from ...overrides import taken_over
 from ...tensor._creation import full
 from ...tensor._diagonals import triu
 from .. import functional as F  # noqa: N812 - torch's name
@@ -272,7 +272,7 @@ class TransformerEncoder(Module):
         if getattr(self, "mask_check", True) and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
             return None
         tensors = [src, *self.layers[0].parameters()]
-        if has_torch_function(tensors) or (current_mode().grad and any(one.requires_grad for one in tensors)):
+        if taken_over(tensors) or (current_mode().grad and any(one.requires_grad for one in tensors)):
             return None
         return hidden
 

@@ -1,0 +1,123 @@
+"""Below autograd: `__torch_dispatch__` of modes and of classes, with torch's operations as it names them.
+
+Note [Below autograd]
+A mode of `utils._python_dispatch`, or a tensor whose class has a `__torch_dispatch__`, sees torch's operations
+(`torch.ops.aten.mm.default`), not the functions that a program calls, and sees those of a backward as well. So while one is there,
+calls take another way:
+1. The public function hands the call to `call` (`overrides.handle_torch_function`, after all that `__torch_function__` takes over).
+2. A function that torch makes of others is made of them here too (`composites.py`), each of which comes to `call` again. Any
+   other is one operation; its arguments choose the form (`schemas.py`).
+3. `recording.py` is autograd for this way: it has the operation computed, and gives the result a node whose backward is written in public
+   functions (`derivatives.py`), so that it comes to `call` again, and can be differentiated. An operation without a formula has
+   one operation as its backward, `retrograd::<name>_vjp`.
+4. `redispatch` asks the innermost mode, without it, or the classes of the tensors; `func(*args)` in there asks the next. Under the
+   last one there is the kernel: the public function again, in no_grad, or what `kernels.py` has for operations that programs do not call.
+As long as nothing of this is used nothing is paid: `install` is called by the first mode or class, and gives public
+functions and methods a form that looks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .._modes import current_mode, using
+from ..tensor import _base
+
+
+def flat_tensors(values: Iterable[Any]) -> list[Any]:
+    """Return the tensors among arguments, also those in lists."""
+    found = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            found += flat_tensors(value)
+        elif isinstance(value, _base.Tensor):
+            found.append(value)
+    return found
+
+
+def is_wanted(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+    """Tell whether a mode or a class wants to see an operation on some arguments."""
+    if current_mode().dispatch_modes:
+        return True
+    types = _base.dispatch_types
+    return bool(types) and any(type(one) in types for one in flat_tensors((*args, *kwargs.values())))
+
+
+def classes_of(tensors: Iterable[Any]) -> list[Any]:
+    """Return the classes with a `__torch_dispatch__`, subclasses first, else in order."""
+    found: list[Any] = []
+    for one in tensors:
+        kind = type(one)
+        if kind in _base.dispatch_types and kind not in found:
+            at = next((k for k, other in enumerate(found) if issubclass(kind, other)), len(found))
+            found.insert(at, kind)
+    return found
+
+
+def redispatch(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Have an operation computed below autograd: by the innermost mode, by a class of its tensors, or by its kernel."""
+    modes = current_mode().dispatch_modes
+    types = tuple(classes_of(flat_tensors((*args, *kwargs.values()))))
+    if modes:
+        with using(dispatch_modes=modes[:-1]):
+            if (rule := _registered_rule(op, type(modes[-1]))) is not None:
+                return rule(modes[-1], op, types, tuple(args), kwargs)
+            return modes[-1].__torch_dispatch__(op, types, tuple(args), kwargs)
+    for kind in types:
+        if (rule := _registered_rule(op, kind)) is not None:
+            return rule(op, types, tuple(args), kwargs)
+        result = kind.__torch_dispatch__(op, types, tuple(args), kwargs)
+        if result is not NotImplemented:
+            return result
+    if types:
+        tried = "".join(f"\n  - tensor subclass {kind}" for kind in types)
+        raise TypeError(
+            f"Multiple dispatch failed for 'torch.ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n{tried}\n"
+            "\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        )
+    return kernel_of(op)(*args, **kwargs)
+
+
+def _registered_rule(op: Any, kind: type) -> Any:
+    """Return what a program has registered for an operation of its own and a mode or class."""
+    if op.namespace in ("aten", "retrograd"):
+        return None
+    from .programs import find
+
+    rules = find(op.name()).by_dispatch
+    return next((rules[one] for one in kind.__mro__ if one in rules), None)
+
+
+@cache
+def kernel_of(op: Any) -> Any:
+    """Return what computes an operation."""
+    from . import kernels
+
+    return kernels.find(op)
+
+
+def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run a public function as the operations that torch makes of it. See Note [Below autograd]."""
+    from . import calls
+
+    return calls.call(function, args, kwargs)
+
+
+def hidden() -> using:
+    """Run a block that no mode sees."""
+    return using(dispatch_modes=())
+
+
+@cache
+def install() -> None:
+    """Let every public function and method look for modes and classes from now on."""
+    from ..overrides import watch_calls
+
+    watch_calls()
+    import_module(f"{__name__}.watching").watch()
+
+
+__all__ = ["call", "flat_tensors", "hidden", "install", "is_wanted", "kernel_of", "redispatch"]

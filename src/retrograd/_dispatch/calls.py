@@ -1,0 +1,114 @@
+"""From a call of a public function to the operations that torch makes of it. See Note [Below autograd]."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .._modes import current_mode, using
+from . import composites, composites_indexing, composites_layers, flat_tensors, hidden, is_wanted, recording, schemas
+
+PACKAGE = __package__.partition(".")[0]
+OPERATORS = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "invert": "bitwise_not", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+    "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne", "absolute": "abs", "swapaxes": "transpose",
+    "swapdims": "transpose", "clip": "clamp", "concat": "cat", "concatenate": "cat", "fix": "trunc", "arctan2": "atan2",
+}  # fmt: skip
+# Questions about a tensor, which are answered without any operation, and what is no operation.
+ANSWERED = frozenset(
+    """size dim numel stride is_contiguous storage_offset is_complex is_floating_point is_signed is_conj is_neg is_inference
+    data_ptr backward register_hook retain_grad requires_grad_ ndimension nelement element_size get_device result_type
+    is_same_size set_data is_leaf output_nr is_pinned can_cast promote_types sym_size sym_numel sym_stride is_distributed
+    detach_ __repr__ __len__ save load set_ is_set_to grad""".split()  # noqa: SIM905
+)
+REDUCTIONS = composites.REDUCTIONS
+DECOMPOSED = (composites_indexing, composites_layers)  # which fill the table
+
+
+@cache
+def name_of(function: Any) -> str:
+    """Return torch's name of the operation behind a public function or method."""
+    name: str = getattr(function, "__name__", "")
+    if name.startswith("__") and name.endswith("__") and name not in composites.FOUND:
+        name = name.strip("_")
+        if name[0] == "i" and name != "invert" and name[1:] in _BINARY:
+            name = OPERATORS.get(name[1:], name[1:]) + "_"
+    inner, in_place = name.removesuffix("_"), name.endswith("_")
+    if inner in OPERATORS:
+        name = OPERATORS[inner] + "_" * in_place
+    if not schemas.forms_of(name):
+        for family in ("linalg", "special", "fft"):
+            if schemas.forms_of(f"{family}_{name}"):
+                return f"{family}_{name}"
+    return name
+
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+
+
+def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run a public function as operations."""
+    name = name_of(function)
+    if name in ANSWERED:
+        with hidden(), using(torch_function=False):
+            return getattr(function, "__wrapped__", function)(*args, **kwargs)
+    if "out" in kwargs:
+        target = kwargs["out"]
+        rest = {key: value for key, value in kwargs.items() if key != "out"}
+        result = call(function, args, rest)
+        return result if target is None else _into(target, result)
+    if (autocast := current_mode().autocast) is not None:
+        casting = import_module(f"{PACKAGE}.tensor._autocast")
+        args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
+    made = composites.FOUND.get(name)
+    if made is not None:
+        result = made(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+    if type(kwargs.get("reduction")) is str and kwargs["reduction"] in REDUCTIONS:
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("size_average", "reduce")}
+        kwargs["reduction"] = REDUCTIONS[kwargs["reduction"]]
+    requires_grad = bool(kwargs.get("requires_grad"))
+    if "requires_grad" in kwargs:
+        kwargs = {key: value for key, value in kwargs.items() if key != "requires_grad"}
+    found = schemas.resolve(name, args, kwargs)
+    if found is None:
+        with hidden():  # it refuses its arguments, or is no operation
+            if not is_wanted(args, kwargs):
+                return function(*args, **kwargs)
+            if schemas.forms_of(name) or not hasattr(function, "raw"):
+                kinds = ", ".join(sorted({type(one).__name__ for one in flat_tensors((*args, *kwargs.values()))}))
+                raise NotImplementedError(
+                    f"torch.{name}: retrograd knows no operation of torch's for these arguments ({kinds})"
+                )
+            return function.raw(*args, **kwargs)
+    overload, values = found
+    op = getattr(getattr(_aten(), name), overload)
+    names = {one.name for one in op._schema.arguments}
+    if {"pin_memory", "device"} <= names:  # a function that makes a tensor; torch's parser says where
+        values.setdefault("pin_memory", False)
+        if not any("Tensor" in one.type for one in op._schema.arguments) and values.get("device") is None:
+            values["device"] = _get_default_device()
+    made = recording.run(op, *schemas.given(op._schema, values))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _get_default_device() -> Any:
+    return import_module(PACKAGE).get_default_device()
+
+
+def _into(target: Any, result: Any) -> Any:
+    targets, results = (one if isinstance(one, (tuple, list)) else (one,) for one in (target, result))
+    for one, made in zip(targets, results, strict=True):
+        if one.shape != made.shape:
+            one.resize_(made.shape)
+        one.copy_(made)
+    return target
+
+
+@cache
+def _aten() -> Any:
+    return import_module(f"{PACKAGE}.ops").aten

@@ -1,0 +1,475 @@
+# ruff: noqa: E501, N803 - a formula reads best in one line
+"""Derivatives of torch's operations, in public functions, as torch writes them: so a backward shows the operations that torch's does.
+
+A formula is for one argument, or for several together, and reads by name: `grad` (of the only result) or `grads` (of all), arguments,
+`result` or `result1` and so on, `self_sizes` and `self_options` (dtype and device of an argument), `needed` (which of its
+arguments want a gradient). What it does not read is not kept. See `recording.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+Formula = Callable[..., Any]
+Formulas = dict[Any, Formula]
+
+torch: Any = import_module(__package__.partition(".")[0])
+aten: Any = import_module(f"{torch.__name__}.ops").aten
+
+NO_DERIVATIVE = frozenset(
+    """detach ones_like zeros_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full
+    new_empty_strided argmax argmin argsort eq ne lt le gt ge isnan isinf isfinite isposinf isneginf signbit bernoulli multinomial
+    randperm bucketize searchsorted _local_scalar_dense equal allclose nonzero count_nonzero bincount histc logical_and logical_or
+    logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor floor_divide any all detach_ zero_ lift_fresh
+    set_ resize_ is_same_size unique_consecutive _unique2 random random_ geometric_ cauchy_ log_normal_ exponential_ uniform_ normal_
+    bernoulli_ fill_random aminmax empty zeros ones full arange scalar_tensor isclose""".split()  # noqa: SIM905
+)
+
+
+def _times(grad: Any, number: Any) -> Any:
+    return grad if number == 1 else grad * number
+
+
+def _undone(grad: Any, sizes: Any, dim: Any, keepdim: bool) -> Any:
+    """Spread the gradient of a reduction over what was reduced."""
+    if not sizes:
+        return grad
+    dims = [d % len(sizes) for d in ([dim] if isinstance(dim, int) else dim or range(len(sizes)))]
+    if not keepdim:
+        for d in sorted(dims):
+            grad = grad.unsqueeze(d)
+    return grad.expand(sizes)
+
+
+def _conj(x: Any) -> Any:
+    return x.conj() if x.is_complex() else x
+
+
+def _is_by_columns(x: Any) -> bool:
+    """Tell whether a matrix lies in memory column by column; one that was not kept does not."""
+    return x is not None and tuple(x.stride()) == (1, x.shape[0])
+
+
+def _left_of_product(grad: Any, self: Any, mat2: Any) -> Any:
+    if _is_by_columns(self) and not self.is_contiguous():
+        return _conj(mat2).mm(grad.t()).t()
+    return grad.mm(_conj(mat2).t())
+
+
+def _right_of_product(grad: Any, self: Any, mat2: Any) -> Any:
+    if _is_by_columns(mat2) and not mat2.is_contiguous():
+        return grad.t().mm(_conj(self)).t()
+    return _conj(self).t().mm(grad)
+
+
+def _count(sizes: Any, dim: Any) -> int:
+    if dim is None or dim == []:
+        return math.prod(sizes)
+    return math.prod(sizes[d] for d in ([dim] if isinstance(dim, int) else dim))
+
+
+def _sizes_back(grad: Any, sizes: Any, dims: Any) -> Any:
+    """Give back dimensions of one element that `squeeze` has taken."""
+    for d in sorted(d % len(sizes) for d in dims) if sizes else ():
+        if sizes[d] == 1:
+            grad = grad.unsqueeze(d)
+    return grad
+
+
+def _of_power(grad: Any, self: Any, exponent: Any) -> Any:
+    if exponent == 0:
+        return torch.zeros_like(self)
+    exponent = exponent if isinstance(exponent, complex) else float(exponent)
+    return grad * aten.mul.Scalar(self.pow(exponent - 1), exponent)
+
+
+def _zero_beside(grad: Any) -> Any:
+    return torch.scalar_tensor(0.0, dtype=grad.dtype, device=grad.device)
+
+
+def _of_power_base(grad: Any, self: Any, exponent: Any) -> Any:
+    found = grad * (exponent * self.pow(aten.sub.Scalar(exponent, 1)))
+    zero = _zero_beside(grad)
+    return torch.where(exponent == 0, zero, found)
+
+
+def _of_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    is_positive = exponent >= 0
+    known = torch.logical_and(self == 0, is_positive)
+    found = result * self.log()
+    return grad * torch.where(known, _zero_beside(grad), found)
+
+
+def _of_divisor(grad: Any, self: Any, other: Any) -> Any:
+    found = (self / other) / other
+    return -grad * found
+
+
+def _parts_of_cat(grad: Any, tensors: Any, dim: int) -> Any:
+    found: list[Any] = []
+    at = 0
+    dim %= grad.dim()
+    for one in tensors:
+        if one.dim() == 1 and not one.numel() and grad.dim() != 1:
+            found.append(None)
+            continue
+        size = one.shape[dim]
+        found.append(grad.narrow(dim, at, size))
+        at += size
+    return found
+
+
+def _of_parts(grads: Any, sizes: Any, dim: int, kept: Any, options: Any, split: Any) -> Any:
+    """Join the gradients of parts; None where none came."""
+    lengths = split if isinstance(split, list) else [min(split, sizes[dim] - k) for k in range(0, sizes[dim], split)]
+    whole = []
+    for one, length in zip(grads, lengths, strict=False):
+        if one is None:
+            shape = list(sizes)
+            shape[dim] = length
+            one = torch.zeros(shape, **options)
+        whole.append(one)
+    return torch.cat(whole, dim)
+
+
+def _of_unbound(grads: Any, sizes: Any, dim: int, options: Any) -> Any:
+    shape = [n for k, n in enumerate(sizes) if k != dim % len(sizes)]
+    return torch.stack([torch.zeros(shape, **options) if one is None else one for one in grads], dim)
+
+
+def _of_extreme(grad: Any, self: Any, dim: Any, keepdim: Any, result: Any) -> Any:
+    if not keepdim and self.dim():
+        dims = [d % self.dim() for d in ([dim] if isinstance(dim, int) else dim or range(self.dim()))]
+        for d in sorted(dims):
+            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
+    mask = self == result
+    count = mask.sum(dim or None, keepdim=True) if self.dim() else mask.sum()
+    return mask * (grad / count)
+
+
+def _of_whole_extreme(grad: Any, self: Any, result: Any) -> Any:
+    mask = self == result
+    return mask * (grad / mask.sum())
+
+
+def _chosen(grad: Any, sizes: Any, dim: int, indices: Any, keepdim: bool, options: Any) -> Any:
+    """Put the gradient of chosen elements where they were chosen from."""
+    if not keepdim and sizes:
+        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
+    zeros = torch.zeros(sizes, **options)
+    return zeros.scatter_(dim, indices, grad) if sizes else grad
+
+
+def _of_vector_norm(grad: Any, self: Any, ord: Any, dim: Any, keepdim: bool, result: Any) -> Any:
+    if not keepdim and self.dim():
+        for d in sorted(d % self.dim() for d in (dim or range(self.dim()))):
+            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
+    if ord == 2:
+        return (self * (grad / result)).masked_fill_(result == 0, 0)
+    if ord == 1:
+        return self.sgn() * grad
+    if ord in (math.inf, -math.inf):
+        mask = self.abs() == result
+        return self.sgn() * (mask * (grad / mask.sum(dim or None, keepdim=True)))
+    if ord == 0:
+        return torch.zeros_like(self)
+    scaled = self * self.abs().pow(ord - 2)
+    return (scaled * (grad / result.pow(ord - 1))).masked_fill_(result == 0, 0)
+
+
+def _of_variance(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    correction = 1 if correction is None else correction
+    sizes = list(self.shape)
+    grad = _undone(grad, sizes, dim, keepdim) if self.dim() else grad
+    count = _count(sizes, dim)
+    return (2.0 / (count - correction)) * grad * (self - self.mean(dim or None, keepdim=True))
+
+
+def _of_deviation(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:
+    variance = (grad / (result * 2)).masked_fill_(result == 0, 0)
+    return _of_variance(variance, self, dim, correction, keepdim)
+
+
+def _of_index(grad: Any, self_sizes: Any, indices: Any) -> Any:
+    options = {"dtype": grad.dtype, "layout": grad.layout, "device": grad.device}
+    return aten.new_zeros.default(grad, self_sizes, **options).index_put(indices, grad, True)
+
+
+def _of_where(grad: Any, condition: Any, first: bool) -> Any:
+    zeros = torch.zeros_like(grad)
+    return torch.where(condition, grad, zeros) if first else torch.where(condition, zeros, grad)
+
+
+def _of_larger(grad: Any, self: Any, other: Any, larger: bool) -> Any:
+    ties = self == other
+    half = torch.where(ties, grad / 2, grad)
+    return half.masked_fill_(self < other if larger else self > other, 0)
+
+
+def _of_clamp(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    zero = _zero_beside(grad)
+    if max is None:
+        return torch.where(self >= min, grad, zero)
+    if min is None:
+        return torch.where(self <= max, grad, zero)
+    return torch.where((self >= min).logical_and_(self <= max), grad, zero)
+
+
+def _of_cumsum(grad: Any, dim: int) -> Any:
+    return grad.flip(dim).cumsum(dim).flip(dim)
+
+
+def _of_bce_with_logits(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    if pos_weight is not None:
+        t = pos_weight * target
+        found = ((t + 1 - target) * self.sigmoid() - t) * grad
+    else:
+        found = (self.sigmoid() - target) * grad
+    if weight is not None:
+        found = found * weight
+    return aten.div_.Scalar(found, self.numel()) if reduction == 1 else found
+
+
+def _of_convolution(
+    grad: Any, needed: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any,
+    groups: Any,
+) -> Any:  # fmt: skip
+    return aten.convolution_backward.default(
+        grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, list(needed)
+    )
+
+
+def _of_layer_norm(
+    grads: Any, needed: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, result1: Any, result2: Any
+) -> Any:
+    return aten.native_layer_norm_backward.default(
+        grads[0], input, normalized_shape, result1, result2, weight, bias, list(needed)
+    )
+
+
+def _of_group_norm(
+    grads: Any, needed: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any, result1: Any, result2: Any
+) -> Any:
+    return aten.native_group_norm_backward.default(
+        grads[0].contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needed)
+    )
+
+
+def _of_batch_norm(
+    grads: Any, needed: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, training: Any, eps: Any, result1: Any, result2: Any
+) -> Any:  # fmt: skip
+    return aten.native_batch_norm_backward.default(
+        grads[0], input, weight, running_mean, running_var, result1, result2, training, eps, list(needed)
+    )
+
+
+def _of_attention(
+    grads: Any, query: Any, key: Any, value: Any, dropout_p: Any, is_causal: Any, attn_mask: Any, scale: Any, result0: Any, result1: Any
+) -> Any:  # fmt: skip
+    more = {} if attn_mask is None else {"attn_mask": attn_mask}
+    more |= {} if scale is None else {"scale": scale}
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
+        grads[0], query, key, value, result0, result1, dropout_p, is_causal, **more
+    )
+
+
+def _masked(grad: Any, mask: Any) -> Any:
+    return grad.masked_fill(mask, 0)
+
+
+def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
+    scope = {"op": getattr(aten, f"{name}_backward").default}
+    given = ", ".join(flags)
+    formula: Formula = eval(
+        f"lambda grad, self_sizes, output_size, {given}: op(grad, output_size, self_sizes, {given})", scope
+    )
+    return formula
+
+
+# Operations of whose results only the first has a derivative; the others are kept for the backward.
+FIRST_ONLY = frozenset(
+    """native_layer_norm native_batch_norm nll_loss_forward nll_loss2d_forward native_dropout _linalg_det
+    _scaled_dot_product_flash_attention_for_cpu max_pool2d_with_indices""".split()  # noqa: SIM905
+)
+
+_same = lambda grad: grad  # noqa: E731
+
+FORMULAS: dict[str, Formulas] = {
+    # ---- arithmetic ----
+    "add": {"self": _same, "other": lambda grad, alpha: _times(grad, alpha)},
+    "sub": {"self": _same, "other": lambda grad, alpha: _times(grad.neg(), alpha)},
+    "rsub": {"self": lambda grad, alpha: _times(grad.neg(), alpha), "other": _same},
+    "mul.Scalar": {"self": lambda grad, other: aten.mul.Scalar(grad, other)},
+    "mul": {"self": lambda grad, other: grad * (_conj(other) if hasattr(other, "conj") and not isinstance(other, (int, float)) else other),
+            "other": lambda grad, self: grad * _conj(self)},
+    "div.Tensor": {"self": lambda grad, other: grad / other, "other": _of_divisor},
+    "div.Scalar": {"self": lambda grad, other: grad / other},
+    "neg": {"self": lambda grad: grad.neg()},
+    "reciprocal": {"self": lambda grad, result: -grad * (result * result)},
+    "pow.Tensor_Scalar": {"self": _of_power},
+    "pow.Tensor_Tensor": {"self": _of_power_base, "exponent": _of_exponent},
+    "exp": {"self": lambda grad, result: grad * _conj(result)},
+    "expm1": {"self": lambda grad, result: grad * (result + 1)},
+    "log": {"self": lambda grad, self: grad.div(self)},
+    "log2": {"self": lambda grad, self: grad / (self * math.log(2))},
+    "log10": {"self": lambda grad, self: grad / (self * math.log(10))},
+    "log1p": {"self": lambda grad, self: grad / (self + 1)},
+    "sqrt": {"self": lambda grad, result: grad / (2 * result)},
+    "rsqrt": {"self": lambda grad, result: -0.5 * grad * result.pow(3)},
+    "sin": {"self": lambda grad, self: grad * self.cos()},
+    "cos": {"self": lambda grad, self: grad * -self.sin()},
+    "tan": {"self": lambda grad, result: grad * (1 + result.pow(2))},
+    "sinh": {"self": lambda grad, self: grad * self.cosh()},
+    "cosh": {"self": lambda grad, self: grad * self.sinh()},
+    "asin": {"self": lambda grad, self: grad * (-self * self + 1).rsqrt()},
+    "acos": {"self": lambda grad, self: grad * -((-self * self + 1).rsqrt())},
+    "atan": {"self": lambda grad, self: grad / (self * self + 1)},
+    "abs": {"self": lambda grad, self: grad * self.sgn()},
+    "erf": {"self": lambda grad, self: 2.0 / math.sqrt(math.pi) * torch.exp(-(self.pow(2))) * grad},
+    "sigmoid": {"self": lambda grad, result: aten.sigmoid_backward.default(grad, result)},
+    "tanh": {"self": lambda grad, result: aten.tanh_backward.default(grad, result)},
+    "relu": {"self": lambda grad, result: aten.threshold_backward.default(grad, result, 0)},
+    "threshold": {"self": lambda grad, self, threshold: aten.threshold_backward.default(grad, self, threshold)},
+    "gelu": {"self": lambda grad, self, approximate: aten.gelu_backward.default(grad, self, **({} if approximate == "none" else {"approximate": approximate}))},
+    "silu": {"self": lambda grad, self: aten.silu_backward.default(grad, self)},
+    "leaky_relu": {"self": lambda grad, self, negative_slope: aten.leaky_relu_backward.default(grad, self, negative_slope, False)},
+    "elu": {"self": lambda grad, self, alpha, scale, input_scale: aten.elu_backward.default(grad, alpha, scale, input_scale, False, self)},
+    "softplus": {"self": lambda grad, self, beta, threshold: aten.softplus_backward.default(grad, self, beta, threshold)},
+    "hardtanh": {"self": lambda grad, self, min_val, max_val: aten.hardtanh_backward.default(grad, self, min_val, max_val)},
+    "sign": {"self": lambda grad: torch.zeros_like(grad)},
+    "floor": {"self": lambda grad: torch.zeros_like(grad)},
+    "ceil": {"self": lambda grad: torch.zeros_like(grad)},
+    "round": {"self": lambda grad: torch.zeros_like(grad)},
+    "trunc": {"self": lambda grad: torch.zeros_like(grad)},
+    "frac": {"self": _same},
+    "maximum": {"self": lambda grad, self, other: _of_larger(grad, self, other, True), "other": lambda grad, self, other: _of_larger(grad, other, self, True)},
+    "minimum": {"self": lambda grad, self, other: _of_larger(grad, self, other, False), "other": lambda grad, self, other: _of_larger(grad, other, self, False)},
+    "clamp.default": {"self": _of_clamp},
+    "clamp_min.default": {"self": lambda grad, self, min: torch.where(self >= min, grad, _zero_beside(grad))},
+    "clamp_max.default": {"self": lambda grad, self, max: torch.where(self <= max, grad, _zero_beside(grad))},
+    "where.self": {"self": lambda grad, condition: _of_where(grad, condition, True), "other": lambda grad, condition: _of_where(grad, condition, False)},
+    "lerp.Scalar": {"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
+    "addcmul": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value), "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value)},
+    "addcdiv": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
+                "tensor2": lambda grad, tensor1, tensor2, value: -grad * ((tensor1 * value) / (tensor2 * tensor2))},
+    "masked_fill.Scalar": {"self": _masked},
+    "masked_fill.Tensor": {"self": _masked, "value": lambda grad, mask: grad.masked_fill(mask.logical_not(), 0).sum()},
+    "fill.Scalar": {"self": lambda grad: torch.zeros_like(grad)},
+    "fill.Tensor": {"self": lambda grad: torch.zeros_like(grad), "value": lambda grad: grad.sum()},
+    "copy": {"self": lambda grad: torch.zeros_like(grad), "src": _same},
+    # ---- products ----
+    "mm": {"self": _left_of_product, "mat2": _right_of_product},
+    "addmm": {"mat1": lambda grad, mat1, mat2, alpha: _times(_left_of_product(grad, mat1, mat2), alpha),
+              "mat2": lambda grad, mat1, mat2, alpha: _times(_right_of_product(grad, mat1, mat2), alpha),
+              "self": lambda grad, beta: _times(grad, beta)},
+    "bmm": {"self": lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)), "mat2": lambda grad, self: self.transpose(1, 2).bmm(grad)},
+    "baddbmm": {"batch1": lambda grad, batch2, alpha: _times(grad.bmm(batch2.transpose(1, 2)), alpha),
+                "batch2": lambda grad, batch1, alpha: _times(batch1.transpose(1, 2).bmm(grad), alpha),
+                "self": lambda grad, beta: _times(grad, beta)},
+    "mv": {"self": lambda grad, vec: torch.outer(grad, vec), "vec": lambda grad, self: self.t().mv(grad)},
+    "dot": {"self": lambda grad, tensor: grad * tensor, "tensor": lambda grad, self: grad * self},
+    "convolution": {("input", "weight", "bias"): _of_convolution},
+    "_scaled_dot_product_flash_attention_for_cpu": {("query", "key", "value"): _of_attention},
+    # ---- views and shapes ----
+    "view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
+    "_unsafe_view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
+    "reshape": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
+    "t": {"self": lambda grad: grad.t()},
+    "transpose.int": {"self": lambda grad, dim0, dim1: grad.transpose(dim0, dim1)},
+    "permute": {"self": lambda grad, dims: grad.permute([[d % len(dims) for d in dims].index(k) for k in range(len(dims))])},
+    "expand": {"self": _same},
+    "unsqueeze": {"self": lambda grad, dim: grad.squeeze(dim)},
+    "squeeze.default": {"self": lambda grad, self_sizes: _sizes_back(grad, self_sizes, range(len(self_sizes)))},
+    "squeeze.dim": {"self": lambda grad, self_sizes, dim: _sizes_back(grad, self_sizes, [dim])},
+    "squeeze.dims": {"self": lambda grad, self_sizes, dim: _sizes_back(grad, self_sizes, dim)},
+    "select.int": {"self": lambda grad, self_sizes, dim, index: aten.select_backward.default(grad, self_sizes, dim, index)},
+    "slice.Tensor": {"self": lambda grad, self_sizes, dim, start, end, step: aten.slice_backward.default(
+        grad, self_sizes, dim, start or 0, 9223372036854775807 if end is None else end, step)},
+    "select_backward": {"grad_output": lambda grad, dim, index: grad.select(dim, index)},
+    "slice_backward": {"grad_output": lambda grad, dim, start, end, step: aten.slice.Tensor(grad, dim, start, end, step)},
+    "split.Tensor": {"self": lambda grads, self_sizes, self_options, split_size, dim: _of_parts(grads, self_sizes, dim % len(self_sizes), None, self_options, split_size)},
+    "split_with_sizes": {"self": lambda grads, self_sizes, self_options, split_sizes, dim: _of_parts(grads, self_sizes, dim % len(self_sizes), None, self_options, split_sizes)},
+    "unbind.int": {"self": lambda grads, self_sizes, self_options, dim: _of_unbound(grads, self_sizes, dim, self_options)},
+    "cat": {"tensors": _parts_of_cat},
+    "stack": {"tensors": lambda grad, tensors, dim: [grad.select(dim, k) for k in range(len(tensors))]},
+    "alias": {"self": _same},
+    "clone": {"self": _same},
+    "_to_copy": {"self": lambda grad, self_options: grad.to(self_options["device"], self_options["dtype"])},
+    "flip": {"self": lambda grad, dims: grad.flip(dims)},
+    "constant_pad_nd": {"self": lambda grad, pad: torch.constant_pad_nd(grad, [-n for n in pad], 0)},
+    "tril": {"self": lambda grad, diagonal: grad.tril(diagonal)},
+    "triu": {"self": lambda grad, diagonal: grad.triu(diagonal)},
+    "repeat": {"self": lambda grad, self_sizes, repeats: _of_repeats(grad, self_sizes, repeats)},
+    # ---- indexing ----
+    "index.Tensor": {"self": _of_index},
+    "index_put": {"self": lambda grad, indices, values_sizes, accumulate: grad if accumulate else grad.index_put(indices, torch.zeros(values_sizes, dtype=grad.dtype)),
+                  "values": lambda grad, indices: aten.index.Tensor(grad, indices)},
+    "gather": {"self": lambda grad, self_sizes, dim, index: grad.new_zeros(self_sizes).scatter_add(dim, index, grad)},
+    "index_select": {"self": lambda grad, self_sizes, dim, index: grad.new_zeros(self_sizes).index_add(dim, index, grad)},
+    "scatter.src": {"self": lambda grad, dim, index: grad.scatter(dim, index, 0), "src": lambda grad, dim, index: grad.gather(dim, index)},
+    "scatter.value": {"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
+    "scatter_add": {"self": _same, "src": lambda grad, dim, index: grad.gather(dim, index)},
+    "embedding": {"weight": lambda grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse: aten.embedding_dense_backward.default(
+        grad, indices, weight_sizes[0], padding_idx, scale_grad_by_freq)},
+    # ---- reductions ----
+    "sum.default": {"self": lambda grad, self_sizes: grad.expand(self_sizes)},
+    "sum.dim_IntList": {"self": lambda grad, self_sizes, dim, keepdim: _undone(grad, self_sizes, dim, keepdim)},
+    "mean.default": {"self": lambda grad, self_sizes: aten.div.Scalar(grad.expand(self_sizes), _count(self_sizes, None))},
+    "mean.dim": {"self": lambda grad, self_sizes, dim, keepdim: aten.div.Scalar(_undone(grad, self_sizes, dim, keepdim), _count(self_sizes, dim))},
+    "var.correction": {"self": _of_variance},
+    "std.correction": {"self": _of_deviation},
+    "amax": {"self": _of_extreme},
+    "amin": {"self": _of_extreme},
+    "max.default": {"self": _of_whole_extreme},
+    "min.default": {"self": _of_whole_extreme},
+    "max.dim": {"self": lambda grads, self_sizes, self_options, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim, self_options)},
+    "min.dim": {"self": lambda grads, self_sizes, self_options, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim, self_options)},
+    "topk": {"self": lambda grads, self_sizes, self_options, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True, self_options)},
+    "sort": {"self": lambda grads, self_sizes, self_options, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True, self_options)},
+    "logsumexp": {"self": lambda grad, self, dim, keepdim, result: _of_logsumexp(grad, self, dim, keepdim, result)},
+    "cumsum": {"self": _of_cumsum},
+    "linalg_vector_norm": {"self": _of_vector_norm},
+    # ---- layers and losses ----
+    "_softmax": {"self": lambda grad, self_options, dim, result: aten._softmax_backward_data.default(grad, result, dim, self_options["dtype"])},
+    "_log_softmax": {"self": lambda grad, self_options, dim, result: aten._log_softmax_backward_data.default(grad, result, dim, self_options["dtype"])},
+    "nll_loss_forward": {"self": lambda grads, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
+        grads[0], self, target, weight, reduction, ignore_index, result1)},
+    "nll_loss2d_forward": {"self": lambda grads, self, target, weight, reduction, ignore_index, result1: aten.nll_loss2d_backward.default(
+        grads[0], self, target, weight, reduction, ignore_index, result1)},
+    "mse_loss": {"self": lambda grad, self, target, reduction: aten.mse_loss_backward.default(grad, self, target, reduction),
+                 "target": lambda grad, self, target, reduction: aten.mse_loss_backward.default(grad, target, self, reduction)},
+    "smooth_l1_loss": {"self": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward.default(grad, self, target, reduction, beta),
+                       "target": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward.default(grad, target, self, reduction, beta)},
+    "binary_cross_entropy_with_logits": {"self": _of_bce_with_logits},
+    "native_layer_norm": {("input", "weight", "bias"): _of_layer_norm},
+    "native_group_norm": {("input", "weight", "bias"): _of_group_norm},
+    "native_batch_norm": {("input", "weight", "bias"): _of_batch_norm},
+    "max_pool2d_with_indices": {"self": lambda grads, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
+        aten.max_pool2d_with_indices_backward.default(grads[0], self, kernel_size, stride, padding, dilation, ceil_mode, result1)},
+    "avg_pool2d": {"self": lambda grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
+        aten.avg_pool2d_backward.default(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)},
+    **{name: {"self": _of_upsampling(name, flags)} for name, flags in (
+        ("upsample_nearest1d", ("scales",)), ("upsample_nearest2d", ("scales_h", "scales_w")),
+        ("upsample_nearest3d", ("scales_d", "scales_h", "scales_w")), ("upsample_linear1d", ("align_corners", "scales")),
+        ("upsample_bilinear2d", ("align_corners", "scales_h", "scales_w")), ("upsample_bicubic2d", ("align_corners", "scales_h", "scales_w")),
+        ("upsample_trilinear3d", ("align_corners", "scales_d", "scales_h", "scales_w")))},
+    "_adaptive_avg_pool2d": {"self": lambda grad, self: aten._adaptive_avg_pool2d_backward.default(grad, self)},
+}  # fmt: skip
+
+
+def _of_logsumexp(grad: Any, self: Any, dim: Any, keepdim: bool, result: Any) -> Any:
+    if not keepdim and self.dim():
+        for d in sorted(d % self.dim() for d in dim):
+            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
+    return grad * (self - result).exp()
+
+
+def _of_repeats(grad: Any, sizes: Any, repeats: Any) -> Any:
+    lead = len(repeats) - len(sizes)
+    split: list[int] = []
+    for k, count in enumerate(repeats):
+        split += [count, 1 if k < lead else sizes[k - lead]]
+    return grad.reshape(split).sum([*range(0, len(split), 2)]).reshape(sizes)

@@ -1,0 +1,372 @@
+"""Operations that programs define by `torch.library`: what is registered for each, and what a call makes of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+from .._modes import current_mode, using
+from ..autograd import Function
+from ..tensor import Tensor
+from . import flat_tensors, is_wanted, redispatch, schemas
+
+PACKAGE = __package__.partition(".")[0]
+defined: dict[str, Operation] = {}
+# Keys of torch's dispatcher that stand for a kind of device, and for every one.
+DEVICES = {"CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "PrivateUse1": "privateuseone", "XPU": "xpu", "MPS": "mps"}
+EVERYWHERE = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional", "")
+NO_FAKE = (
+    "{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. You may "
+    "have run into this message while using an operator with PT2 compilation APIs (torch.compile/torch.export); in order to use "
+    "this operator with those APIs you'll need to add a fake impl. Please see the following for next steps:  "
+    "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
+)
+
+
+class Operation:
+    """An operation of a program: what computes it on each device, its derivative, its rule for shapes and for batches."""
+
+    of_function = False  # defined by `custom_op`
+
+    def __init__(self, name: str, schema: Any) -> None:
+        full, _, self.overload = name.partition(".")
+        self._namespace, _, self._name = full.partition("::")
+        self._qualname, self._schema = full, schema
+        self.kernels: dict[str | None, Callable[..., Any]] = {}
+        self.by_autograd: Callable[..., Any] | None = None  # registered for the key Autograd
+        self.sees_through = False  # autograd records what the kernel does
+        self.fake: Callable[..., Any] | None = None
+        self.backward: Callable[..., Any] | None = None
+        self.setup_context: Callable[..., Any] | None = None
+        self.by_vmap: Callable[..., Any] | None = None
+        self.by_dispatch: dict[type, Callable[..., Any]] = {}
+        self.enabled: dict[str, bool] = {}
+        self.tags: tuple[Any, ...] = ()
+
+    @property
+    def _opoverload(self) -> Any:
+        packet = getattr(getattr(import_module(f"{PACKAGE}.ops"), self._namespace), self._name)
+        return getattr(packet, self.overload or "default")
+
+    @property
+    def mutates(self) -> bool:
+        return bool(self._schema.is_mutable)
+
+    def bound(self, args: Any, kwargs: Any) -> list[Any]:
+        """Return the values of all arguments, in the order of the schema."""
+        values = _values(self._schema, args, kwargs)
+        return [values[one.name] for one in self._schema.arguments]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the operation; tensors that require grad keep its derivative."""
+        values = self.bound(args, kwargs)
+        if is_wanted(args, kwargs):
+            from . import recording
+
+            op = self._opoverload
+            given = schemas.given(
+                self._schema, dict(zip((a.name for a in self._schema.arguments), values, strict=True))
+            )
+            if self.backward is None and (self.sees_through or self.by_autograd):
+                return (self.by_autograd or self.below_autograd)(*given[0], **given[1])
+            return recording.run(op, *given)
+        if self.by_autograd is not None and current_mode().tracks:
+            return self.by_autograd(*args, **kwargs)
+        if self.sees_through or (not self.of_function and self.backward is None):
+            return self.computed(values)
+        if self.mutates:
+            with using(grad=False):
+                return self.computed(values)
+        return OfProgram.apply(self, *values)
+
+    def below_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the operation."""
+        return self.computed(self.bound(args, kwargs))
+
+    def computed(self, values: list[Any]) -> Any:
+        """Run the kernel for where the tensors are."""
+        tensors = flat_tensors(values)
+        kinds = {one.device.type for one in tensors}
+        kind = "meta" if "meta" in kinds else next(iter(kinds - {"cpu"}), "cpu")
+        positional = [v for v, one in zip(values, self._schema.arguments, strict=True) if not one.kwarg_only]
+        named = {one.name: v for v, one in zip(values, self._schema.arguments, strict=True) if one.kwarg_only}
+        if kind == "meta":
+            compute = self.fake or self.kernels.get("meta")
+            compute = compute or (self.kernels.get(None) if self.sees_through else None)
+            if compute is None:
+                raise self.without_fake()
+        else:
+            found = self.kernels.get(kind) if self.enabled.get(kind, True) else None
+            compute = found or self.kernels.get(None)
+        if compute is None:
+            raise NotImplementedError(
+                f"Could not run '{self._qualname}' with arguments from the '{kind.upper()}' backend.\nHint: no kernel is "
+                f"registered for it; add one by Library.impl or torch.library.register_kernel({self._qualname!r}, {kind!r})."
+            )
+        result = compute(*positional, **named)
+        if self.of_function and kind != "meta":
+            self._check_fresh(result, tensors)
+        return result
+
+    def without_fake(self) -> Exception:
+        """Return the error for tensors without numbers."""
+        return NotImplementedError(NO_FAKE.format(name=self._qualname))
+
+    def _check_fresh(self, result: Any, tensors: list[Any]) -> None:
+        """Refuse results that share memory with arguments, as torch does."""
+        seen = {id(one._storage) for one in tensors if one._storage is not None} | {id(one) for one in tensors}
+        for one in flat_tensors((result,)):
+            if id(one) in seen or (one._storage is not None and id(one._storage) in seen):
+                raise RuntimeError(
+                    f"{self._name}: The output of this custom operator (1) must not also be an input to this custom operator "
+                    "and (2) may not alias any inputs to this custom operator or other returns. The most common way to trigger "
+                    "this error is if we have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone "
+                    "of the offending output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y."
+                )
+            seen.add(id(one))
+
+    def set_kernel(self, device: str | None, function: Callable[..., Any]) -> None:
+        """Say what computes the operation on a kind of device, or on every one (None)."""
+        self.kernels[device] = function
+
+    def set_autograd(self, backward: Any, setup_context: Any) -> None:
+        """Say how gradients of the results become gradients of the inputs."""
+        if self.mutates:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema "
+                f"{self._schema}. Please create a functional operator and register an autograd formula for that."
+            )
+        self.backward, self.setup_context = backward, setup_context
+
+
+def _values(schema: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    arguments = schema.arguments
+    by_position = [one for one in arguments if not one.kwarg_only]
+    name = schema.name
+    if len(args) > len(by_position):
+        raise RuntimeError(
+            f"{name}() expected at most {len(by_position)} argument(s) but received {len(args)} argument(s). Declaration: {schema}"
+        )
+    values = dict(zip((one.name for one in by_position), args, strict=False))
+    for word, value in kwargs.items():
+        if word not in {one.name for one in arguments}:
+            raise RuntimeError(f"Unknown keyword argument '{word}' for operator '{name}'. Schema: {schema}")
+        if word in values:
+            raise RuntimeError(f"{name}() got multiple values for argument '{word}'. Declaration: {schema}")
+        values[word] = value
+    for at, one in enumerate(arguments):
+        if one.name not in values:
+            if one.required:
+                raise RuntimeError(f"{name}() is missing value for argument '{one.name}'. Declaration: {schema}")
+            values[one.name] = one.default_value
+        elif one.type == "Tensor" and not isinstance(values[one.name], Tensor):
+            value = values[one.name]
+            raise RuntimeError(
+                f"{name}() Expected a value of type 'Tensor' for argument '{one.name}' but instead found type "
+                f"'{type(value).__name__}'.\nPosition: {at}\nValue: {value!r}\nDeclaration: {schema}\nCast error details: Unable "
+                f"to cast {value} to Tensor"
+            )
+    return values
+
+
+class OfProgram(Function):
+    """A call of an operation of a program, in the graph."""
+
+    @staticmethod
+    def forward(operation: Operation, *values: Any) -> Any:
+        if is_wanted(values, {}):
+            names = [one.name for one in operation._schema.arguments]
+            return redispatch(
+                operation._opoverload, *schemas.given(operation._schema, dict(zip(names, values, strict=True)))
+            )
+        return operation.computed(list(values))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        operation, *values = inputs
+        ctx.operation = operation
+        if operation.setup_context is not None:
+            arguments = operation._schema.arguments
+            named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
+            positional = tuple(v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only)
+            own = _OwnContext(ctx)
+            if named:
+                operation.setup_context(own, positional, named, output)
+            else:
+                operation.setup_context(own, positional, output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        operation = ctx.operation
+        if operation.backward is None:
+            raise RuntimeError(
+                f"Trying to backward through {operation._namespace}.{operation._name}.default but no autograd formula was "
+                "registered. Please use register_autograd to add one."
+            )
+        lists = (
+            [list(grads)] if operation._schema.returns and operation._schema.returns[0].type == "Tensor[]" else grads
+        )
+        found = operation.backward(_OwnContext(ctx), *lists)
+        return (None, *found) if isinstance(found, tuple) else (None, found)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, operation: Operation, *values: Any) -> Any:
+        if operation.by_vmap is not None:
+            arguments = operation._schema.arguments
+            named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
+            positional = [v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only]
+            return operation.by_vmap(info, tuple(in_dims[1 : 1 + len(positional)]), *positional, **named)
+        return _sample_by_sample(info.batch_size, in_dims[1:], operation, values)
+
+
+def _sample_by_sample(size: int, in_dims: Any, operation: Operation, values: Any) -> Any:
+    """Run an operation without a rule for batches on each sample."""
+    from ..tensor._stacking import stack
+
+    rows = []
+    for at in range(size):
+        sample = [v if d is None else v.select(d, at) for v, d in zip(values, in_dims, strict=True)]
+        rows.append(operation(*sample))
+    if not isinstance(rows[0], (tuple, list)):
+        return stack(rows, 0), 0
+    made = tuple(stack([row[k] for row in rows], 0) for k in range(len(rows[0])))
+    return made, (0,) * len(made)
+
+
+class _OwnContext:
+    """The context of a call as the program sees it: what it needs is told of its own inputs alone."""
+
+    def __init__(self, ctx: Any) -> None:
+        object.__setattr__(self, "_ctx", ctx)
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        needs: tuple[bool, ...] = self._ctx.needs_input_grad[1:]
+        return needs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._ctx, name, value)
+
+
+def find(name: str) -> Operation:
+    """Return the operation of a name."""
+    found = defined.get(name) or defined.get(name.removesuffix(".default"))
+    if found is None:
+        raise RuntimeError(f"The operator {name} does not exist: define it by torch.library.custom_op")
+    return found
+
+
+def forms_of(qualified: str) -> dict[str, Any]:
+    """Return the forms of an operation of a program, by their names."""
+    found = {}
+    for name, one in defined.items():
+        full, _, overload = name.partition(".")
+        if full == qualified:
+            found[overload or "default"] = one._schema
+    return found
+
+
+# ---- schemas of functions ----
+def inferred(function: Callable[..., Any], mutates: Iterable[str] | str, op_name: str | None = None) -> str:
+    """Write the schema of a function by its annotations, as torch does."""
+    signature = inspect.signature(function)
+    try:
+        hints = _hints(function)
+    except NameError:
+        hints = {}
+
+    def refuse(what: str) -> Any:
+        raise ValueError(f"infer_schema(func): {what} Got func with signature {_shown(signature, hints)})")
+
+    mutates_all = mutates == "unknown"
+    names = set() if mutates_all else set(mutates)
+    parts, keyword_only, count = [], False, 0
+    for name, one in signature.parameters.items():
+        if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            refuse("We do not support positional-only args, varargs, or varkwargs.")
+        if one.kind is one.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        if one.annotation is one.empty:
+            refuse(f"Parameter {name} must have a type annotation.")
+        kind = _type_text(hints.get(name, one.annotation))
+        if kind is None:
+            refuse(f"Parameter {name} has unsupported type {hints.get(name, one.annotation)}.")
+        if (name in names or mutates_all) and str(kind).startswith("Tensor"):
+            kind = f"Tensor(a{count}!){str(kind).removeprefix('Tensor')}"
+            count += 1
+        elif name in names:
+            refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated.")
+        default = "" if one.default is one.empty else f"={_default_text(one.default)}"
+        parts.append(f"{kind} {name}{default}")
+        names.discard(name)
+    if names:
+        refuse(
+            f"{names} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of all "
+            "args that the custom op mutates, or just the string 'unknown' if you don't know."
+        )
+    if signature.return_annotation is signature.empty:
+        refuse("No return type annotation was provided. Please add one.")
+    made = _return_text(hints.get("return", signature.return_annotation))
+    if made is None:
+        refuse(f"Return has unsupported type {signature.return_annotation}.")
+    return f"{op_name or ''}({', '.join(parts)}) -> {made}"
+
+
+def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
+    parameters = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
+    returned = hints.get("return", signature.return_annotation)
+    return signature.replace(parameters=parameters, return_annotation=returned)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    import typing
+
+    return typing.get_type_hints(function)
+
+
+def _default_text(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(value).removeprefix("torch.")
+
+
+def _type_text(kind: Any) -> str | None:
+    import types as python_types
+    import typing
+    from collections import abc
+
+    package = import_module(PACKAGE)
+    plain = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", package.dtype: "ScalarType",
+             package.device: "Device", complex: "complex"}  # fmt: skip
+    if kind in plain:
+        return plain[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, python_types.UnionType):
+        if set(args) == {int, float, bool}:
+            return "Scalar"
+        rest = [one for one in args if one is not type(None)]
+        if len(rest) == 3 and set(rest) == {int, float, bool}:
+            return "Scalar?"
+        inner = _type_text(rest[0]) if len(rest) == 1 else None
+        return None if inner is None else f"{inner}?"
+    if origin in (list, abc.Sequence):
+        inner = _type_text(args[0])
+        return None if inner is None else f"{inner}[]"
+    return None
+
+
+def _return_text(kind: Any) -> str | None:
+    import typing
+
+    if kind is None or kind is type(None):
+        return "()"
+    if typing.get_origin(kind) is tuple:
+        parts = [_type_text(one) for one in typing.get_args(kind)]
+        return None if None in parts else f"({', '.join(map(str, parts))})"
+    return _type_text(kind)

@@ -1,0 +1,448 @@
+"""Autograd for operations that `__torch_dispatch__` sees: a node for a result that came from below.
+
+A formula (`derivatives.py`) is written in public functions, so that a backward is seen, too, and can be differentiated. What
+it reads of the arguments and results by name is what the node keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .._core.levels import creation_numbers
+from .._core.primitive import parameters_of
+from .._graph.node import Node, Slot
+from .._modes import current_mode, using
+from .._places import user_place
+from ..autograd._function_node import Saved
+from ..ops import numbered_node, of_node
+from ..tensor import _base
+from ..tensor._base import edge_of, wrap
+from ..tensor._views import GRAD, MULTIPLE, NOWHERE, check_inplace, rebase
+from . import flat_tensors, hidden, redispatch
+from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, Formula
+from .schemas import FunctionSchema
+
+PACKAGE = __package__.partition(".")[0]
+
+
+class OperationNode(Node):
+    """The node of an operation, with a formula from `derivatives.py`."""
+
+    op: Any
+    formulas: Sequence[tuple[tuple[str, ...], Formula]]  # for which arguments
+    kept: dict[str, Any]
+    places: dict[str, Any]  # of each differentiable argument: the position of its edge, or those of a list
+    facts: tuple[Any, ...]  # shape and dtype of what each edge leads to
+    saves = True
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.seq = creation_numbers()
+        self.code, self.lasti = None, 0
+        self.meta = self.guard = self.extra = self._storage = None
+        if (place := user_place()) is not None:
+            self.code, self.lasti = place.code, place.offset
+
+    def release(self, freed: Any) -> None:
+        self.kept = {}
+        self.guard = freed
+
+    def touch(self, graph: bool) -> None:
+        self.check_freed()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_") and name[7:] in self.__dict__.get("kept", ()):
+            return self.value(name[7:])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def value(self, name: str) -> Any:
+        """Return what a formula reads."""
+        kept = self.kept[name]
+        if isinstance(kept, list):
+            return [one.unpack(self) if hasattr(one, "unpack") else one for one in kept]
+        return kept.unpack(self) if hasattr(kept, "unpack") else kept
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        self.check_freed()
+        many = self.num_outputs != 1
+        parts = g if many else (g,)
+        grads = [None if one is None else one if graph else wrap(one) for one in parts]
+        found: list[Any] = [None] * len(self._edges)
+        for names, formula in self.formulas:
+            needed = tuple(_is_needed(self.places.get(name), self._edges) for name in names)
+            if not any(needed):
+                continue
+            values = [grads if one == "grads" else grads[0] if one == "grad" else needed if one == "needed" else self.value(one)
+                      for one in parameters_of(formula)]  # fmt: skip
+            made = formula(*values)
+            for name, one in zip(names, made if len(names) > 1 else (made,), strict=True):
+                place = self.places.get(name)
+                if isinstance(place, int):
+                    found[place] = one
+                elif place is not None and one is not None:
+                    for at, part in zip(place, one, strict=True):
+                        found[at] = part if at >= 0 else None
+        fitted = [_fitted(one, facts) for one, facts in zip(found, self.facts, strict=True)]
+        return [one if one is None or graph else one._array for one in fitted]
+
+
+def _is_needed(place: Any, edges: Any) -> bool:
+    if place is None:
+        return False
+    return (
+        edges[place] is not None if isinstance(place, int) else any(edges[one] is not None for one in place if one >= 0)
+    )
+
+
+def _fitted(grad: Any, facts: Any) -> Any:
+    """Bring a gradient to the shape and dtype of what it is for, by operations that are seen."""
+    if grad is None or facts is None:
+        return None
+    shape, dtype = facts
+    if tuple(grad.shape) != shape:
+        grad = sum_to(grad, shape)
+    if grad.dtype != dtype:
+        grad = (grad.real if grad.is_complex() and not dtype.is_complex else grad).to(dtype)
+    return grad
+
+
+def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a gradient over the dimensions that broadcasting has made."""
+    lead = grad.dim() - len(shape)
+    dims = [*range(lead)] + [k for k in range(lead, grad.dim()) if shape[k - lead] == 1 and grad.shape[k] != 1]
+    if dims:
+        grad = grad.sum(dims, keepdim=True)
+    return grad.view(shape) if lead > 0 else grad
+
+
+class _KeptWrapper:
+    """A tensor of a class with `__torch_dispatch__`, which is kept as it is."""
+
+    __slots__ = ("tensor", "version")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor, self.version = tensor, tensor._version
+
+    def unpack(self, node: Any) -> Any:
+        if self.tensor._version != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{type(self.tensor).__name__} {list(self.tensor.shape)}] is at version {self.tensor._version}; expected "
+                f"version {self.version} instead."
+            )
+        return self.tensor
+
+
+class _KeptOutput:
+    """A result, kept without its node and given back with it, by `detach`, as torch shows it."""
+
+    __slots__ = ("index", "kept")
+
+    def __init__(self, tensor: Any, index: int) -> None:
+        self.kept, self.index = _kept(tensor), index
+
+    def unpack(self, node: Any) -> Any:
+        tensor = self.kept.unpack(node)
+        with using(grad=False):
+            tensor = tensor.detach()
+        if current_mode().grad:
+            tensor._edge = Slot(node, self.index) if node.num_outputs != 1 else node
+        return tensor
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_kept(one) for one in value]
+    if not isinstance(value, _base.Tensor):
+        return value
+    return _KeptWrapper(value) if type(value) in _base.dispatch_types else Saved(value, None)
+
+
+@cache
+def _node_class(op: Any) -> Any:
+    name = numbered_node(op)
+    return type(name, (OperationNode,), {"__module__": __name__})
+
+
+@cache
+def _formulas(op: Any) -> Any:
+    """Return the formulas of an operation for its arguments; None if it has no derivative."""
+    name = op._overloadpacket.__name__
+    if op.namespace not in ("aten", "retrograd"):
+        return None
+    if name in NO_DERIVATIVE:
+        return None
+    inner = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    found = FORMULAS.get(f"{inner}.{op._overloadname}") or FORMULAS.get(inner)
+    if found is None:
+        return [_by_vjp(op)]
+    listed = [((names,) if isinstance(names, str) else names, formula) for names, formula in found.items()]
+    return sorted(listed, key=lambda one: one[0])  # torch's order
+
+
+def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
+    """Return the formula of an operation that has none of its own: one operation that computes it again."""
+    schema = op._schema
+    names = tuple(one.name for one in schema.arguments if one.type.startswith("Tensor"))
+    scope: dict[str, Any] = {"run": run, "vjp": import_module(f"{PACKAGE}.ops").vjp_of(op), "names": names}
+    every = ", ".join(one.name for one in schema.arguments)
+    text = f"lambda grads, needed{', ' if every else ''}{every}: of_all(grads, needed, ({every},))"
+
+    def of_all(grads: Any, needed: Any, values: Any) -> Any:
+        given = [one for one in grads if one is not None]
+        which = [one is not None for one in grads]
+        found = run(scope["vjp"], [given, which, list(needed), *values], {})
+        made = iter(found)
+        result = []
+        for argument, value in zip(schema.arguments, values, strict=True):
+            if argument.name in names:
+                count = len(value) if isinstance(value, list) else 1
+                parts = [next(made) for _ in range(count)]
+                result.append(parts if isinstance(value, list) else parts[0])
+        return result if len(names) > 1 else result[0]
+
+    scope["of_all"] = of_all
+    return names, eval(text, scope)
+
+
+def run(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Run an operation below autograd, and give what came of it its place in the graph."""
+    mode = current_mode()
+    if op.namespace not in ("aten", "retrograd") and mode.tracks:
+        return _of_program(op, args, kwargs)
+    schema: FunctionSchema = op._schema
+    inputs = flat_tensors((*args, *kwargs.values()))
+    written = _written(schema, args, kwargs)
+    formulas = _formulas(op) if mode.tracks else None
+    tracked = formulas is not None and any([one.requires_grad for one in inputs])
+    if written and mode.tracks:
+        for one in written:
+            check_inplace(one, tuple(x for x in inputs if x is not one))
+    node = _prepared(op, schema, formulas, args, kwargs, written) if tracked else None
+    if not mode.grad:
+        out = redispatch(op, args, kwargs)
+    else:
+        with using(grad=False):
+            out = redispatch(op, args, kwargs)
+    if mode.grad:
+        _mark_views(schema, out, mode)
+    if node is None:
+        return out
+    return _connected(node, op, schema, out, written)
+
+
+def _of_program(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Run an operation of a program, with the derivative that was registered for it."""
+    from .programs import OfProgram, find
+
+    operation = find(op.name())
+    values = operation.bound(args, kwargs)
+    if operation.mutates:
+        with using(grad=False):
+            return redispatch(op, args, kwargs)
+    return OfProgram.apply(operation, *values)
+
+
+def _written(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    if not schema.is_mutable:
+        return []
+    found = []
+    for k, one in enumerate(schema.arguments):
+        if one.is_write:
+            value = args[k] if k < len(args) else kwargs.get(one.name)
+            found += flat_tensors((value,))
+    return found
+
+
+def _mark_views(schema: FunctionSchema, out: Any, mode: Any) -> None:
+    """Views are made below, where gradients are off; autograd follows writes into them all the same."""
+    returned = schema.returns
+    if not returned or returned[0].alias_info is None or returned[0].is_write or mode.inference:
+        return
+    many = isinstance(out, (list, tuple))
+    for one in out if many else (out,):
+        view = None if not isinstance(one, _base.Tensor) or one._extra is None else one._extra.view
+        if view is not None:
+            view.made_in = MULTIPLE if many else GRAD
+
+
+def _prepared(
+    op: Any, schema: FunctionSchema, formulas: Any, args: Sequence[Any], kwargs: dict[str, Any], written: Any
+) -> OperationNode:
+    """Make the node before the operation runs: with the edges of its arguments, and what its formulas read of them."""
+    node: OperationNode = _node_class(op)(op)
+    values = {one.name: one.default_value for one in schema.arguments}
+    values.update(zip(values, args, strict=False))
+    values.update(kwargs)
+    edges: list[Any] = []
+    facts: list[Any] = []
+    node.places = {}
+
+    def add(tensor: Any) -> int:
+        edge = edge_of(tensor) if tensor._array.dtype.kind in "fcV" else None
+        edges.append(edge)
+        facts.append(None if edge is None else (tuple(tensor.shape), tensor.dtype))
+        return len(edges) - 1
+
+    for argument in schema.arguments:
+        value = values[argument.name]
+        if isinstance(value, _base.Tensor):
+            node.places[argument.name] = add(value)
+        elif argument.type.startswith("Tensor") and isinstance(value, (list, tuple)):
+            node.places[argument.name] = [add(one) if isinstance(one, _base.Tensor) else -1 for one in value]
+    node._edges, node.facts = tuple(edges), tuple(facts)
+    node.formulas = [
+        (names, one) for names, one in formulas if any(_is_needed(node.places.get(n), edges) for n in names)
+    ]
+    node.kept = {}
+    for _, formula in node.formulas:
+        for name in parameters_of(formula):
+            if name in values and name not in node.kept:
+                value = values[name]
+                if any(value is one for one in written):
+                    value = value.clone()
+                node.kept[name] = _kept(list(value) if isinstance(value, (list, tuple)) else value)
+            elif name.endswith("_sizes"):
+                value = values[name[:-6]]
+                node.kept[name] = [0] if value is None else list(value.shape)
+            elif name.endswith("_options"):
+                one = values[name[:-8]]
+                node.kept[name] = {"dtype": one.dtype, "device": one.device}
+    return node
+
+
+def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, written: Any) -> Any:
+    many = isinstance(out, (list, tuple))
+    outputs = list(out) if many else [out]
+    node.num_outputs = len(outputs) if many else 1
+    first_only = op._overloadpacket.__name__ in FIRST_ONLY
+    differs = [_is_differentiable(one) and not (at and first_only) for at, one in enumerate(outputs)]
+    for _, formula in node.formulas:
+        for name in parameters_of(formula):
+            if name.startswith("result") and name not in node.kept:
+                at = int(name[6:] or 0)
+                if differs[at]:
+                    with using(grad=False):
+                        node.kept[name] = _KeptOutput(outputs[at].detach(), at)
+                else:
+                    node.kept[name] = _kept(outputs[at])
+    for at, one in enumerate(outputs):
+        if not differs[at]:
+            continue
+        if any(one is x for x in written):
+            rebase(one, Slot(node, at) if many else node)
+            continue
+        held = _base._edge_slot.__get__(one)
+        if held is not None and held is not NOWHERE:  # one of the arguments, or what somebody else made
+            with using(grad=False):
+                one = outputs[at] = one.detach()
+        one._edge = Slot(node, at) if many else node
+    return type(out)(outputs) if many and not hasattr(out, "_fields") else type(out)(*outputs) if many else outputs[0]
+
+
+def _is_differentiable(value: Any) -> bool:
+    return isinstance(value, _base.Tensor) and value._array.dtype.kind in "fcV"
+
+
+def accumulate(leaf: Any, grad: Any) -> None:
+    """Add a gradient to `.grad` of a leaf by operations that are seen, as torch does."""
+    extra = leaf._need_extra()
+    held = extra.grad
+    if held is None:
+        extra.grad = grad if current_mode().grad else _taken(leaf, grad)
+    elif current_mode().grad:
+        extra.grad = held + grad
+    else:
+        held.add_(grad)
+
+
+def _taken(leaf: Any, grad: Any) -> Any:
+    """Return a first gradient for a leaf: as it is, or copied to memory in the order of the leaf's."""
+    steps = zip(leaf.shape, leaf.stride(), grad.stride(), strict=True)
+    if all(n == 1 or own == other for n, own, other in steps):
+        return grad.detach()
+    options = {"dtype": grad.dtype, "layout": grad.layout, "device": grad.device}
+    new = import_module(f"{PACKAGE}.ops").aten.new_empty_strided.default
+    return new(grad, list(leaf.shape), list(leaf.stride()), **options).copy_(grad)
+
+
+def pull_back_plain(node: Any, g: Any, mask: Any) -> Any:
+    """Run the backward of a node that was recorded where nothing was seen: by its operation's formula, or unseen."""
+    found = None if g is None else _by_formula(node, g)
+    if found is not None:
+        return found
+    if any(type(one) in _base.dispatch_types for one in flat_tensors((g,))):
+        raise NotImplementedError(
+            f"{type(g).__name__}: a gradient of a class with __torch_dispatch__ came to {type(node).__name__}, whose operation was "
+            "recorded on plain tensors and has no formula in torch's operations"
+        )
+    with hidden():
+        return node.pull_back(g, True) if mask is None else node.pull_back_some(g, True, mask)
+
+
+# Primitives of which each is one of torch's operations, under the node's name.
+AS_ONE = frozenset({"permute_dims", "reshape", "broadcast_to", "expand_dims", "squeeze", "getitem", "negative", "copy"})
+
+
+def _of_linear(node: Any, g: Any, has_bias: bool) -> Any:
+    """Return the gradients of a linear layer, which is one node here and several in torch."""
+    node.check_saved()
+    names = ("bias", "x", "weight") if has_bias else ("x", "weight")
+    edges = dict(zip(names, node._edges, strict=True))
+    x, weight = (node.saved_tensor(one) for one in node.primitive.inputs[-2:])
+    found = dict.fromkeys(names)
+    flat = g.reshape(-1, g.shape[-1])
+    if edges["x"] is not None:
+        made = flat.mm(weight)
+        found["x"] = made if g.dim() == 2 else made.reshape([*g.shape[:-1], weight.shape[1]])
+    if edges["weight"] is not None:
+        found["weight"] = flat.t().mm(x.reshape(-1, x.shape[-1]))
+    if has_bias and edges["bias"] is not None:
+        found["bias"] = flat.sum(0)
+    return list(found.values())
+
+
+def _by_formula(node: Any, g: Any) -> Any:
+    """Return the gradients of a node by the formula of its operation; None if there is none, or it reads what the node has not."""
+    primitive = None if node.primitive is None else node.primitive.name
+    if primitive in ("linear_map", "affine"):
+        return _of_linear(node, g, primitive == "affine")
+    op = of_node(type(node).__name__)
+    if primitive not in AS_ONE and op.overloadpacket.__name__ not in ("mm", "bmm", "convolution"):
+        return None
+    arguments, formulas = op._schema.arguments, _formulas(op)
+    places = range(len(node._edges)) if node.visible is None else node.visible
+    names = [one.name for one in arguments if one.type.startswith("Tensor")]
+    where = dict(zip(names, places, strict=False))
+    edges = node._edges
+    if len(names) != len(places) or formulas is None or any("[" in one.type for one in arguments if one.name in where):
+        return None
+    grads = list(g) if isinstance(g, tuple) else [g]
+    found: list[Any] = [None] * len(edges)
+    defaults = {one.name: one.default_value for one in arguments if not one.required}
+    for wanted, formula in formulas:
+        needed = tuple(edges[where[name]] is not None for name in wanted if name in where)
+        if not any(needed):
+            continue
+        values: list[Any] = []
+        for name in parameters_of(formula):
+            known = {"grads": grads, "grad": grads[0], "needed": needed}
+            saved = f"_saved_{name.removesuffix('_sizes')}_sym_sizes" if name.endswith("_sizes") else f"_saved_{name}"
+            saved = saved if hasattr(node, saved) else f"{saved}_opt"
+            if name in known:
+                values.append(known[name])
+            elif hasattr(node, saved):
+                value = getattr(node, saved)
+                value = value - (1 << 64) if type(value) is int and value >= 1 << 63 else value
+                values.append(list(value) if isinstance(value, tuple) else value)
+            elif name in defaults:
+                values.append(defaults[name])
+            else:
+                return None
+        made = formula(*values)
+        for name, one in zip(wanted, made if len(wanted) > 1 else (made,), strict=True):
+            found[where[name]] = one
+    return found

@@ -1,0 +1,91 @@
+"""Run torch's own classes of wrapping tensors and print what they log: `python classes_of_torch.py FOLDER`.
+
+Whatever `torch` is. FOLDER has torch's files logging_tensor.py and two_tensor.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FOLDER = Path(sys.argv[1])
+
+
+def load(name: str) -> Any:
+    spec: Any = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+logging, two = load("logging_tensor"), load("two_tensor")
+Logging, Two = logging.LoggingTensor, two.TwoTensor
+
+
+def squares() -> None:
+    x = Logging(torch.tensor([3.0]), requires_grad=True)
+    logging.log_input("x", x)
+    y = x * x
+    grad = Logging(torch.tensor([1.0]))
+    logging.log_input("grad_y", grad)
+    (gx,) = torch.autograd.grad((y,), (x,), (grad,))
+    print(gx, gx.elem)
+    torch.autograd.grad((x**3).sum(), (x,), create_graph=True)[0].backward()
+    print(x.grad)
+
+
+def layer() -> None:
+    x, w, b = (Logging(torch.ones(n), requires_grad=k > 0) for k, n in enumerate(((2, 3), (4, 3), (4,))))
+    torch.nn.functional.linear(x, w, b).relu().mean().backward()
+    print(type(w.grad).__name__, w.grad.elem, b.grad.elem.tolist())
+
+
+def writes() -> None:
+    x = Logging(torch.ones(2))
+    x.add_(2)
+    x[0] = 5
+    y = x.view(2, 1)[:, 0]
+    print(x.elem, y.elem)
+
+
+def calls() -> None:
+    x, y = Logging(torch.ones(1)), Logging(torch.ones(1))
+    x.cos().sin_()
+    torch.cat([x, y])
+    x.to(torch.float64)
+    torch.zeros_like(x)
+    x.sum(0, keepdim=True)
+    x.unsqueeze(0).expand(3, 1).softmax(-1)
+
+
+for run in (squares, layer, writes, calls):
+    with logging.capture_logs() as logs:
+        run()
+    print("--", run.__name__, *logs, sep="\n")
+
+print(Logging(torch.tensor([1.0, 2.0])))
+parameter = torch.nn.Parameter(Logging(torch.ones(2)))
+print(type(parameter).__name__, isinstance(parameter, torch.nn.Parameter), parameter.requires_grad, parameter.device)
+
+a = Two(torch.ones(3, 2), torch.full((3, 2), 2.0)).requires_grad_()
+(a * a).sum().backward()
+print(a.grad)
+module = torch.nn.Linear(2, 2)
+with torch.no_grad():
+    module.weight.fill_(1.0)
+    module.bias.fill_(0.0)
+loss = module(a.detach()).relu().sum()
+print(loss)
+loss.backward()
+print(type(module.weight.grad).__name__, module.weight.grad.a.tolist(), module.weight.grad.b.tolist())
+b = Two(torch.zeros(2), torch.ones(2))
+print(b.add_(1) is b, b, b.__tensor_flatten__(), torch.utils._python_dispatch.is_traceable_wrapper_subclass(b))
+
+with logging.capture_logs_with_logging_tensor_mode() as logs:
+    x = torch.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+print(*logs, sep="\n")
