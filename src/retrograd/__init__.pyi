@@ -39,6 +39,7 @@ from .amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_
 from .amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .compiler import compile as compile
+from ._control_flow import cond as cond
 from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
@@ -62,6 +63,7 @@ from ._symbols import sym_not as sym_not
 from ._symbols import sym_sqrt as sym_sqrt
 from ._symbols import sym_sum as sym_sum
 from .func import vmap as vmap
+from ._control_flow import while_loop as while_loop
 from . import accelerator as accelerator, amp as amp, autograd as autograd, backends as backends, cli as cli, compiler as compiler, cpu as cpu, cuda as cuda, debug as debug, distributed as distributed, distributions as distributions, export as export, fft as fft, func as func, functional as functional, futures as futures, fx as fx, hub as hub, jit as jit, library as library, linalg as linalg, masked as masked, multiprocessing as multiprocessing, nn as nn, ops as ops, optim as optim, overrides as overrides, profiler as profiler, pytest_torch as pytest_torch, quasirandom as quasirandom, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, storage as storage, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version
 
 __version__: builtins.str

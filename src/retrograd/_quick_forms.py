@@ -17,11 +17,11 @@ from .overrides import (
     arguments,
     flat,
     handle_torch_function,
-    taken_over,
     in_general,
     parameters_of,
     quick,
     refusal,
+    taken_over,
     tensor_layer,
 )
 

@@ -122,6 +122,8 @@ class OpOverload(OperatorBase):
         if dispatch.is_wanted(args, kwargs):
             if (made := _made_of_others(self, args, kwargs)) is not NotImplemented:
                 return made
+            if self.namespace == "aten" and (values := _schemas().bind(self._schema, args, kwargs)) is not None:
+                args, kwargs = _schemas().given(self._schema, values)  # defaults are not handed on
             return importlib.import_module("._dispatch.recording", __package__).run(self, args, kwargs)
         return dispatch.kernel_of(self)(*args, **kwargs)
 
@@ -345,7 +347,7 @@ class _HigherOrder(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("cond", "while_loop"):
-            importlib.import_module(f"{__package__}._higher_order_ops.{name}")
+            importlib.import_module("._control_flow", __package__)
             return vars(self)[name]
         raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
 

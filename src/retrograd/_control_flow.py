@@ -1,0 +1,59 @@
+"""torch.cond and torch.while_loop: control flow as operations that take functions; they run as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .ops import HigherOrderOperator, higher_order
+from .tensor import Tensor
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """Call the first function if `pred` holds, else the second."""
+    if not isinstance(pred, (bool, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    return cond_op(pred, true_fn, false_fn, tuple(operands))
+
+
+class CondOp(HigherOrderOperator):
+    """`torch.ops.higher_order.cond`."""
+
+    def __call__(self, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+cond_op = higher_order.add(CondOp("cond"))
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
+    """Replace values by what `body_fn` makes of them as long as `cond_fn` holds for them."""
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(carried_inputs)}")
+    return while_loop_op(cond_fn, body_fn, tuple(carried_inputs), ())
+
+
+class WhileLoopOp(HigherOrderOperator):
+    """`torch.ops.higher_order.while_loop`."""
+
+    def __call__(self, cond_fn: Any, body_fn: Any, carried_inputs: Any, additional_inputs: Any = ()) -> Any:
+        values = carried_inputs
+        while bool(cond_fn(*values, *additional_inputs)):
+            values = body_fn(*values, *additional_inputs)
+            values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+            if len(values) != len(carried_inputs):
+                raise RuntimeError(
+                    f"body_fn should return the same number of elements as carried_inputs: {len(values)} and {len(carried_inputs)}"
+                )
+        return values
+
+
+while_loop_op = higher_order.add(WhileLoopOp("while_loop"))
+
+__all__ = ["cond", "while_loop"]
