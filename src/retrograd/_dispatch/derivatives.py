@@ -13,6 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .._core.primitive import parameters_of
+
 Formula = Callable[..., Any]
 Formulas = dict[Any, Formula]
 
@@ -280,13 +282,24 @@ def _masked(grad: Any, mask: Any) -> Any:
     return grad.masked_fill(mask, 0)
 
 
-def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
-    scope = {"op": getattr(aten, f"{name}_backward").default}
-    given = ", ".join(flags)
-    formula: Formula = eval(
-        f"lambda grad, self_sizes, output_size, {given}: op(grad, output_size, self_sizes, {given})", scope
-    )
+def reading(formula: Formula, names: tuple[str, ...]) -> Formula:
+    """Say what a formula reads, where its parameters do not."""
+    formula.reads = names  # type: ignore[attr-defined]
     return formula
+
+
+def reads(formula: Formula) -> tuple[str, ...]:
+    """Return the names of what a formula reads."""
+    return getattr(formula, "reads", None) or parameters_of(formula)
+
+
+def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
+    op = getattr(aten, f"{name}_backward").default
+
+    def formula(grad: Any, sizes: Any, output_size: Any, *more: Any) -> Any:
+        return op(grad, output_size, sizes, *more)
+
+    return reading(formula, ("grad", "self_sizes", "output_size", *flags))
 
 
 # Operations of whose results only the first has a derivative; the others are kept for the backward.

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 from .._core.levels import creation_numbers
-from .._core.primitive import parameters_of
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from .._places import user_place
@@ -22,7 +21,7 @@ from ..tensor import _base
 from ..tensor._base import edge_of, wrap
 from ..tensor._views import GRAD, MULTIPLE, NOWHERE, check_inplace, rebase
 from . import flat_tensors, hidden, redispatch
-from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, Formula
+from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, Formula, reading, reads
 from .schemas import FunctionSchema
 
 PACKAGE = __package__.partition(".")[0]
@@ -76,7 +75,7 @@ class OperationNode(Node):
             if not any(needed):
                 continue
             values = [grads if one == "grads" else grads[0] if one == "grad" else needed if one == "needed" else self.value(one)
-                      for one in parameters_of(formula)]  # fmt: skip
+                      for one in reads(formula)]  # fmt: skip
             made = formula(*values)
             for name, one in zip(names, made if len(names) > 1 else (made,), strict=True):
                 place = self.places.get(name)
@@ -187,14 +186,12 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     """Return the formula of an operation that has none of its own: one operation that computes it again."""
     schema = op._schema
     names = tuple(one.name for one in schema.arguments if one.type.startswith("Tensor"))
-    scope: dict[str, Any] = {"run": run, "vjp": import_module(f"{PACKAGE}.ops").vjp_of(op), "names": names}
-    every = ", ".join(one.name for one in schema.arguments)
-    text = f"lambda grads, needed{', ' if every else ''}{every}: of_all(grads, needed, ({every},))"
+    vjp = import_module(f"{PACKAGE}.ops").vjp_of(op)
 
-    def of_all(grads: Any, needed: Any, values: Any) -> Any:
+    def of_all(grads: Any, needed: Any, *values: Any) -> Any:
         given = [one for one in grads if one is not None]
         which = [one is not None for one in grads]
-        found = run(scope["vjp"], [given, which, list(needed), *values], {})
+        found = run(vjp, [given, which, list(needed), *values], {})
         made = iter(found)
         result = []
         for argument, value in zip(schema.arguments, values, strict=True):
@@ -204,8 +201,7 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
                 result.append(parts if isinstance(value, list) else parts[0])
         return result if len(names) > 1 else result[0]
 
-    scope["of_all"] = of_all
-    return names, eval(text, scope)
+    return names, reading(of_all, ("grads", "needed", *[one.name for one in schema.arguments]))
 
 
 def run(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -299,7 +295,7 @@ def _prepared(
     ]
     node.kept = {}
     for _, formula in node.formulas:
-        for name in parameters_of(formula):
+        for name in reads(formula):
             if name in values and name not in node.kept:
                 value = values[name]
                 if any(value is one for one in written):
@@ -321,7 +317,7 @@ def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, w
     first_only = op._overloadpacket.__name__ in FIRST_ONLY
     differs = [_is_differentiable(one) and not (at and first_only) for at, one in enumerate(outputs)]
     for _, formula in node.formulas:
-        for name in parameters_of(formula):
+        for name in reads(formula):
             if name.startswith("result") and name not in node.kept:
                 at = int(name[6:] or 0)
                 if differs[at]:
@@ -428,7 +424,7 @@ def _by_formula(node: Any, g: Any) -> Any:
         if not any(needed):
             continue
         values: list[Any] = []
-        for name in parameters_of(formula):
+        for name in reads(formula):
             known = {"grads": grads, "grad": grads[0], "needed": needed}
             saved = f"_saved_{name.removesuffix('_sizes')}_sym_sizes" if name.endswith("_sizes") else f"_saved_{name}"
             saved = saved if hasattr(node, saved) else f"{saved}_opt"
