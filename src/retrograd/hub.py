@@ -1,4 +1,4 @@
-"""torch.hub: weights from the net, kept in a folder. Code from the net (`hub.load`) is not run."""
+"""torch.hub: weights from the internet, kept in a folder. Code from there (`hub.load`) is not run."""
 
 from __future__ import annotations
 

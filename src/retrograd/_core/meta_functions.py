@@ -20,11 +20,11 @@ def call(function: Any, args: Any, options: Any) -> Any:
         return rule(*args, **options)
     own = getattr(function, "_implementation", None)
     if own is None:
-        raise NotImplementedError(f"numpy.{function.__name__} wants elements")
+        raise NotImplementedError(f"numpy.{function.__name__} needs elements")
     try:
         return own(*args, **options)
     except NotImplementedError:
-        raise NotImplementedError(f"numpy.{function.__name__} wants elements") from None
+        raise NotImplementedError(f"numpy.{function.__name__} needs elements") from None
 
 
 def rule_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
