@@ -37,7 +37,7 @@ def compiled(text: str, file: str, flags: int = 0) -> CodeType:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     if (folder := os.environ.get("RETROGRAD_DUMP")) is not None:
         _write_out(text, file, folder)
-    return compile(text, file, "exec", flags, dont_inherit=True)
+    return compile(text, file, "exec", flags, dont_inherit=True)  # type: ignore[no-any-return]
 
 
 def _write_out(text: str, file: str, folder: str) -> None:

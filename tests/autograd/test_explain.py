@@ -207,8 +207,8 @@ CUTS = {
 def program(tmp_path: Path) -> Any:
     """Run a program from a file, whose source can be read."""
 
-    def run(text: str, **names: Any) -> Any:
-        path = tmp_path / "program.py"
+    def run(text: str, file: str = "program.py", **names: Any) -> Any:
+        path = tmp_path / file
         path.write_text(text)
         scope: dict[str, Any] = {"torch": torch, "explain": explain, "leaf": leaf, "__name__": "program"} | names
         linecache.checkcache(str(path))
@@ -317,6 +317,9 @@ def test_functions_called_for_their_effect(program: Any) -> None:
 
 
 def test_modules_of_self(program: Any) -> None:
+    program(
+        "class Other:\n    def __init__(self):\n        with torch.no_grad(): pass\nstory = Other()", file="another.py"
+    )  # its __init__ is not the one that is called below
     story = program(
         "class Inner(torch.nn.Module):\n    def forward(self, v): return v.detach()\n"
         "class Outer(torch.nn.Module):\n"

@@ -73,7 +73,8 @@ class Way:
         if not isinstance(scope, FUNCTIONS):
             return self._in_cell(source, position)
         reached, all_known, parts = self._parts(source)
-        if scope.name in reached or any(part is scope for part, _ in parts):
+        # A function of another file may be the one that is called by its name; `__init__` is too common a name for that.
+        if any(part is scope for part, _ in parts) or (scope.name in reached and not scope.name.startswith("__")):
             return True
         return False if all_known else None
 

@@ -51,12 +51,10 @@ class _Decorating:
         if _is_generator(function):
             return self._wrap_generator(function)  # type: ignore[no-any-return]
 
-        plain: Any = function
-
-        @functools.wraps(plain)
+        @functools.wraps(function)  # type: ignore[arg-type]
         def decorated(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
-                return plain(*args, **kwargs)
+                return function(*args, **kwargs)  # type: ignore[operator]
 
         return decorated  # type: ignore[return-value]
 

@@ -602,7 +602,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
             return marked_parameter(data, requires_grad)  # type: ignore[no-any-return]
         result = Tensor._make_subclass(cls, data.detach(), requires_grad)
         if (edge := _base._edge_slot.__get__(data)) is not None:
-            note_cut(f"{cls.__name__}(...)", data, edge, result, 3)
+            note_cut(f"{cls.__name__}(...)", data, edge, result)
         return result  # type: ignore[no-any-return]
 
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
