@@ -23,6 +23,9 @@ import torch
 
 import retrograd
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.arguments.calls import BY_KIND, BY_NAME, scope  # arguments that most functions take
+
 TARGET = Path(retrograd.__file__).parent / "_signatures.txt"
 SPACES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_", "nn.functional": "", "Tensor": ""}
 # What torch's parser calls a type, and what the table does; `?` (None is taken) and `[n]` (one is taken for n) stay.
@@ -39,6 +42,8 @@ HEADER = """\
 # Each entry is the names of functions, methods after `Tensor.`, and the forms they take, in the order torch tries them.
 # `?` after a type: None is taken; `[n]`: a number is taken for n of them. A first line `python`: Python binds the arguments,
 # and nothing looks at types; `nothing`: a method that takes no arguments. `old`: a form torch takes but does not name.
+# `<f.name.3` after a parameter that Python binds: it is handed to the parser of f, under this name and in this place (0: by the
+# name); f and the name are left out where they are the same. `<<`: as a tuple, if it is no sequence.
 """
 
 
@@ -77,6 +82,9 @@ def public() -> Iterator[tuple[str, str, Any]]:
                 "importlib",
             ) or not hasattr(ours, name):
                 continue
+            own = getattr(ours, name)
+            if getattr(own, "__globals__", {}).get("__name__") == "retrograd._absent" or name.startswith("sym_"):
+                continue  # a name that only says what it needs, or one that looks at no tensors
             yield space, name, value
 
 
@@ -158,7 +166,49 @@ ANNOTATED = {"Tensor": "Tensor", "int": "int", "float": "float", "bool": "bool",
              "list[int]": "ints", "str | None": "str?"}  # fmt: skip
 
 
-def python_form(function: Any) -> str:
+def parameter_kind(parameter: inspect.Parameter) -> str:
+    """Write the annotation of a parameter in the table's words."""
+    note = parameter.annotation
+    text = note if isinstance(note, str) else getattr(note, "__name__", str(note))
+    text = str(note).replace("torch.", "") if "[" in str(note) or "|" in str(note) else text
+    return ANNOTATED.get(text.replace("typing.", ""), "object?")
+
+
+# Torch's complaint about an argument, by whose parser it is made.
+COMPLAINT = re.compile(r"(\w+)\(\): argument '(\w+)'(?: \(position (\d+)\))? must be ([\w. ]+?), (not|but)")
+
+
+def complaint(function: Any, name: str, value: Any) -> re.Match[str] | None:
+    """Return torch's complaint about one argument of a function whose others are such as most functions take."""
+    samples = scope(torch)
+    given = {}
+    for one in inspect.signature(function).parameters.values():
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty:
+            kind = re.sub(r"\W.*", "", parameter_kind(one))
+            given[one.name] = eval(
+                "s" if not given and one.name not in BY_NAME else BY_NAME.get(one.name) or BY_KIND.get(kind, "None"),
+                samples,
+            )
+    try:
+        function(**{**given, name: value})
+    except Exception as error:
+        return COMPLAINT.match(str(error))
+    return None
+
+
+def checked_inside(function: Any, called: str, name: str) -> tuple[str, str] | None:
+    """Return the kind of a parameter that Python hands to one of torch's parsers, and to which; None if it does not."""
+    found = complaint(function, name, object())
+    if found is None or found[4] not in ("bool", "int", "float", "tuple of ints") or found[2] == "input":
+        return None
+    kind, as_tuple = "ints" if found[4] == "tuple of ints" else found[4], found[5] == "but"
+    kind += "[1]" if kind == "ints" and complaint(function, name, 1) is None else ""
+    kind += "?" if complaint(function, name, None) is None else ""
+    words = [found[1], found[2]] if found[1] != called else [found[2]] if found[2] != name else []
+    return kind, f"{'<<' if as_tuple else '<'}{'.'.join([*words, found[3] or '0'])}"
+
+
+def python_form(function: Any, name: str) -> str:
     """Write the signature of a function that torch writes in Python."""
     parts, star = [], False
     for parameter in inspect.signature(function).parameters.values():
@@ -172,14 +222,11 @@ def python_form(function: Any) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        note = parameter.annotation
-        text = note if isinstance(note, str) else getattr(note, "__name__", str(note))
-        text = str(note).replace("torch.", "") if "[" in str(note) or "|" in str(note) else text
-        kind = ANNOTATED.get(text.replace("typing.", ""), "object?")
+        kind, inner = checked_inside(function, name, parameter.name) or (parameter_kind(parameter), "")
         default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
         if default and not re.fullmatch(r"=(None|True|False|-?[\d.e-]+|'\w*')", default):
             default = "=..."
-        parts.append(f"{kind} {parameter.name}{default}")
+        parts.append(f"{kind} {parameter.name}{default}{inner}")
     return "(" + ", ".join(parts) + ")"
 
 
@@ -195,7 +242,9 @@ def entries() -> dict[tuple[str, ...], list[str]]:
             key = f"nn.functional.{name}"
         if isinstance(value, FunctionType):
             # some choose between two functions of one signature
-            found["python", python_form(getattr(torch.nn.functional, f"_{name}", value))].append(key)
+            known = getattr(torch.functional, f"_{name}_impl", getattr(torch.nn.functional, f"_{name}", value))
+            known = value if space == "Tensor" else known
+            found["python", python_form(known, name)].append(key)
         elif space == "Tensor" and takes_nothing(name):
             found["nothing",].append(key)
         elif forms := forms_of(space, name, texts):

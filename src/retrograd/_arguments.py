@@ -26,10 +26,10 @@ from ._signatures import (
     NUMPY_NAMES,
     Form,
     Signature,
-    in_brackets,
     is_tensor,
     mismatch,
     parsed,
+    refused_inside,
     signature,
     table,
     type_name,
@@ -106,14 +106,56 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     if isinstance(error, Warning) or error.__traceback__ is None:
         return None
     reason = _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
-    if (
-        reason is None
-        and isinstance(error, OverflowError)
-        and _is_internal(error)
-        and not with_numbers(function, args, kwargs)
-    ):
-        return RuntimeError(f"{function.__name__}(): a number among the arguments is out of range: {error}")
+    internal = isinstance(error, MemoryError) or _is_internal(error)
+    if reason is None and internal and _file(function) not in FILES and not with_numbers(function, args, kwargs):
+        reason = _about_the_call(function, args, kwargs, error)
+        reason.__cause__ = error
     return reason
+
+
+FILES = ("_loading", "_saving", "_generators")  # where errors are about other things than arguments
+
+
+def _file(function: Any) -> str:
+    """Return the name of the file in which a public function is written."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return str(function.__globals__["__name__"].rpartition(".")[2])
+
+
+_TOO_LARGE = re.compile("array is too big|Maximum allowed dimension|Unable to allocate")
+
+
+def _about_the_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> Exception:
+    """Return an error that says in which call something inside went wrong, and what it was given.
+
+    Where torch has Python code as we have, Python's own words about an argument are often the same; they stay the first ones.
+    """
+    name = function.__name__
+    if isinstance(error, OverflowError):
+        return RuntimeError(f"{name}(): a number among the arguments is out of range: {error}")
+    if isinstance(error, MemoryError) or _TOO_LARGE.search(str(error)):
+        return RuntimeError(f"{name}(): DefaultCPUAllocator: can't allocate memory: {error}")
+    kinds = (TypeError, ValueError, IndexError, ZeroDivisionError, RuntimeError)
+    kind = next((one for one in kinds if isinstance(error, one)), TypeError)
+    shown = [_in_short(value) for value in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
+    words = f"{name}(): {UNFIT} - got ({', '.join(shown)})"
+    if is_bound_by_python(function) and isinstance(error, kinds) and not _OURS.search(str(error)):
+        return kind(f"{error}\nHint: {words}.")
+    return kind(f"{words}: {error}")
+
+
+_OURS = re.compile("_array|not supported between|numpy|ndarray|broadcast together|truth value")
+UNFIT = "the arguments do not go together"
+
+
+def _in_short(value: Any) -> str:
+    """Write the type of a value, of a tensor its shape as well, of a number what it is."""
+    if is_tensor(value):
+        return f"Tensor{list(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"{type_name(value)} of ({', '.join(map(_in_short, value[:4]))}{', ...' if len(value) > 4 else ''})"
+    return repr(value) if value is None or isinstance(value, (bool, int, float, complex)) else type_name(value)
 
 
 def with_numbers(
@@ -132,7 +174,8 @@ def _refused(
 ) -> TypeError | None:
     """Return what torch says about a call; of a function that is a method as well, what it says about either."""
     as_function, as_method = (signature(key) for key in keys_of(function))
-    if (as_function or as_method or _UNKNOWN).binder == "python" and (error is None or not _is_internal(error)):
+    in_python = (as_function or as_method or _UNKNOWN).binder == "python"
+    if in_python and error is not None and not _is_internal(error):
         return None
     at = _instruction(frame)
     args, kwargs = _by_name(function, args, kwargs, _keywords(frame, at))
@@ -158,17 +201,11 @@ def _reason(
     """Return why torch refuses a call by a signature, None if it does not."""
     if known.binder == "nothing":
         return _takes_nothing(known.name, args, kwargs)
-    reason = parsed(known, args, kwargs)
-    if reason is None and known.binder == "python" and error is not None and _is_ours(error):
-        values, named = _as_numbers(known.forms[0], args, 0, kwargs)
-        if any(
-            one is not other for one, other in zip((*args, *kwargs.values()), (*values, *named.values()), strict=True)
-        ):
-            return None  # it is called again with these numbers
-        given = [type_name(value) for value in args] + [f"{key}={type_name(kwargs[key])}" for key in kwargs]
-        got = in_brackets(given, args)
-        return TypeError(f"{known.name}() received an invalid combination of arguments - got {got}: {error}")
-    return reason
+    if known.binder == "python":
+        inside = refused_inside(known, args, kwargs)
+        if inside is not None or error is None:
+            return inside
+    return parsed(known, args, kwargs)
 
 
 _UNKNOWN = Signature("parser", "", ())
@@ -256,7 +293,7 @@ def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
     tensors = import_module(".tensor._base", __package__)
     as_function, as_method = (signature(key) for key in keys_of(function))
     known = as_function or as_method
-    if known is None or known.binder != "parser":
+    if known is None or known.binder == "nothing":
         return {}
     sized = import_module("._size", __package__).Size
     devices = import_module("._device", __package__)
@@ -276,11 +313,12 @@ def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
         "memory_format": (type(devices.preserve_format),),
     }
     found: dict[str, tuple[type, ...] | None] = {}
-    if as_function is None:
+    if as_function is None and known.binder == "parser":
         found["self"] = types["Tensor"]
-    for form in (*known.forms, *(as_method.forms if as_method is not None else ())):
+    both = [one for one in (as_function, as_method) if one is not None]
+    for binder, form in [(one.binder, form) for one in both for form in one.forms]:
         for one in form.parameters:
-            some = types.get(one.kind)
+            some = types.get(one.kind) if binder == "parser" or one.inside else None
             before = found.get(one.name, ())
             if some is None or before is None:
                 found[one.name] = None
@@ -289,6 +327,12 @@ def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
             some += (type(None),) if one.takes_none else ()
             found[one.name] = tuple(dict.fromkeys(before + some))
     return found
+
+
+def is_bound_by_python(function: Any) -> bool:
+    """Tell whether torch writes a function in Python, where NumPy's words are not known."""
+    as_function, as_method = (signature(key) for key in keys_of(function))
+    return (as_function or as_method or _UNKNOWN).binder != "parser" or not (as_function or as_method)
 
 
 # ---- how a call was written ----
@@ -360,13 +404,7 @@ def _is_module(frame: FrameType, before: list[Any]) -> bool:
 
 
 VARARGS = 0x04  # inspect.CO_VARARGS
-_OURS = re.compile("_array|not supported between|numpy|ndarray|broadcast together|truth value")
 _BINDING = re.compile(r"[\w.]+\(\) (takes|missing|got) .*argument")
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Tell whether Python's or NumPy's words are about the inside of this package, not about the arguments."""
-    return isinstance(error, (AttributeError, StopIteration, KeyError)) or _OURS.search(str(error)) is not None
 
 
 def _is_internal(error: BaseException) -> bool:

@@ -153,6 +153,7 @@ class Entry(partial[Any]):
     entered: Mode
     outer: Entry | _Bottom
     block: Block
+    begins: tuple[Callable[[], Any], ...] = ()
     ends: tuple[Callable[[], Any], ...] = ()
     written = property(_call)
 
@@ -175,7 +176,7 @@ class _Results(list[Any]):
 class _EndingEntry(Entry):
     """An entry that ends something else as well, by functions in C: all of it is done while a list is made of the entry."""
 
-    __slots__ = ("ends", "steps")
+    __slots__ = ("begins", "ends", "steps")
 
     steps: Callable[[], Any]
     written = property(_Results)
@@ -228,14 +229,24 @@ class Block:
         """Note what the block will put back, and functions in C that end something else with it."""
         entry = _EndingEntry(_write, before)
         entry.block, entry.entered, entry.outer = self, entered, _newest_entry(_BOTTOM)
-        entry.ends, entry.steps = ends, partial(map, _call, (partial(_write, before), *ends))
+        entry.begins, entry.ends, entry.steps = (), ends, partial(map, _call, (partial(_write, before), *ends))
         return entry
+
+    def _block_begin(self, begins: tuple[Callable[[], Any], ...], ends: tuple[Callable[[], Any], ...]) -> None:
+        """Enter a block that changes something besides the mode, by functions in C. The last thing that `__enter__` does."""
+        mode = current_mode()
+        entry = self._block_entry_with(ends, mode, mode)
+        entry.begins = begins
+        # not calls of Python's, so that all are done without a look for signals
+        [*map(_call, (*begins, partial(_set_newest_entry, entry)))]
 
     def _block_ended(self, entry: Entry) -> None:
         """Do what is left to do after the functions that were given to `_block_entry_with`."""
 
     def _block_goes_on(self, entry: Entry) -> None:
         """Undo those functions: the block was not the one to be left."""
+        for begin in entry.begins:
+            begin()
 
     def _block_left_unentered(self) -> None:
         """Be left in a thread that has not entered the block."""
@@ -265,6 +276,8 @@ def _leave_otherwise(block: Block, newest: Entry, found: Mode) -> None:
             before, entered = (_without(entry, mode, one.block._block_fields) for mode in (one.before, one.entered))
             entry_again = partial(one.block._block_entry_with, one.ends) if one.ends else one.block._block_entry
             outer = entry_again(before, entered)
+            if one.begins:
+                outer.begins = one.begins
         _set_newest_entry(outer)
         _write(_without(entry, found))
     if entry.ends:
@@ -315,13 +328,7 @@ class setting(Block, ContextDecorator):  # noqa: N801 - reads as a word
         return self._variable.get()
 
     def __enter__(self) -> Any:
-        mode = current_mode()
-        entry = self._block_entry_with((partial(self._variable.set, self._previous()),), mode, mode)
-        steps = partial(self._variable.set, self._value), partial(_set_newest_entry, entry)
-        [*map(_call, steps)]  # not a call of Python's, so that both are done without a look for signals
-
-    def _block_goes_on(self, entry: Entry) -> None:
-        self._variable.set(self._value)
+        self._block_begin((partial(self._variable.set, self._value),), (partial(self._variable.set, self._previous()),))
 
 
 _BEFORE_WITH = opmap.get("BEFORE_WITH")

@@ -21,6 +21,7 @@ from .overrides import (
     parameters_of,
     quick,
     refusal,
+    taken_by_others,
     taken_over,
     tensor_layer,
 )
@@ -61,7 +62,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
             return function(*args, **kwargs)
         except Exception as error:
             if (other := refusal(call, *given, error)) is not None:
-                raise other from None
+                raise other from other.__cause__
             if "out" in given[1] or (numbers := arguments().with_numbers(call, *given)) is None:
                 raise
         return function(*numbers[0], **numbers[1])
@@ -85,10 +86,12 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
         return args, kwargs
 
     def refused(error: Exception, *call_given: Any) -> BaseException | None:
-        return refusal(call, *given(*call_given), error)
+        args, kwargs = given(*call_given)
+        return None if taken_by_others(args, kwargs) else refusal(call, args, kwargs, error)
 
     def with_numbers(*call_given: Any) -> Any:
-        return arguments().with_numbers(call, *given(*call_given))
+        args, kwargs = given(*call_given)
+        return (args, kwargs) if taken_by_others(args, kwargs) else arguments().with_numbers(call, args, kwargs)
 
     def unusual(*call_given: Any) -> Any:
         return general(*given(*call_given))
@@ -111,7 +114,10 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
     names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
     names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
-    text = written(function, out, plain_kinds()) if together is None else spreading(function, together)
+    if together is None:
+        text = written(function, out, plain_kinds(), arguments().is_bound_by_python(call))
+    else:
+        text = spreading(function, together)
     names["size_types"] = frozenset((int, tuple, list, Size))
     made = emit(f"public function {function.__name__}", text, {})
     if parameters_of(function)[2] is None:
@@ -124,11 +130,24 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     quick.append(call)
 
 
+def kinds_by_position(call: Any, function: Any) -> tuple[Any, ...]:
+    """Return the types that a function's positional parameters surely take; None where there is nothing to look at."""
+    kinds = arguments().plain_kinds(call)
+    positional, _, rest = parameters_of(function)
+    if rest is not None or not kinds or function.__globals__["__name__"].endswith("._creation"):
+        return ()  # those of creation look at sizes themselves
+    found = [kinds.get(name, kinds.get({"input": "self", "self": "input"}.get(name, ""), ())) for name in positional]
+    return tuple([some if some is None else frozenset(some) for some in found]) if any(found) else ()
+
+
 def in_present_words(
-    call: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    call: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], kinds: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments by torch's names where they were given by NumPy's."""
-    if not _surely_taken((), arguments().plain_kinds(call), (), kwargs):
+    """Return arguments by torch's names where they were given by NumPy's; raise torch's error for those that it refuses."""
+    taken = not kwargs or _surely_taken((), arguments().plain_kinds(call), (), kwargs)
+    for value, some in zip(args, kinds, strict=False):
+        taken = taken and (some is None or type(value) in some)
+    if not taken:
         args, kwargs = arguments().taken(call, args, kwargs)
         names = parameters_of(function)[0] + parameters_of(function)[1]
         for word in kwargs.keys() & ALIASES.keys() - {*names}:
@@ -171,7 +190,7 @@ def call({signature}):
             return {function}({straight})
     except Exception as _error:  # costs nothing as long as nothing is raised; no parameter has a name that begins so
         if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
-            raise _refusal from None
+            raise _refusal from _refusal.__cause__
         if (_numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
             raise
         return general(*_numbers)
@@ -179,7 +198,7 @@ def call({signature}):
 """
 
 
-def written(function: Any, out: bool, kinds: dict[str, Any]) -> str:
+def written(function: Any, out: bool, kinds: dict[str, Any], in_python: bool) -> str:
     """Write a public function in its quick form.
 
     What follows the positional parameters is positional too, after one that nothing should be given for: Python fills
@@ -192,7 +211,6 @@ def written(function: Any, out: bool, kinds: dict[str, Any]) -> str:
     )
     others = keywords + (("out",) if out else ())
     taken = {*positional, *others}
-    in_python = not kinds  # there torch does not know NumPy's words
     aliases = [
         alias
         for alias, name in ALIASES.items()

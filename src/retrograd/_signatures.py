@@ -43,6 +43,7 @@ class Parameter(NamedTuple):
     name: str
     default: str | None  # as text
     keyword_only: bool
+    inside: str = ""  # to which of torch's parsers Python hands it, under which name and in which place
 
     def shown(self) -> str:
         """Write the parameter as torch's messages do."""
@@ -96,10 +97,12 @@ def _form(text: str) -> Form:
             parameters.append(Parameter("rest", 0, True, part, "()", True))
             continue
         kind, _, rest = part.partition(" ")
+        rest, inner, inside = rest.partition("<")
         name, equals, default = rest.partition("=")
         base, size = re.fullmatch(r"(\w+)(?:\[(\d+)\])?\??", kind).groups()  # type: ignore[union-attr]
         takes_none = kind.endswith("?") or default == "None"
-        parameters.append(Parameter(base, int(size or 0), takes_none, name, default if equals else None, keyword_only))
+        value = default if equals else None
+        parameters.append(Parameter(base, int(size or 0), takes_none, name, value, keyword_only, inner + inside))
     return Form(tuple(parameters), old)
 
 
@@ -262,6 +265,31 @@ def _surplus(name: str, form: Form, kwargs: dict[str, Any], count: int) -> TypeE
     return TypeError("invalid keyword arguments")
 
 
+def _misfit(name: str, word: str, place: int, kind: str, value: Any) -> TypeError:
+    """Return torch's complaint about an argument of another kind; its place is 0 if it was given by its name."""
+    where = f" (position {place})" if place else ""
+    hint = TUPLE_HINT if kind == "Tensor" and type(value) is tuple and value and is_tensor(value[0]) else ""
+    got = f"not {type_name(value)}{hint}"
+    if where and kind == "ints" and isinstance(value, (tuple, list)):
+        got = f"but found element of type {type_name(value[0])} at pos 0"
+    return TypeError(f"{name}(): argument '{word}'{where} must be {SHOWN.get(kind, kind)}, {got}")
+
+
+def refused_inside(known: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    """Return what torch's parsers say about arguments that a function in Python hands to them; None if they take them."""
+    for at, one in enumerate(known.forms[0].parameters):
+        if not one.inside or (at >= len(args) and one.name not in kwargs):
+            continue
+        value = args[at] if at < len(args) else kwargs[one.name]
+        if one.inside.startswith("<<"):
+            value = tuple(value) if hasattr(type(value), "__iter__") else (value,) * 2
+        if not _fits(one, value, at, known.name):
+            *words, place = one.inside.lstrip("<").split(".")
+            name, word = [known.name, one.name][: 2 - len(words)] + words
+            return _misfit(name, word, int(place), one.kind, value)
+    return None
+
+
 def mismatch(name: str, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
     """Return why a form does not take the arguments, None if it does. An error raised is one for every form."""
     spread = form.positional == 1 and form.parameters[0].kind == "ints"  # view(2, 3) is view((2, 3))
@@ -286,13 +314,7 @@ def mismatch(name: str, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any
                 continue
             if first and count > 1:
                 return _too_many(name, form, count)
-            where = "" if by_name else f" (position {at + 1})"
-            hint = TUPLE_HINT if one.kind == "Tensor" and type(value) is tuple and value and is_tensor(value[0]) else ""
-            wanted = SHOWN.get(one.kind, one.kind)
-            got = f"not {type_name(value)}{hint}"
-            if where and one.kind == "ints" and isinstance(value, (tuple, list)):
-                got = f"but found element of type {type_name(value[0])} at pos 0"
-            return TypeError(f"{name}(): argument '{one.name}'{where} must be {wanted}, {got}")
+            return _misfit(name, one.name, 0 if by_name else at + 1, one.kind, value)
         if by_name:
             left -= 1
         else:

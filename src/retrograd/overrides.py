@@ -130,6 +130,7 @@ class TorchFunctionMode(Block):
 
     def __enter__(self) -> TorchFunctionMode:
         watch_calls()
+        _watch_the_others()
         before = current_mode()
         entered = before._replace(function_modes=(*before.function_modes, self))
         entry = self._block_entry(before, entered)
@@ -241,11 +242,16 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a public function that nothing takes over refuse arguments in torch's words. See Note [Refusals]."""
 
+    kinds: Any = None  # of positional arguments
+
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal kinds
         try:
-            if not kwargs:
+            if kinds is None:
+                kinds = _forms().kinds_by_position(call, function)
+            if not kwargs and not kinds:
                 return function(args[0]) if len(args) == 1 else function(*args)  # one argument needs no unpacking
-            args, kwargs = _forms().in_present_words(call, function, args, kwargs)
+            args, kwargs = _forms().in_present_words(call, function, args, kwargs, kinds)
             return function(*args, **kwargs)
         except Exception as error:
             return answered(call, args, kwargs, error)
@@ -257,12 +263,18 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return _dressed(call, function)
 
 
+def taken_by_others(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether something besides tensors takes a call over. Nobody looks for it before a call has failed."""
+    tensor = tensor_layer()._base.Tensor
+    return has_torch_function(value for value in flat(args, kwargs) if not isinstance(value, tensor))
+
+
 def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
     """Return what a public function that nothing takes over answers after an error, or raise it, in torch's words if it has any."""
-    if not any(isinstance(one, tensor_layer()._base.Tensor) for one in args) and has_torch_function(args):
-        return handle_torch_function(function, args, *args, **kwargs)
+    if taken_by_others(args, kwargs) and _is_operation(function):
+        return handle_torch_function(function, flat(args, kwargs), *args, **kwargs)
     if (other := refusal(function, args, kwargs, error)) is not None:
-        raise other from None
+        raise other from other.__cause__
     if (numbers := arguments().with_numbers(function, args, kwargs)) is None:
         raise error
     return function(*numbers[0], **numbers[1])
@@ -326,6 +338,26 @@ def watch_calls() -> None:
         call = quick.pop()
         call.__code__ = in_general.__code__
         call.__defaults__ = call.__kwdefaults__ = None
+
+
+_asking_nobody: list[Any] = []  # public functions that do not ask for modes
+_watched = False  # whether there has been a mode
+
+
+def asks_nobody(function: Any) -> Any:
+    """Note a public function that asks for no mode until there is one. See Note [What a mode sees]."""
+    if _watched:
+        import_module("._watching", __package__).watch(function)
+    else:
+        _asking_nobody.append(function)
+    return function
+
+
+def _watch_the_others() -> None:
+    global _watched
+    if not _watched:
+        _watched = True
+        import_module("._watching", __package__).watch_all(_asking_nobody)
 
 
 def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:

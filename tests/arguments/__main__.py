@@ -9,6 +9,7 @@ import sys
 import torch
 
 import retrograd
+from retrograd._arguments import UNFIT
 from tests.arguments.calls import functions
 from tests.arguments.running import run
 
@@ -34,6 +35,11 @@ for written, key, _ in functions(retrograd, torch):
             if ours.error and not theirs.error
             else ""
         )
+        if UNFIT in ours.words:
+            figures["in no words of torch"] += 1
+            seen["in no words of torch"].append(
+                f"{program}\n    {ours.error}: {ours.words}\n    {theirs.error}: {theirs.words}"
+            )
         if theirs.error:
             figures["torch refuses"] += 1
             figures["same class"] += ours.error == theirs.error

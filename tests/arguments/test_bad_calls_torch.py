@@ -20,12 +20,14 @@ CALLS = 4
 PART = 6  # one function of so many
 # What is taken though torch refuses it, and why.
 TAKEN = {
-    r"functional\..*(training|inplace|ceil_mode|size_average|reduce|train)=": "a flag of Python code: any truth value",
-    r"(keepdim|upper|sorted|return_\w+|pivot|force|non_blocking|copy|wrap|ambiguity_check|requires_grad|pin_memory)=": "a flag",
-    r"float\('nan'\)|float\('inf'\)|2\*\*40|-2\*\*63": "a number whose range only torch's kernels mind",
-    r"\bout=": "out is resized and cast",
-    r"normalize\(s, dim=e\)|threshold_\(s, 2, \[\[1\]\]\)": "what NumPy takes for a number or none",
-    r"torch.range\(2, z\)": "an empty range",
+    r"logsumexp\((s, )?(\(\)|\[\])": "torch's kernel fails where there is no dimension to sum over",
+    r"(histogram|ldl_factor|lu_factor|slogdet)\(.*out=\[s,s\]": "the same tensor twice in out=, of the wrong dtype or size",
+    r"(det|inner)\(.*out=c": "a complex out= for a real result",
+    r"\.(max|median|nanmedian|squeeze_)\(None\)": "None for a dim that torch must be given or not at all",
+    r"(ctc_loss|gaussian_nll_loss|hinge_embedding_loss|soft_margin_loss|binary_cross_entropy_with_logits)\(": "what promotes",
+    r"rrelu_\(s, training=": "a truth value",
+    r"round\(k, decimals=0\)|sub\(2, \(\)\)|index_put_?\((\[\]|e), s\)|feature_alpha_dropout\(s, inplace=": "it means nothing",
+    r"range\(-2\*\*63|fftfreq\(0, pin_memory=True\)": "what torch's machine cannot have",
 }
 
 

@@ -25,6 +25,9 @@ SETTINGS = (
     (_running._layout_enforced, True),
     (torch.nn.functional._attention.allowed, torch.nn.functional._attention.allowed.get()),
 )
+SEED, STATE = torch.initial_seed(), torch.get_rng_state()
+OTHER_STATE = torch.Generator().manual_seed(SEED + 1).get_state()
+LAYER = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2))
 OPTIMIZER = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
 
 
@@ -129,9 +132,26 @@ def devices() -> None:
         torch.ones(1)
 
 
+def random_streams() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+    with CHECKPOINT._random_state(OTHER_STATE):
+        torch.rand(1)
+
+
+def forward_mode_switched() -> None:
+    with forward_ad._set_fwd_grad_enabled(False), forward_ad._set_fwd_grad_enabled(True):
+        pass
+
+
+def parametrizations() -> None:
+    with torch.nn.utils.parametrize.cached(), torch.nn.utils.parametrize.cached():
+        assert LAYER.weight is LAYER.weight
+
+
 PROGRAMS: tuple[Callable[[], None], ...] = (
     grad_modes, decorators, autocast, saved_hooks, anomaly, function_modes, backward, transforms, forward_levels, checkpoint,
-    choices_of_checkpoint, devices, settings,
+    choices_of_checkpoint, devices, settings, random_streams, forward_mode_switched, parametrizations,
 )  # fmt: skip
 
 
@@ -155,6 +175,15 @@ def stuck() -> str:
         if choices:
             found.append(name)
             choices.clear()
+    if torch.initial_seed() != SEED:
+        found.append("random stream")
+        torch.set_rng_state(STATE)
+    if not forward_ad._is_fwd_grad_enabled():
+        found.append("forward mode")
+        forward_ad.set_enabled(True)
+    if LAYER.weight is LAYER.weight:
+        found.append("cached parametrizations")
+        torch.nn.utils.parametrize._open.clear()
     return ", ".join(found)
 
 

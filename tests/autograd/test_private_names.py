@@ -22,6 +22,53 @@ def forward_mode_switched_off(t: Any) -> Any:
         return seen, [fw.unpack_dual(one) for one in (inside, dual * 2, made)], fw._is_fwd_grad_enabled()
 
 
+def uses_counted(t: Any) -> Any:
+    """Count after each step: views, nodes that have saved a tensor, whose gradient it is."""
+    base = t.ones(2)
+    counts = [base._use_count()]
+    view = base.view(2)
+    again = view.view(2)
+    counts += [base._use_count(), view._use_count(), again._use_count()]
+    cut = base.detach()
+    counts += [base._use_count(), cut._use_count()]
+    leaf = t.ones(2, requires_grad=True)
+    twice = leaf * 2
+    counts += [leaf._use_count(), twice._use_count()]
+    square = leaf * leaf
+    power = square.exp()
+    counts += [leaf._use_count(), square._use_count(), power._use_count()]
+    power.sum().backward()
+    counts += [leaf._use_count(), power._use_count(), leaf.grad._use_count()]
+    del twice, square, power
+    return [*counts, leaf._use_count()]
+
+
+def gradients_by_the_private_name(t: Any) -> Any:
+    x = t.ones(2, requires_grad=True)
+    seen = [x._grad]
+    x.grad = t.ones(2)
+    seen.append(x._grad is x.grad)
+    x._grad = t.zeros(2)
+    seen.append(x.grad)
+    x._grad = None
+    return [*seen, x.grad]
+
+
+def duals_as_views(t: Any) -> Any:
+    fw = importlib.import_module(f"{t.__name__}.autograd.forward_ad")
+    seen = []
+    with fw.dual_level():
+        primal, tangent, whole = t.ones(2), t.ones(2), t.ones(4)
+        dual = fw.make_dual(primal, tangent)
+        unpacked = fw.unpack_dual(dual)
+        seen += [dual._base is primal, dual._is_view(), unpacked.primal._base is primal, unpacked.tangent._is_view()]
+        of_view = fw.make_dual(whole[:2], tangent)
+        seen += [of_view._base is whole, of_view._is_view(), dual.view(2)._base is primal, (dual * 2)._is_view()]
+        leaf = t.ones(2, requires_grad=True)
+        seen += [fw.make_dual(leaf, tangent)._base is leaf, leaf._base]
+    return seen
+
+
 def versions_preserved(t: Any) -> Any:
     x = t.ones(2, requires_grad=True)
     y = (x * 4).sqrt()
@@ -88,7 +135,10 @@ def view_replay(t: Any) -> Any:
 @pytest.mark.parametrize(
     "program",
     [
+        duals_as_views,
         forward_mode_switched_off,
+        gradients_by_the_private_name,
+        uses_counted,
         versions_preserved,
         versions_of_several,
         versions_set,

@@ -87,8 +87,11 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Tell whether autocast is on, by default for CUDA."""
-    on = current_mode().autocast
-    return on is not None and on[0] == ("cuda" if device_type is None else _device_type(device_type).type)
+    if device_type is not None and not isinstance(device_type, str):
+        wrong = type(device_type).__name__
+        raise TypeError(f"is_autocast_enabled(): argument 'device_type' (position 1) must be str, not {wrong}")
+    on, asked = current_mode().autocast, "cuda" if device_type is None else _device_type(device_type).type
+    return on is not None and on[0] == asked
 
 
 def is_autocast_cpu_enabled() -> bool:

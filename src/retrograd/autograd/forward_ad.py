@@ -13,7 +13,7 @@ from .._core.arrays import Dual, LevelArray, levels_of, raw_leaf
 from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
-from .._modes import Block, Entry, change_mode, current_mode, push, write
+from .._modes import Block, Entry, change_mode, current_mode, is_in_with, push, write
 
 _own = threading.local()
 _open: dict[UserLevel, None] = {}  # of all threads; one that has none of its own takes part in the newest
@@ -107,30 +107,33 @@ class dual_level(Block):  # noqa: N801 - torch's name
         raise RuntimeError(_NO_LEVEL)
 
 
-class _set_fwd_grad_enabled:  # noqa: N801 - torch's name
+class _set_fwd_grad_enabled(Block):  # noqa: N801 - torch's name
     """Switch forward mode off or on, at once or for a block: operations pass no tangents on, and none can be seen."""
 
     def __init__(self, mode: bool) -> None:
-        self.prev = _is_fwd_grad_enabled()
-        set_enabled(mode)
+        self.mode, self.prev = mode, _is_fwd_grad_enabled()
+        if not is_in_with():
+            set_enabled(mode)
 
     def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: object) -> None:
-        set_enabled(self.prev)
+        self._block_begin(_switches(self.mode), _switches(self.prev))
 
 
 def _is_fwd_grad_enabled() -> bool:
     return not getattr(_own, "disabled", False)
 
 
+def _switches(enabled: bool) -> tuple[Any, ...]:
+    """Return what switches forward mode off or on: operations take the primals of what belongs to an ended level."""
+    level = open_level()
+    of_level = () if level is None else (partial(setattr, level, "alive", enabled),)
+    return partial(setattr, _own, "disabled", not enabled), *of_level
+
+
 def set_enabled(enabled: bool) -> None:
     """Switch forward mode off or on."""
-    _own.disabled = not enabled
-    level = open_level()
-    if level is not None:
-        level.alive = enabled  # operations take the primals of what belongs to an ended level
+    for switch in _switches(enabled):
+        switch()
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:

@@ -21,7 +21,8 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """Return the reduction that two arguments of old meant, with torch's warning."""
-    wanted = "none" if reduce is False else "sum" if size_average is False else "mean"
+    mean, reduced = size_average is None or bool(size_average), reduce is None or bool(reduce)
+    wanted = "none" if not reduced else "mean" if mean else "sum"
     if emit_warning:
         warn(f"size_average and reduce args will be deprecated, please use reduction='{wanted}' instead.")
     return wanted

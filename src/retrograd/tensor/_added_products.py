@@ -51,8 +51,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
         or dtype is not bias.dtype
         or dtype.kind == "b"
     ):
-        _errors.wrap_dim(2, y.ndim)
-        check_expands(input, (x.shape[0], x.shape[1], y.shape[2]))
+        check_expands(input, (_size(x, 0), _size(x, 1), _size(y, 2)))
         _batches(batch1, batch2)
         if not bias.dtype == dtype == y.dtype:
             names = [C_NAMES[one.dtype.name] for one in (bias, x, y)]
@@ -71,6 +70,11 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return record(la.addmm, (input, batch1, batch2), weights(beta, alpha, x), "BaddbmmBackward0")
 
 
+def _size(array: Any, dim: int) -> int:
+    """Return the size of a dimension, of which there may be too few."""
+    return array.shape[_errors.wrap_dim(dim, array.ndim)]  # type: ignore[no-any-return]
+
+
 def _batches(first: Any, second: Any) -> None:
     for name, tensor in (("batch1", first), ("batch2", second)):
         if tensor._array.ndim != 3:
@@ -81,8 +85,7 @@ def _batches(first: Any, second: Any) -> None:
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and the sum of the products of two batches of matrices."""
     x, y = batch1._array, batch2._array
-    _errors.wrap_dim(2, y.ndim)
-    check_expands(input, (x.shape[1], y.shape[2]))
+    check_expands(input, (_size(x, 1), _size(y, 2)))
     _batches(batch1, batch2)
     (batch, rows, inner), (other, depth, columns) = x.shape, y.shape
     if batch != other:

@@ -19,7 +19,7 @@ from .._graph.node import InputFacts, Meta, node_class
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
-from ..overrides import refusal, refuses_itself
+from ..overrides import answered, arguments, refuses_itself
 from . import _base
 from ._base import LEAF, edge_of, wrap
 from ._layout import laid_out_like
@@ -106,7 +106,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return to_dtype(self, args[0])
         dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
         memory_format, given = kwargs.get("memory_format"), list(args)
-        if not _TAKEN.issuperset(kwargs) or not (dtype is None or isinstance(dtype, (_dtypes.dtype, type))):
+        flags = copy, kwargs.get("non_blocking", False)
+        if (
+            not _TAKEN.issuperset(kwargs)
+            or not (dtype is None or isinstance(dtype, (_dtypes.dtype, type)))
+            or any(one is not False and one is not True for one in flags)
+        ):
             raise _refuse_arguments(args, kwargs)
         if "tensor" in kwargs:
             given.insert(0, kwargs["tensor"])
@@ -140,9 +145,7 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             else _in_format(result, self, memory_format)
         )
     except Exception as error:
-        if (words := refusal(to, (self, *args), kwargs, error)) is not None:
-            raise words from None
-        raise
+        return answered(to, (self, *args), kwargs, error)
 
 
 def _need_format(name: str, memory_format: Any) -> None:
@@ -270,6 +273,8 @@ def tolist(self: Any) -> Any:
 
 def numpy(self: Any, *, force: bool = False) -> Any:
     """Return the tensor's memory as a NumPy array."""
+    if force is not False and force is not True:
+        arguments().check(numpy, (self,), {"force": force})
     if self.requires_grad and current_mode().grad:
         if not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

@@ -181,6 +181,8 @@ def _checked(name: str, y: Any, x: Any, dx: Any) -> Any:
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and "b" in (y._array.dtype.kind, x._array.dtype.kind):
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+    if isinstance(dx, complex):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     return 1 if dx is None else dx.item() if isinstance(dx, _base.Tensor) else dx
 
 

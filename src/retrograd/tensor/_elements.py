@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._core.arrays import Batched
+from .._device import memory_format
 from .._warnings import warn
 from ..overrides import overridable
 from . import _base
@@ -97,6 +98,12 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
     )
     if end is None:
         start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {float(start)} -> {float(end)}")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = math.floor((end - start) / step) + 1
     values = arange(count, dtype=_dtypes.float64) * step + start
     return values.to(dtype or _dtypes.get_default_dtype(), **options)
@@ -127,5 +134,8 @@ def is_set_to(self: Any, tensor: Any) -> bool:
 
 def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order of their strides, the largest first."""
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else [ambiguity_check]
+    if not all(type(one) is bool or isinstance(one, memory_format) for one in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     steps = self.stride()
     return tuple(sorted(builtins.range(self.dim()), key=lambda d: -steps[d]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,8 @@ def type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
     if dtype is None:
         return old_name(_base.dtype_of(self))
+    if not isinstance(dtype, (builtins.type, str, _dtypes.dtype)):
+        raise TypeError("dtype must be a type, str, or dtype object")
     return self.to(dtype if isinstance(dtype, _dtypes.dtype) else dtype_of_old_name(dtype))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import _random
+from .._modes import Block
 from . import _base
 from ._base import wrap
 
@@ -108,14 +109,24 @@ def set_rng_state(new_state: Any) -> None:
     default_generator.set_state(new_state)
 
 
-@contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, device_type: str | None = None) -> Iterator[None]:
+class drawing_apart(Block, ContextDecorator):  # noqa: N801 - reads as a word
+    """Run a block whose draws leave the default stream as it was: from a state, or else from where the stream is.
+
+    The block has an engine of its own. See Note [Leaving a mode cannot be interrupted].
+    """
+
+    def __init__(self, state: Any = None, enabled: bool = True) -> None:
+        self.state, self.enabled = state, enabled
+
+    def __enter__(self) -> None:
+        stream = vars(default_generator)
+        before = stream.copy() if self.enabled else {}
+        other = Generator()
+        other.set_state(get_rng_state() if self.state is None else self.state)
+        inside = {name: value for name, value in vars(other).items() if name in before}
+        self._block_begin((partial(stream.update, inside),), (partial(stream.update, before),))
+
+
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str | None = None) -> drawing_apart:
     """Run a block whose draws leave the default stream as it was."""
-    if not enabled:
-        yield
-        return
-    state = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(state)
+    return drawing_apart(None, enabled)

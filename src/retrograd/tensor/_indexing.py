@@ -15,7 +15,7 @@ from .._modes import current_mode
 from .._ops import index as ops
 from .._ops.shape import expand_dims
 from .._warnings import warn
-from ..overrides import overridable, refuse_other_torch
+from ..overrides import handle_torch_function, overridable, refuse_other_torch, taken_by_others
 from . import _base
 from ._base import wrap
 from ._entering import refuse_captured
@@ -125,6 +125,10 @@ def _take_apart(tensor: Any, index: Any, reading: bool = True) -> _Parts:
         layout += [ARRAY] * len(found) or [slice(None)]
         dim += len(found) or 1
     return _Parts(result, arrays, layout, given)
+
+
+def _places(index: Any) -> tuple[Any, ...]:
+    return index if type(index) is tuple else (index,)
 
 
 def _refuse_dims(index: Any, ndim: int) -> None:
@@ -270,7 +274,12 @@ def getitem(self: Any, index: Any) -> Any:
             return _new_dim(self, 0)
         elif index is Ellipsis:
             return alias(self)
-    parts = _take_apart(self, index)
+    try:
+        parts = _take_apart(self, index)
+    except IndexError:
+        if taken_by_others((index,), {}):
+            return handle_torch_function(_base.Tensor.__getitem__, _places(index), self, index)
+        raise
     if not parts.arrays:
         return alias(self) if parts.view is self else parts.view
     _check_broadcast(parts.arrays)
@@ -419,7 +428,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
     if write_at_once(self, index, value):
         return
-    places = index if type(index) is tuple else (index,)
+    places = _places(index)
     used = _basic_dims(places)
     if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
         target = _basic_views(self, places, used)
@@ -427,7 +436,16 @@ def setitem(self: Any, index: Any, value: Any) -> None:
             return
         parts = _Parts(target, [], [], [])
     else:
-        parts = _take_apart(self, index, reading=False)
+        try:
+            parts = _take_apart(self, index, reading=False)
+        except IndexError:
+            if taken_by_others(places, {}):
+                handle_torch_function(_base.Tensor.__setitem__, places, self, index, value)
+                return
+            raise
+    if not isinstance(value, _base.Tensor) and type(value) not in PYTHON_SCALARS and taken_by_others((value,), {}):
+        handle_torch_function(_base.Tensor.__setitem__, (value,), self, index, value)
+        return
     target = parts.view
     if target is not self and target._storage.views:
         target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write

@@ -19,7 +19,7 @@ from .._graph.unpacked import sums_to
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._ops import shape as s
 from .._warnings import REAL_PART_ONLY, warn, warn_once
-from ..overrides import MISSING, refusal, refuses_itself
+from ..overrides import MISSING, answered, arguments, handle_torch_function, refuses_itself, taken_by_others
 from . import _base
 from ._base import Storage, array_slot, edge_of, storage_of, stored, wrap
 from ._entering import refuse_captured, refuse_new_data, without_tangents
@@ -31,7 +31,7 @@ from ._old_forms import FORMS, present_form
 from ._operands import plain_scalar
 from ._record import make_meta, record
 from ._record_flat import EXACT
-from ._refusals import REFUSED_IN_PLACE, refuse_in_place
+from ._refusals import REFUSED, REFUSED_IN_PLACE, refuse_in_place
 from ._views import (
     NOWHERE,
     adopt,
@@ -50,6 +50,7 @@ from ._writers import WRITERS, memory_to_write, value_beside
 NDARRAY = np.ndarray
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
 may_share_memory, putmask = np.may_share_memory, np.putmask
+ONE = 1  # a default that is known as itself: CPython has one object of it
 ARGUMENTS = frozenset({float, int, bool, str, type(None)})  # besides tensors: what cannot share memory
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
@@ -62,7 +63,7 @@ def may_overlap(one: Any, other: Any) -> bool:
 def inplace(name: str, function: Any) -> Any:
     """Make the in-place variant of a function: compute, write, rebase. Without gradients a ufunc writes by itself."""
     ufunc, writer = getattr(function, "ufunc", None), WRITERS.get(name)
-    refused = any("f" in kinds for kinds in REFUSED_IN_PLACE.get(name, ()))
+    refused = any("f" in kinds for some in (REFUSED, REFUSED_IN_PLACE) for kinds in some.get(name, ()))
     most = len(FORMS[name].tensors) if name in FORMS else sys.maxsize
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -90,6 +91,12 @@ def inplace(name: str, function: Any) -> Any:
                 (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
                 return method(self, *args, **kwargs)
             others = tuple(a for a in args if isinstance(a, _base.Tensor))
+            if len(others) < len(args) and not all(
+                type(a) is float or type(a) is int or isinstance(a, _base.Tensor) for a in args
+            ):
+                if taken_by_others(args, kwargs):
+                    return handle_torch_function(method, args, self, *args, **kwargs)
+                arguments().check(method, (self, *args), kwargs)
             check_inplace(self, others, method.__name__, args, kwargs)
             refuse_in_place(name, self._array.dtype, (*args, *kwargs.values()))
             refuse_repeats(self._array)
@@ -97,9 +104,7 @@ def inplace(name: str, function: Any) -> Any:
                 refuse_overlap(self._array, other._array)
             return adopt(self, function(before_write(self), *args, **kwargs))
         except Exception as error:
-            if (words := refusal(method, (self, *args), kwargs, error)) is not None:
-                raise words from None
-            raise
+            return answered(method, (self, *args), kwargs, error)
 
     method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -119,19 +124,28 @@ def arithmetic(name: str, function: Any) -> Any:
     def method(self: Any, other: Any = MISSING, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
         try:
             array = memory_to_write(self)
-            if array is not None and ((dtype := array.dtype) is F32 or dtype is F64) and not kwargs and not more:
+            plain = alpha is ONE or type(alpha) is float or type(alpha) is int
+            if (
+                array is not None
+                and ((dtype := array.dtype) is F32 or dtype is F64)
+                and plain
+                and not kwargs
+                and not more
+            ):
                 value: Any = other if type(other) is float or type(other) is int else value_beside(array, other)
                 if value is not None and (value is other or value.dtype is dtype):
                     try:
-                        ufunc(array, value if alpha == 1 else value * alpha, array)
+                        ufunc(array, value if alpha is ONE else value * alpha, array)
                     except ValueError:
                         _refuse_shape(array.shape, np.shape(value))
                     wrote(self)
                     return self
             if more:
-                given = kwargs if alpha == 1 else {**kwargs, "alpha": alpha}
+                given = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
                 args, kwargs = present_form(method.__name__, (self, other, *more), given)
                 return method(*args, **kwargs)
+            if not isinstance(other, _base.Tensor) and taken_by_others((other,), {}):
+                return handle_torch_function(method, (other,), self, other, **kwargs)
             if other is MISSING and "x2" in kwargs:  # NumPy's name
                 other = kwargs.pop("x2")
             array = self._array
@@ -140,7 +154,7 @@ def arithmetic(name: str, function: Any) -> Any:
             check_inplace(self, others, method.__name__, (other,), kwargs)
             refuse_repeats(array)
             refuse_overlap(array, value)
-            if alpha != 1:
+            if alpha is not ONE:
                 kwargs["alpha"] = alpha
             result = function(before_write(self), other, **kwargs)
             if result is NotImplemented:
@@ -148,10 +162,8 @@ def arithmetic(name: str, function: Any) -> Any:
             return adopt(self, result)
         except Exception as error:
             values = (self, *more) if other is MISSING else (self, other, *more)
-            named = kwargs if alpha == 1 and type(alpha) is int else {**kwargs, "alpha": alpha}
-            if (words := refusal(method, values, named, error)) is not None:
-                raise words from None
-            raise
+            named = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
+            return answered(method, values, named, error)
 
     method.__wrapped__, method.refuses = _of_another, True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -172,14 +184,14 @@ def _refuse_shape(own: Any, other: Any) -> None:
 @refuses_itself
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy values from another tensor."""
+    if non_blocking is not False and non_blocking is not True:
+        arguments().check(copy_, (self, other), {"non_blocking": non_blocking})
     try:
         if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
             refuse_captured(self, "copy_")
         return copy_into(self, other)
     except Exception as error:
-        if (words := refusal(copy_, (self, other), {}, error)) is not None:
-            raise words from None
-        raise
+        return answered(copy_, (self, other), {}, error)
 
 
 def copy_into(target: Any, src: Any) -> Any:
@@ -191,6 +203,7 @@ def copy_into(target: Any, src: Any) -> Any:
         finish_write(target, None)
         return target
     if not isinstance(src, _base.Tensor):
+        arguments().check(copy_, (target, src), {})
         src = wrap(np.asarray(src))
     check_inplace(target, (src,))
     if isinstance(src._array, np.generic) or not may_overlap(target._array, src._array):
@@ -249,9 +262,7 @@ def fill_(self: Any, value: Any) -> Any:
             return fill_with(self, value)
         return _constant(self, plain_scalar(value), "FillBackward2")
     except Exception as error:
-        if (words := refusal(fill_, (self, value), {}, error)) is not None:
-            raise words from None
-        raise
+        return answered(fill_, (self, value), {}, error)
 
 
 def fill_with(target: Any, value: Any) -> Any:
@@ -328,9 +339,7 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
             )
         return adopt(self, masked_fill_record(self, mask, value))
     except Exception as error:
-        if (words := refusal(masked_fill_, (self, mask, value), {}, error)) is not None:
-            raise words from None
-        raise
+        return answered(masked_fill_, (self, mask, value), {}, error)
 
 
 def detach_(self: Any) -> Any:

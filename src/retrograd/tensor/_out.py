@@ -12,6 +12,7 @@ from .._core.arrays import DUAL, levels_of
 from .._modes import current_mode
 from .._warnings import warn
 from . import _base
+from ._out_dtypes import refuse_dtype
 
 
 def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], out: Any) -> Any:
@@ -44,6 +45,8 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
             raise TypeError(f"{name}(): argument 'out' must be tuple of {len(results)} Tensors, not {len(out)}")
         written = [write(target, result) for target, result in zip(out, results, strict=True)]
         return type(results)(*written) if hasattr(results, "_fields") else type(results)(written)
+    if not args or not isinstance(args[0], _base.Tensor) or _base.dtype_of(args[0]) is not _base.dtype_of(out):
+        refuse_dtype(name, out, results)
     return write(out, results)
 
 

@@ -18,15 +18,39 @@ CPP_NAMES = {
     "bfloat16": "c10::BFloat16",
     "float32": "float",
     "float64": "double",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "complex32": "c10::complex<c10::Half>",
     "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
 }
 
 
+# Functions that take `out=` of no dtype but the result's, whatever could hold it; the first ones in the words of kernels.
+IN_THE_WORDS_OF_KERNELS = frozenset(
+    """abs absolute ceil conj_physical fix floor frac gelu hardshrink neg negative round sgn sign softplus softshrink
+    trunc""".split()  # noqa: SIM905 - names read better as text
+)
+NO_OTHER_DTYPE = frozenset(
+    """addmm alias_copy baddbmm cholesky cross det detach_copy diag diagonal_copy eigvalsh expand_copy inv inverse linear
+    matmul mm mv renorm slice_copy slice_scatter squeeze_copy svdvals t_copy transpose_copy tril triu unsqueeze_copy
+    vector_norm""".split()  # noqa: SIM905 - names read better as text
+)
+
+
 def _mismatch(wanted: Any, given: Any) -> RuntimeError:
-    return RuntimeError(
-        f"Expected out tensor to have dtype {CPP_NAMES[wanted.name]}, but got {CPP_NAMES[given.name]} instead"
-    )
+    wanted, given = (CPP_NAMES.get(one.name, f"c10::{one._scalar_name}") for one in (wanted, given))
+    return RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
+
+
+def refuse_dtype(name: str, out: Any, result: Any) -> None:
+    """Raise torch's error for an `out=` of another dtype than the result's, of a function that takes none."""
+    wanted, given = _base.dtype_of(result), _base.dtype_of(out)
+    if wanted is not given and name in NO_OTHER_DTYPE:
+        raise _mismatch(wanted, given)
+    if wanted is not given and name in IN_THE_WORDS_OF_KERNELS:
+        raise RuntimeError(f"Found dtype {given._scalar_name} but expected {wanted._scalar_name}")
 
 
 def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -161,7 +161,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     if dtypes[0] is not dtypes[1]:
         raise RuntimeError(f"{dtypes[0]._scalar_name} did not match {dtypes[1]._scalar_name}")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if tolerance < 0:
+        if not tolerance >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance:g}")
     input, other = input.detach(), other.detach()
     close = input.eq(other)

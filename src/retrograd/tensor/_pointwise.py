@@ -41,7 +41,7 @@ from ._record import (
     wrap_outputs,
 )
 from ._record_flat import EXACT
-from ._refusals import refuse
+from ._refusals import check_alpha, refuse
 
 # ---- unary ----
 neg = negative = unary(e.negative, "neg")
@@ -232,11 +232,7 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
         tensors = [v for v in (input, other) if isinstance(v, _base.Tensor)]
         if name == "sub":
             _errors.refuse_bool([v._array if isinstance(v, _base.Tensor) else v for v in (input, other)])
-        if isinstance(alpha, bool) and any(t._array.dtype.kind != "b" for t in tensors):
-            raise RuntimeError("Boolean alpha only supported for Boolean results.")
-        whole = not isinstance(input, float) and not isinstance(other, float)
-        if whole and isinstance(alpha, float) and all(t._array.dtype.kind in "iub" for t in tensors):
-            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        check_alpha(alpha, tensors, isinstance(input, float) or isinstance(other, float))
         scaled = _ADD_SCALED if name == "add" else _SUB_SCALED
         result = scaled.slow((plain_scalar(input), plain_scalar(other)), {"alpha": alpha})
     else:
@@ -363,6 +359,8 @@ def _as_bounds(tensor: Any, *bounds: Any) -> Any:
     for bound in bounds:
         if type(bound) not in NUMBERS and not is_operand(bound):
             raise invalid("clamp", _CLAMP_FORMS, tensor, *bounds)
+        if type(bound) is builtins.complex:
+            raise NotImplementedError("clamp is not supported for complex types")
     if tensor._array.dtype.kind not in "iub":
         return tensor
     dtype = promoted([tensor._array, *[plain_scalar(b) for b in bounds if b is not None]])[1]

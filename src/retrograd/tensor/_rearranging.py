@@ -133,6 +133,9 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     if repeats is None:
         return _positions(input, output_size)
     if isinstance(repeats, int):
+        total = repeats * (input._array.size if dim is None else input.size(dim) if input._array.ndim else 1)
+        if output_size is not None and repeats >= 0 and int(output_size) != total:
+            raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {total} but got {int(output_size)}")
         return _repeated(input, repeats, dim)
     given = repeats._array
     if given.ndim > 1:

@@ -170,6 +170,17 @@ def refuse_in_place(name: str, dtype: np.dtype[Any], numbers: Any) -> None:
         raise RuntimeError(f"result type {default} can't be cast to the desired output type {kind}")
 
 
+def check_alpha(alpha: Any, tensors: Any, has_float: bool) -> None:
+    """Raise torch's error for a factor of `add` or `sub` of a greater kind than its operands, or a truth value."""
+    kinds = [tensor._array.dtype.kind for tensor in tensors]
+    if isinstance(alpha, bool) and any(kind != "b" for kind in kinds):
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and "c" not in kinds:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if isinstance(alpha, float) and not has_float and all(kind in "iub" for kind in kinds):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+
+
 def refuse_zero_divisor(name: str, arrays: Any, dtype: np.dtype[Any]) -> None:
     """Raise torch's error for an integer division by zero."""
     if name in ("floor_divide", "remainder", "fmod", "div_floor", "div_trunc") and dtype.kind in "iu":

@@ -16,7 +16,7 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")

@@ -41,6 +41,9 @@ def _at(input: Any, d: int, indices: Any) -> Any:
     return tuple(parts)
 
 
+MOST_SECTIONS = 1 << 32  # as many tensors fit in no memory
+
+
 @overridable
 def tensor_split(
     input: Any,
@@ -61,6 +64,8 @@ def tensor_split(
     if isinstance(given, _base.Tensor):
         given = _numbers(given)
     d = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
+    if isinstance(given, int) and given > MOST_SECTIONS:
+        raise MemoryError(f"{given} tensors")
     return _sections(input, d, given) if isinstance(given, int) else _at(input, d, given)
 
 

@@ -15,7 +15,7 @@ from .._ops import index as i
 from .._ops import shape as s
 from .._stored import as_storage_only
 from .._warnings import warn
-from ..overrides import overridable, refusal, refuses_itself
+from ..overrides import answered, overridable, refuses_itself
 from . import _base
 from ._entering import without_tangents
 from ._formats import is_laid_out_in, laid_out_in, need_format, order_in
@@ -138,9 +138,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
     except Exception as error:
         named = {name: value for name, value in (("size", size), ("dtype", dtype)) if value is not None}
-        if (words := refusal(view, (input,) if named else (input, *shape), named, error)) is not None:
-            raise words from None
-        raise
+        return answered(view, (input,) if named else (input, *shape), named, error)
 
 
 def view_dtype(input: Any, wanted: Any) -> Any:
@@ -414,6 +412,10 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """View one dimension as several."""
     shape = input._array.shape
     d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
+    if not shape:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
+        )
     if not isinstance(sizes, (tuple, list)):
         raise TypeError(f"unflatten(): argument 'sizes' must be tuple of ints, not {type(sizes).__name__}")
     wanted = sizes_from((sizes,))

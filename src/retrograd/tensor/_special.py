@@ -68,6 +68,9 @@ def _polygamma(input: Any, n: int, node: str = "PolygammaBackward0") -> Any:
 polygamma_ = inplace("polygamma", lambda input, n: _polygamma(input, n, "PolygammaBackward1"))
 
 
+MOST = 1 << 38  # terms of a sum, which torch has in memory at once
+
+
 @takes_out
 def mvlgamma(input: Any, p: int) -> Any:
     """Compute the logarithm of the gamma function of p dimensions."""
@@ -77,6 +80,8 @@ def mvlgamma(input: Any, p: int) -> Any:
         raise RuntimeError("p has to be greater than or equal to 1")
     if input._array.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if p * input._array.size > MOST:
+        raise MemoryError(f"the terms of {p} dimensions would be {p * input._array.size} elements")
     return _MVLGAMMA.slow((input,), {"p": p})
 
 

@@ -166,6 +166,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 # ---- changing size in place ----
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the size in place; the elements in memory stay, new ones are not set."""
+    if not size:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
     wanted = sizes_from(size)
     refuse_captured(self, "resize_")
     if self._edge is not None and not current_mode().inference:

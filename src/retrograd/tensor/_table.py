@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _dtypes, _errors
 from .._modes import NO_GRAD, PLAIN, read_mode
-from ..overrides import refuse_other_torch, refusing, spreading
+from ..overrides import asks_nobody, refuse_other_torch, refusing, spreading
 from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
@@ -75,12 +75,12 @@ def _is_in_place(name: str) -> bool:
 @cache
 def _refusing(value: Any) -> Any:
     """Let a public function refuse arguments in torch's words, if it does not do so itself."""
-    return value if hasattr(value, "refuses") or not isinstance(value, FunctionType) else refusing(value)
+    return asks_nobody(value if hasattr(value, "refuses") or not isinstance(value, FunctionType) else refusing(value))
 
 
 def _set_method(name: str, function: Any) -> None:
     method = _named(function, f"Tensor.{name}")
-    method = method if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
+    method = asks_nobody(method) if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
     setattr(Tensor, name, method if _watching is None else _watching[0](name, method))
 
 
@@ -274,4 +274,6 @@ def install_methods() -> None:
         setattr(Tensor, name, property(read, partial(_casting.write_part, part=name)))
     for name, operator in _operators().items():
         _set_method(name, operator)
+    for name in ("__getitem__", "__setitem__"):
+        getattr(Tensor, name).__name__ = name
     Tensor.__hash__ = object.__hash__  # setting __eq__ would have cleared it

@@ -476,13 +476,8 @@ class Tensor(TensorMethods):
     def is_inference(self) -> bool:
         return self._storage is not None and bool(self._storage.inference)
 
-    @property
-    def _base(self) -> Tensor | None:
-        view = None if self._extra is None else self._extra.view
-        return None if view is None else view.base
-
-    def _is_view(self) -> bool:
-        return self._extra is not None and self._extra.view is not None
+    _base, _is_view = old_attributes.base, old_attributes.is_view
+    _grad, _use_count = old_attributes.grad, old_attributes.use_count
 
     def is_shared(self) -> bool:
         from ._sharing import is_shared
@@ -600,7 +595,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
         check_parameter(data, requires_grad)
         if type(data) not in (Tensor, Parameter, cls) and type(data) not in signed_types:
             return marked_parameter(data, requires_grad)  # type: ignore[no-any-return]
-        result = Tensor._make_subclass(cls, data.detach(), requires_grad)
+        result = Tensor._make_subclass(cls, detached(data), requires_grad)
         if (edge := _base._edge_slot.__get__(data)) is not None:
             note_cut(f"{cls.__name__}(...)", data, edge, result)
         return result  # type: ignore[no-any-return]

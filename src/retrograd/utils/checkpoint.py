@@ -19,8 +19,8 @@ Rule 5. The function runs again under the transforms, the autocast and the defau
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from operator import methodcaller
@@ -34,7 +34,7 @@ from .._warnings import warn
 from ..autograd._function_node import Saved
 from ..autograd.function import Function
 from ..tensor._base import storage_of
-from ..tensor._generators import get_rng_state, set_rng_state
+from ..tensor._generators import drawing_apart, get_rng_state
 from ..tensor._tensor import Tensor
 from ._checkpoint_debug import debug_contexts
 from ._checkpoint_policy import (
@@ -241,18 +241,9 @@ def set_device_states(devices: Any, states: Any, *, device_type: str | None = No
     """Put back what `get_device_states` returned."""
 
 
-@contextmanager
-def _random_state(state: Any) -> Iterator[None]:
+def _random_state(state: Any) -> Any:
     """Draw from a recorded state in a block, and go on where the stream was; None: draw as usual."""
-    if state is None:
-        yield
-        return
-    now = get_rng_state()
-    set_rng_state(state)
-    try:
-        yield
-    finally:
-        set_rng_state(now)
+    return nullcontext() if state is None else drawing_apart(state)
 
 
 # ---- the reentrant variant ----

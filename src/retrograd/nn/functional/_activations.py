@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -183,9 +185,7 @@ def _thresholded(input: Any, threshold: float, value: float, rules: Any = _THRES
     return rules.slow((input,), {"threshold": threshold, "value": value})
 
 
-def _hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
+def _limited(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     _need_tensor("hardtanh", input)
     min_val = _need_number("hardtanh", 2, "min_val", min_val)
     max_val = _need_number("hardtanh", 3, "max_val", max_val)
@@ -197,12 +197,16 @@ def _hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return _HARD.slow((input,), {"min_val": min_val, "max_val": max_val})
 
 
-elu_ = inplace("elu", lambda input, alpha=1.0: _elu(input, alpha, rules=_ELU[1]))
+def _elu_written(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    return _elu(input, alpha, rules=_ELU[1], scale=scale, input_scale=input_scale)
+
+
+elu_ = inplace("elu", _elu_written)
 selu_ = inplace("selu", lambda input: _selu(input, _ELU[1]))
 celu_ = inplace("celu", lambda input, alpha=1.0: _celu(input, alpha, _CELU[1]))
 leaky_relu_ = inplace("leaky_relu", lambda input, negative_slope=0.01: _leaky(input, negative_slope, _LEAKY[1]))
 threshold_ = inplace("threshold", lambda input, threshold, value: _thresholded(input, threshold, value, _THRESHOLD[1]))
-hardtanh_ = inplace("hardtanh", _hardtanh)
+hardtanh_ = inplace("hardtanh", _limited)
 
 
 @takes_out
@@ -241,13 +245,15 @@ _threshold = threshold  # as torch calls it, too
 @takes_out
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """Limit to an interval; its ends pass no gradient."""
-    return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return hardtanh_(input, min_val, max_val) if inplace else _limited(input, min_val, max_val)
 
 
 @overridable
 def relu6(input: Any, inplace: bool = False) -> Any:
     """Limit to the interval from 0 to 6."""
-    return hardtanh_(input, 0, 6) if inplace else _hardtanh(input, 0, 6)
+    return hardtanh_(input, 0, 6) if inplace else _limited(input, 0, 6)
 
 
 @takes_out
@@ -295,7 +301,10 @@ def prelu(input: Any, weight: Any) -> Any:
 
 def _rrelu(input: Any, lower: float, upper: float, training: bool, rules: Any) -> Any:
     _need_tensor("rrelu", input)
-    if lower > upper:
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if math.isinf(bound):
+            raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")
+    if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         refuse("leaky_relu", input._array.dtype)
@@ -353,8 +362,9 @@ def glu(input: Any, dim: int = -1) -> Any:
 
 
 # ---- along a dimension ----
-def _chosen_dim(name: str, ndim: int) -> int:
+def _chosen_dim(name: str, ndim: int, stacklevel: int) -> int:
     """Choose the dimension as torch did before it had to be named."""
+    operator.index(stacklevel)  # we warn at the user's line, whatever it is
     warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -363,7 +373,7 @@ def _chosen_dim(name: str, ndim: int) -> int:
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials along a dimension."""
     if dim is None:
-        dim = _chosen_dim("softmax", input.dim())
+        dim = _chosen_dim("softmax", input.dim(), _stacklevel)
     return _reductions.softmax(input, dim, dtype=dtype)
 
 
@@ -371,7 +381,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials of the negative along a dimension."""
     if dim is None:
-        dim = _chosen_dim("softmin", input.dim())
+        dim = _chosen_dim("softmin", input.dim(), _stacklevel)
     return _reductions.softmax(-input, dim, dtype=dtype)
 
 
@@ -379,7 +389,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Take the logarithm of softmax without underflow."""
     if dim is None:
-        dim = _chosen_dim("log_softmax", input.dim())
+        dim = _chosen_dim("log_softmax", input.dim(), _stacklevel)
     return _reductions.log_softmax(input, dim, dtype=dtype)
 
 

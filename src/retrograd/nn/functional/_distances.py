@@ -23,6 +23,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
     dtype = promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype._scalar_name}")
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     x1, x2 = x1.to(dtype), x2.to(dtype)
     if x1.shape != x2.shape:
         x1, x2 = broadcast_tensors(x1, x2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._errors import wrap_dim
 from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import affine as a
 from ...overrides import overridable, takes_out
@@ -90,6 +91,7 @@ def _by_product(input: Any, weight: Any, bias: Any) -> Any:
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Compute x1 @ weight[k] @ x2 + bias[k] for every k, over the last dimensions."""
     one, two, matrices = input1._array, input2._array, weight._array
+    wrap_dim(2, matrices.ndim)
     if one.ndim != two.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {one.ndim} and {two.ndim}")
     for k in range(one.ndim - 1):
@@ -103,7 +105,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
                 f"bilinear(): {name} size does not match weight size: got {array.shape[-1]} but expected "
                 f"{matrices.shape[min(axis, matrices.ndim - 1)]}"
             )
-    if bias is not None and bias._array.shape[0] != matrices.shape[0]:
+    if bias is not None and bias._array.ndim and bias._array.shape[0] != matrices.shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {matrices.shape[0]}"
         )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ContextDecorator
+from functools import partial
 from typing import Any
 
-from ..._modes import using
+from ..._modes import Block, using
 from ...tensor._tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter, make_parameter
 
-_cache_enabled = 0
+_open: dict[object, None] = {}  # the blocks that are running
 _cache: dict[tuple[int, str], Any] = {}
 
 NOT_PICKLED = (
@@ -22,16 +23,17 @@ NOT_PICKLED = (
 )
 
 
-@contextmanager
-def cached() -> Iterator[None]:
+class cached(Block, ContextDecorator):  # noqa: N801 - torch's name
     """Compute every parametrized tensor at most once within a block."""
-    global _cache_enabled
-    _cache_enabled += 1
-    try:
-        yield
-    finally:
-        _cache_enabled -= 1
-        if not _cache_enabled:
+
+    def __enter__(self) -> None:
+        if not _open:
+            _cache.clear()  # of a block whose end was interrupted
+        run = object()
+        self._block_begin((partial(_open.setdefault, run),), (partial(_open.pop, run, None),))
+
+    def _block_ended(self, entry: Any) -> None:
+        if not _open:
             _cache.clear()
 
 
@@ -201,7 +203,7 @@ def _add_property(module: Any, name: str) -> None:
         raise AssertionError(f"Module already has an attribute named '{name}'")
 
     def get(self: Any) -> Any:
-        if not _cache_enabled:
+        if not _open:
             return self.parametrizations[name]()
         key = (id(self), name)
         value = _cache.get(key)

@@ -1,0 +1,67 @@
+"""Functions that look for nobody who takes them over, until there is a mode: creation, in-place methods, views, conversions.
+
+Note [What a mode sees]
+`overridable` functions and elementwise ones ask for modes themselves. The others here have no such question on their way. The
+first mode that is entered gives each of them other code, which asks; the function stays the same object, wherever it was
+imported to. Families that are loaded later get it then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from . import overrides
+from ._modes import current_mode
+
+# What torch's modes do not see, among functions that nothing else takes over.
+UNSEEN = frozenset(
+    """broadcast_shapes eig from_dlpack from_file from_numpy frombuffer get_rng_state initial_seed is_storage is_tensor load
+    lstsq manual_seed matrix_rank range save seed set_default_tensor_type set_rng_state solve symeig
+    to_dlpack""".split()  # noqa: SIM905 - names read better as text
+)
+
+
+def _watched(*args: Any, _seen: Any, **kwargs: Any) -> Any:
+    return _seen(args, kwargs)
+
+
+def watch(function: Any) -> None:
+    """Let modes see the calls of a function."""
+    if (
+        not isinstance(function, FunctionType)
+        or hasattr(function, "asks_for_modes")
+        or function.__globals__.get("old_forms") is not None  # made by `overridable`
+        or getattr(function, "__wrapped__", None) in _ASKING
+        or function.__name__ in UNSEEN
+    ):
+        return
+    code = function.__code__
+    plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    plain.__kwdefaults__, plain.__qualname__ = function.__kwdefaults__, function.__qualname__
+
+    def seen(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not current_mode().function_modes:
+            return plain(*args, **kwargs)
+        return overrides.handle_torch_function(function, overrides.flat(args, kwargs), *args, **kwargs)
+
+    # CPython asks that a function's new code has as many free variables as the old; this code reads none of them.
+    other = _watched.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
+    function.__dict__.setdefault("__wrapped__", plain)
+    function.asks_for_modes = True  # type: ignore[attr-defined]
+    function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
+    function.__code__ = other
+
+
+def watch_all(known: list[Any]) -> None:
+    """Let modes see the calls of all functions that are loaded."""
+    for function in known:
+        watch(function)
+    tensor: Any = import_module(".tensor._base", __package__).Tensor
+    for name in import_module(".tensor._overriding", __package__).METHODS:
+        watch(vars(tensor).get(name))
+
+
+_unusual = import_module(".tensor._unusual_calls", __package__)
+_ASKING = (_unusual.of_one_tensor, _unusual.of_two_tensors)
