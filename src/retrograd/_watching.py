@@ -31,7 +31,7 @@ def watch(function: Any) -> None:
     """Let modes see the calls of a function."""
     if (
         not isinstance(function, FunctionType)
-        or hasattr(function, "asks_for_modes")
+        or hasattr(function, "before_modes")
         or function.__globals__.get("old_forms") is not None  # made by `overridable`
         or getattr(function, "__wrapped__", None) in _ASKING
         or function.__name__ in UNSEEN
@@ -49,7 +49,7 @@ def watch(function: Any) -> None:
     # CPython asks that a function's new code has as many free variables as the old; this code reads none of them.
     other = _watched.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
     function.__dict__.setdefault("__wrapped__", plain)
-    function.asks_for_modes = True  # type: ignore[attr-defined]
+    function.before_modes = plain  # type: ignore[attr-defined]
     function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
     function.__code__ = other
 

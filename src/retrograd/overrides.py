@@ -282,8 +282,9 @@ def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
 
 def answered_by_name(function: Any, values: dict[str, Any], error: Exception) -> Any:
     """Do as `answered` for a call of which the values of the function's parameters are known, those not given being defaults."""
-    positional, keywords, rest = parameters_of(function)
-    defaults, options = function.__defaults__ or (), function.__kwdefaults__ or {}
+    written = getattr(function, "before_modes", function)
+    positional, keywords, rest = parameters_of(written)
+    defaults, options = written.__defaults__ or (), written.__kwdefaults__ or {}
     args = [values[name] for name in positional]
     while (
         defaults
