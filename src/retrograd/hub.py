@@ -111,7 +111,7 @@ def load(
         return _entry(module, model)(*args, **kwargs)
 
 
-def list(  # noqa: A001 - torch's name
+def list(
     github: str,
     force_reload: bool = False,
     skip_validation: bool = False,
@@ -123,7 +123,7 @@ def list(  # noqa: A001 - torch's name
         return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
 
-def help(  # noqa: A001 - torch's name
+def help(
     github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check"
 ) -> str | None:
     """Return what a repository says of one of the functions that it offers."""
@@ -223,7 +223,7 @@ def _check_trust(owner: str, name: str, home: Path, trust_repo: Any) -> None:
             f"{question} downloaded. Do you trust this repository and wish to add it to the trusted list (y/N)?"
         )
         if answer.lower() not in ("y", "yes"):
-            raise Exception("Untrusted repository.")  # noqa: TRY002 - torch's
+            raise Exception("Untrusted repository.")
     with known.open("a") as file:
         file.write(f"{entry}\n")
 
