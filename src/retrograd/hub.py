@@ -128,7 +128,8 @@ def help(
 ) -> str | None:
     """Return what a repository says of one of the functions that it offers."""
     with _entry_points(_repository(github, trust_repo, force_reload, True)) as module:
-        return _entry(module, model).__doc__
+        words: str | None = _entry(module, model).__doc__
+    return words
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """torch.utils.tensorboard: files for TensorBoard, written with the package `tensorboard`, which must be installed.
 
-Numbers, histograms, images, figures, texts and hyperparameters are there; graphs, videos, sounds, embeddings, curves and
-meshes are not.
+All of `SummaryWriter` is there but for graphs of ONNX. Videos need no package but Pillow; graphs are a recording of a run.
 """
 
 from __future__ import annotations

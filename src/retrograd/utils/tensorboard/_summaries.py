@@ -99,10 +99,10 @@ def _by_rows(array: Any, order: str) -> Any:
     return _grid(array) if "N" in order else array
 
 
-def _grid(images: Any) -> Any:
-    """Put images side by side, eight in a row."""
+def _grid(images: Any, in_a_row: int = 8) -> Any:
+    """Put images side by side."""
     count, height, width, channels = images.shape
-    columns = min(count, 8)
+    columns = min(count, in_a_row)
     rows = -(-count // columns)
     sheet = np.zeros((rows * columns, height, width, channels), images.dtype)
     sheet[:count] = images

@@ -37,6 +37,11 @@ class FileWriter:
         """Write what is known at a step."""
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Write a graph, and what is known of its run."""
+        graph, _ = graph_profile
+        self.add_event(_events.Event(graph_def=graph.SerializeToString()), None, walltime)
+
     def flush(self) -> None:
         """Write to the disk what waits."""
         self.event_writer.flush()
@@ -69,6 +74,7 @@ class SummaryWriter:
         self.max_queue, self.flush_secs, self.filename_suffix = max_queue, flush_secs, filename_suffix
         self.file_writer: FileWriter | None = None
         self.all_writers: dict[str, FileWriter] | None = None
+        self._projector_config: Any = None
         self.default_bins = _bins()
         self._get_file_writer()
 
@@ -182,6 +188,169 @@ class SummaryWriter:
             for tag, value in metric_dict.items():
                 inner.add_scalar(tag, value, global_step)
 
+    def add_tensor(self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None) -> None:
+        """Write a tensor."""
+        self._add(_media().tensor(tag, tensor), global_step, walltime)
+
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: int,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: Any,
+        bucket_counts: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write how numbers are distributed, of which the bins are known."""
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
+        facts = {"min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares}
+        self._add(_media().raw_histogram(tag, bucket_limits, bucket_counts, **facts), global_step, walltime)
+
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Any = None,
+    ) -> None:
+        """Write an image with boxes in it: left, top, right and bottom of each."""
+        labels = [labels] if isinstance(labels, str) else labels
+        if labels is not None and len(labels) != box_tensor.shape[0]:
+            labels = None
+        self._add(_media().boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels), global_step, walltime)
+
+    def add_video(
+        self, tag: str, vid_tensor: Any, global_step: Any = None, fps: float = 4, walltime: float | None = None
+    ) -> None:
+        """Write films of dimensions NTCHW."""
+        self._add(_media().video(tag, vid_tensor, fps), global_step, walltime)
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: Any = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """Write a sound: numbers from -1 to 1."""
+        self._add(_media().audio(tag, snd_tensor, sample_rate), global_step, walltime)
+
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """Write the graph of a model: what it computes with an example."""
+        from . import _graph
+
+        self._get_file_writer().add_graph((_graph.graph(model, input_to_model, verbose), None))
+
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """Refuse: ONNX comes later."""
+        raise NotImplementedError(
+            "SummaryWriter.add_onnx_graph: retrograd does not read ONNX yet; add_graph writes a model"
+        )
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: Any = None,
+        tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:
+        """Write points in a space of many dimensions, with their labels and pictures, for the projector."""
+        from . import _embedding
+
+        step = 0 if global_step is None else global_step
+        place = f"{str(step).zfill(5)}/{_as_file_name(tag)}"
+        home = self._get_file_writer().get_logdir()
+        folder = os.path.join(home, place)
+        if os.path.isdir(folder):
+            print("warning: Embedding dir exists, did you set global_step for add_embedding()?")
+        os.makedirs(folder, exist_ok=True)
+        _embedding.write(folder, _summaries.as_array(mat), metadata, label_img, metadata_header)
+        if self._projector_config is None:
+            pb = import_module("tensorboard.plugins.projector.projector_config_pb2")
+            self._projector_config = pb.ProjectorConfig()
+        self._projector_config.embeddings.extend([_embedding.entry(tag, step, place, metadata, label_img)])
+        with open(os.path.join(home, "projector_config.pbtxt"), "w", encoding="utf-8") as file:
+            file.write(import_module("google.protobuf.text_format").MessageToString(self._projector_config))
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write precision over recall, of truths and of how likely they were said to be."""
+        self._add(_media().curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write precision over recall, which are known."""
+        parts = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
+        self._add(_media().raw_curve(tag, (*parts, precision, recall), num_thresholds), global_step, walltime)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Let several numbers be drawn in one chart."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Let a number be drawn between two others."""
+        if len(tags) != 3:
+            raise AssertionError(f"Expected 3 tags, got {len(tags)}.")
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_custom_scalars(self, layout: dict[str, Any]) -> None:
+        """Say which charts are drawn of which numbers."""
+        self._add(_media().layout(layout), None, None)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: dict[str, Any] | None = None,
+        global_step: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write bodies: corners, colors and triangles, each of dimensions (bodies, how many, 3)."""
+        self._add(_media().mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+
+    def _add(self, summary: Any, global_step: Any, walltime: float | None) -> None:
+        self._get_file_writer().add_summary(summary, global_step, walltime)
+
     def flush(self) -> None:
         """Write to the disk what waits."""
         for writer in (self.all_writers or {}).values():
@@ -200,13 +369,15 @@ class SummaryWriter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("add_"):
-            raise NotImplementedError(f"SummaryWriter.{name}: retrograd writes {_THERE}")
-        raise AttributeError(f"'SummaryWriter' object has no attribute {name!r}")
+
+def _media() -> Any:
+    return import_module("._media", __package__)  # few programs need it
 
 
-_THERE = "numbers, histograms, images, figures, texts and hyperparameters"
+def _as_file_name(tag: str) -> str:
+    for sign in "%/\\":
+        tag = tag.replace(sign, f"%{ord(sign):02x}")
+    return tag
 
 
 def _bins() -> list[float]:
