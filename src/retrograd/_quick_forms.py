@@ -162,9 +162,12 @@ def _surely_taken(names: tuple[str, ...], kinds: dict[str, Any], args: tuple[Any
         return True
     if len(args) > len(names):
         return False
+    tensor = tensor_layer()._base.Tensor
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         some = kinds.get(name, ())
-        if some is not None and type(value) not in some and not (value is None and name == "out"):
+        if some is None or type(value) in some or (value is None and name == "out"):
+            continue
+        if not (isinstance(value, tensor) and tensor in some):
             return False
     return True
 

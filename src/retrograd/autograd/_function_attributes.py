@@ -11,7 +11,7 @@ from functools import cache
 from sys import _getframe
 from typing import Any
 
-from .._places import is_own
+from .._places import is_own, own_files
 
 # torch's own, which a user may set with an effect; and those that torch refuses to set
 SETTABLE = frozenset({
@@ -28,13 +28,13 @@ class UsersAttributes:
     """Lets users set and delete attributes of any name. Reading is looked into once there is one of ours among them."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in taken and not is_own(_getframe(1).f_code.co_filename):
+        if name in taken and (file := _getframe(1).f_code.co_filename) not in own_files and not is_own(file):
             set_by_user(self, name, value)
         else:
             object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name in taken and not is_own(_getframe(1).f_code.co_filename):
+        if name in taken and (file := _getframe(1).f_code.co_filename) not in own_files and not is_own(file):
             delete_by_user(self, name)
         else:
             object.__delattr__(self, name)
@@ -90,7 +90,7 @@ def _telling_apart(cls: Any) -> Any:
     """Make the class of a ctx on which a user has set an attribute that a node has, too."""
 
     def read(self: Any, name: str) -> Any:
-        if name in taken and not is_own(_getframe(1).f_code.co_filename):
+        if name in taken and (file := _getframe(1).f_code.co_filename) not in own_files and not is_own(file):
             users = object.__getattribute__(self, USERS)
             if name in users:
                 return users[name]
