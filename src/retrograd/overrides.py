@@ -91,6 +91,10 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
     """Call `__torch_function__` of the innermost mode, then of each overriding class, until one answers."""
     relevant = list(relevant)
     refuse_other_torch(relevant)
+    if hasattr(
+        function, "one_by_one"
+    ):  # torch's own function has taken a list apart before it asks who takes the call over
+        args = function.one_by_one(args)
     types = tuple(type(value) for value in _overloaded(relevant) if type(value).__name__ != "Tensor")
     modes = current_mode().function_modes
     if modes:

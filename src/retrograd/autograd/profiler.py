@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from .._absent import finder
 from ._recorder import Entry, Recorder
 from .profiler_util import EventList, FunctionEventAvg, events_of
+
+__getattr__ = finder("torch.autograd.profiler")
 
 __all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
@@ -20,6 +23,48 @@ def _profiler_enabled() -> bool:
 def kineto_available() -> bool:
     """Tell whether torch's profiling library is there: it is not."""
     return False
+
+
+class EnforceUnique:
+    """Raises an error when a key is seen twice."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note a key."""
+        if key in self.seen:
+            raise RuntimeError("duplicate key: " + str(key))
+        self.seen.add(key)
+
+
+class KinetoStepTracker:
+    """Counts steps by who reports them; the step of all is the largest."""
+
+    _current_step = 0
+    _step_dict: ClassVar[dict[str, int]] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Begin to count for somebody, at the step of all."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Count no more for somebody; tell whether it was counted."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count a step of somebody, and return the step of all."""
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """Return the step of all."""
+        return cls._current_step
 
 
 class _Context:

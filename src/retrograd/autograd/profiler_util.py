@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import gzip
 import json
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from ._recorder import USER, Entry
 
@@ -67,6 +69,42 @@ class _Times:
     @property
     def self_cpu_time_total_str(self) -> str:
         return _format_time(self.self_cpu_time_total)
+
+
+FormattedTimesMixin = _Times
+
+
+class StringTable(defaultdict[str, str]):
+    """Names by what a compiler has made of them: names here are as they are written."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = key
+        return key
+
+
+class MemRecordsAcc:
+    """Records of memory, to be asked for those of an interval."""
+
+    def __init__(self, mem_records: Any) -> None:
+        self._mem_records = list(mem_records)
+        indexed = sorted((record[0].start_ns(), number) for number, record in enumerate(self._mem_records))
+        self._start_nses = [start for start, _ in indexed]
+        self._indices = [number for _, number in indexed]
+
+    def in_interval(self, start_us: float, end_us: float) -> Iterator[Any]:
+        """Return the records of an interval."""
+        first = bisect.bisect_left(self._start_nses, start_us * 1000)
+        last = bisect.bisect_right(self._start_nses, end_us * 1000)
+        for at in range(first, last):
+            yield self._mem_records[self._indices[at]]
+
+
+class Kernel(NamedTuple):
+    """What a device has run for an event."""
+
+    name: str
+    device: int
+    duration: float
 
 
 class FunctionEvent(_Times):

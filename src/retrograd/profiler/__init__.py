@@ -1,5 +1,6 @@
 """torch.profiler: what a program does in each of its steps, and how long it takes."""
 
+from .._absent import finder
 from ..autograd.profiler import record_function
 from .profiler import (
     ProfilerAction,
@@ -15,6 +16,8 @@ def kineto_available() -> bool:
     """Tell whether torch's library that follows GPUs is there."""
     return False
 
+
+__getattr__ = finder("torch.profiler")
 
 __all__ = [
     "ProfilerAction",

@@ -267,6 +267,12 @@ def _equation_of(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return (equation + "->" + text(args[-1]) if len(args) % 2 else equation), operands
 
 
+def _one_by_one(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments with operands that came in one list taken out of it."""
+    is_list = len(args) == 2 and isinstance(args[1], (list, tuple))
+    return (args[0], *args[1]) if is_list else args
+
+
 @overridable
 def einsum(*args: Any) -> Any:
     """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
@@ -280,13 +286,16 @@ def einsum(*args: Any) -> Any:
         equation, operands = _equation_of(args)
     elif not isinstance(equation, str):
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
-    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
+    else:
+        operands = _one_by_one(args)[1:]
     for k, one in enumerate(operands):
         if not isinstance(one, _base.Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 1, but got {type(one).__name__}")
     plan = _plan(equation, tuple(tuple(one._array.shape) for one in operands))
     return _run(plan, list(operands))
+
+
+einsum.one_by_one = _one_by_one  # type: ignore[attr-defined]
 
 
 def _run(plan: Plan, tensors: list[Any]) -> Any:

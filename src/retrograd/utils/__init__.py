@@ -6,7 +6,8 @@ import importlib
 from typing import Any
 
 # loaded when they are asked for
-_LAZY = ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "dlpack", "hooks", "model_zoo")
+_LAZY = """backcompat checkpoint collect_env data debug_log deterministic dlpack file_baton hooks model_zoo module_tracker
+serialization show_pickle""".split()  # noqa: SIM905 - names read better as text
 
 
 def set_module(obj: Any, mod: str) -> None:

@@ -1,5 +1,6 @@
 """torch.distributed.checkpoint: states in a folder, written and read by one process, in torch's form."""
 
+from ..._absent import finder
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
@@ -9,6 +10,8 @@ from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
 from .state_dict_loader import load, load_state_dict
 from .state_dict_saver import async_save, save, save_state_dict
 from .storage import StorageReader, StorageWriter
+
+__getattr__ = finder("torch.distributed.checkpoint")
 
 __all__ = [
     "BytesStorageMetadata",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._absent import finder
 from ...amp.grad_scaler import GradScaler
 
 
@@ -30,5 +31,7 @@ class ShardedGradScaler(GradScaler):
         )
         self.process_group = process_group
 
+
+__getattr__ = finder("torch.distributed.fsdp.sharded_grad_scaler")
 
 __all__ = ["ShardedGradScaler"]

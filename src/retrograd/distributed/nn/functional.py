@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._absent import finder
 from .._collectives import ReduceOp, _need_op, _need_tensor
 from .._groups import need_group
 
@@ -61,6 +62,8 @@ def all_to_all_single(
     """Return the parts that all processes have for this one."""
     return _same(input, group)
 
+
+__getattr__ = finder("torch.distributed.nn.functional")
 
 __all__ = [
     "all_gather",

@@ -1,5 +1,6 @@
 """The modules of nn."""
 
+from ..._absent import finder
 from . import utils as utils
 from .activation import *
 from .adaptive import *
@@ -24,6 +25,8 @@ from .rnn import *
 from .sparse import *
 from .transformer import *
 from .upsampling import *
+
+__getattr__ = finder("torch.nn.modules")
 
 __all__ = [
     "CELU",

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
+from ..._warnings import warn
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
 from ._tree import type_name
@@ -19,6 +20,19 @@ def _position(index: Any, count: int) -> int:
     if not -count <= at < count:
         raise IndexError(f"index {at} is out of range")
     return at % count if count else at
+
+
+class Container(Module):
+    """Modules by name: what every Module is."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            FutureWarning,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Module):

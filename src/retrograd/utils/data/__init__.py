@@ -1,8 +1,6 @@
-"""torch.utils.data: datasets, samplers and the DataLoader. There are no data pipes."""
+"""torch.utils.data: datasets, samplers and the DataLoader. Data pipes are loaded when asked for."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ..._absent import finder
 from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
@@ -28,12 +26,6 @@ from .sampler import (
 
 __getattr__ = finder("torch.utils.data")
 
-
-def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Any:
-    """Leave a class of data pipes as it is: none can be made here, so none gets a method of that name."""
-    return lambda cls: cls
-
-
 __all__ = [
     "BatchSampler",
     "ChainDataset",
@@ -53,7 +45,6 @@ __all__ = [
     "_DatasetKind",
     "default_collate",
     "default_convert",
-    "functional_datapipe",
     "get_worker_info",
     "random_split",
 ]

@@ -1,0 +1,5 @@
+"""What data pipes of files share."""
+
+from . import common, decoder, snapshot
+
+__all__ = ["common", "decoder", "snapshot"]
