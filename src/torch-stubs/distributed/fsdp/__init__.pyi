@@ -2,4 +2,5 @@
 
 from . import api as api, fully_sharded_data_parallel as fully_sharded_data_parallel, sharded_grad_scaler as sharded_grad_scaler, wrap as wrap
 from retrograd.distributed.fsdp import *
+from retrograd.distributed.fsdp import BackwardPrefetch as BackwardPrefetch, CPUOffload as CPUOffload, FullOptimStateDictConfig as FullOptimStateDictConfig, FullStateDictConfig as FullStateDictConfig, FullyShardedDataParallel as FullyShardedDataParallel, LocalOptimStateDictConfig as LocalOptimStateDictConfig, LocalStateDictConfig as LocalStateDictConfig, MixedPrecision as MixedPrecision, OptimStateDictConfig as OptimStateDictConfig, OptimStateKeyType as OptimStateKeyType, ShardedOptimStateDictConfig as ShardedOptimStateDictConfig, ShardedStateDictConfig as ShardedStateDictConfig, ShardingStrategy as ShardingStrategy, StateDictConfig as StateDictConfig, StateDictSettings as StateDictSettings, StateDictType as StateDictType
 from . import api as api, fully_sharded_data_parallel as fully_sharded_data_parallel, sharded_grad_scaler as sharded_grad_scaler, wrap as wrap
