@@ -26,6 +26,8 @@ from .overrides import (
     tensor_layer,
 )
 
+SIZE_TYPES = frozenset((int, tuple, list, Size))  # of the first of sizes: like torch, methods look at no other
+
 
 def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: Any) -> None:
     """Give a public function, at its first call, what its forms call; and its form."""
@@ -41,7 +43,8 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
             relevant = flat(args, kwargs)
             args, kwargs = arguments().as_handed_over(call, args, kwargs)
             return handle_torch_function(call, relevant, *args, **kwargs)
-        if not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
+        sizes = together is not None and not kwargs and len(args) > 1 and type(args[1]) in SIZE_TYPES
+        if not sizes and not _surely_taken(parameters_of(function)[0], plain_kinds(), args, kwargs):
             args, kwargs = arguments().taken(call, args, kwargs)
         given = args, kwargs
         try:
@@ -118,7 +121,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
         text = written(function, out, plain_kinds(), arguments().is_bound_by_python(call))
     else:
         text = spreading(function, together)
-    names["size_types"] = frozenset((int, tuple, list, Size))
+    names["size_types"] = SIZE_TYPES
     made = emit(f"public function {function.__name__}", text, {})
     if parameters_of(function)[2] is None:
         count = made["call"].__code__.co_argcount
