@@ -38,6 +38,12 @@ PROGRAMS = [
     "repr(torch.empty(2, dtype=torch.float8_e4m3fn, device='meta'))", "repr(torch.ones(2, device='meta').to(torch.float8_e5m2))",
     "repr(torch.empty(2, dtype=torch.uint16, device='meta'))", "repr(torch.ones(2, dtype=torch.uint16).to('meta').int())",
     "m.share_memory_()", "m.__dlpack__()", "torch.allclose(m, m)",
+    "repr(torch.nn.functional.one_hot(torch.empty(3, 2, dtype=torch.int64, device='meta'), 4))",
+    "torch.nn.functional.one_hot(torch.empty(3, 2, dtype=torch.int64, device='meta'))",
+    "repr(torch.nn.functional.embedding_bag(torch.empty(3, 2, dtype=torch.int64, device='meta'), m))",
+    "[repr(one) for one in torch.embedding_bag(m, torch.arange(6, device='meta'), torch.arange(3, device='meta'), mode=2)]",
+    "[repr(one) for one in torch.embedding_bag(m, *2 * [torch.arange(6, device='meta')], include_last_offset=True)]",
+    "repr(torch.ones(16, 16, device='meta').to(torch.float8_e4m3fn) @ torch.ones(16, 16, device='meta').to(torch.float8_e4m3fn))",
     "m.reshape(3, 2).stride()", "(m @ m.T).shape", "torch.cat([m, m]).shape", "m.expand(4, 2, 3).stride()",
 ]  # fmt: skip
 

@@ -124,6 +124,15 @@ def _bags_of(count: int, offsets: Any, include_last_offset: bool) -> tuple[Any, 
     ), sizes  # what lies behind the last offset is in no bag
 
 
+def _bags_without_values(picked: Any, indices: Any, starts: int, include_last_offset: bool, mode: int) -> Any:
+    """Return what `embedding_bag` does for meta tensors, of which only shapes are known."""
+    count = starts - include_last_offset
+    params = {"rows": count, "groups": 1, "padding_idx": -1, "by_frequency": False}
+    out = record(e.add_rows, (picked, indices), params, "EmbeddingBagBackward0")
+    shapes = indices.shape, (starts,), (count, picked.shape[1]) if mode == 2 else (0,)
+    return out, *[indices.new_empty(shape) for shape in shapes]
+
+
 def _largest(table: Any, indices: Any, bags: Any, count: int) -> Any:
     """Return for every bag and column the index of the row that is largest there, the first among equals."""
     best = np.zeros((count, table.shape[1]), np.int64)
@@ -176,6 +185,10 @@ def embedding_bag(
             )
 
         return sample_by_sample(level, of_sample, (weight, indices, offsets, per_sample_weights))
+    if indices.is_meta or weight.is_meta:
+        picked = embedding(weight, indices, -1, scale_grad_by_freq)
+        picked = picked if per_sample_weights is None else picked * per_sample_weights.unsqueeze(1)
+        return _bags_without_values(picked, indices, offsets.shape[0], include_last_offset, mode)
     rows = weight._array.shape[0]
     numbers = on_host(indices._array)  # the sizes of bags are known there only
     bags, sizes = _bags_of(numbers.size, on_host(offsets._array), include_last_offset)

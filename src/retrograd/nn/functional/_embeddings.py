@@ -131,7 +131,9 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
                 "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
             )
         return (tensor.unsqueeze(-1) == _base.wrap(beside(np.arange(num_classes), array))).long()
-    if not array.size:
+    if tensor.is_meta and num_classes != -1:  # there are no values to look at
+        return tensor.new_empty((*array.shape, num_classes))
+    if not array.size and not tensor.is_meta:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return _base.wrap(beside(np.zeros((*array.shape, num_classes), np.int64), array))
