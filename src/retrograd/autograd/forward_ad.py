@@ -126,8 +126,8 @@ def _is_fwd_grad_enabled() -> bool:
 def _switches(enabled: bool) -> tuple[Any, ...]:
     """Return what switches forward mode off or on: operations take the primals of what belongs to an ended level."""
     level = open_level()
-    of_level = () if level is None else (partial(setattr, level, "alive", enabled),)
-    return partial(setattr, _own, "disabled", not enabled), *of_level
+    levels = [one.level for one in current_mode().transforms if one.kind == "jvp"] + ([] if level is None else [level])
+    return partial(setattr, _own, "disabled", not enabled), *[partial(setattr, one, "alive", enabled) for one in levels]
 
 
 def set_enabled(enabled: bool) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _errors
 from .._modes import current_mode
 from .._warnings import warn
+from ..tensor._tensor import Tensor
 from . import _function_node, _function_vmap
 from ._function_jvp import run
 from ._function_node import BackwardCFunction, FunctionCtx
@@ -77,6 +78,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Run the function."""
         two_part = cls.setup_context is not Function.setup_context
         if kwargs:
+            _refuse_named_tensors(kwargs)
             import inspect
 
             ctx = () if two_part else (None,)
@@ -90,6 +92,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         output, node = run(cls, args, two_part)
         node.of_forward = ()
         return output
+
+
+def _refuse_named_tensors(kwargs: dict[str, Any]) -> None:
+    named = {name: value for name, value in kwargs.items() if isinstance(value, Tensor)}
+    if named and any(t.kind == "vmap" for t in current_mode().transforms):
+        raise NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+            f"autograd.Function. Got: {named}"
+        )
 
 
 OLD_VMAP = "old vmap"  # of `torch._vmap_internals`, which asks nothing of Functions

@@ -27,6 +27,7 @@ from ..tensor import _base
 from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._creation import zeros_like
 from ..tensor._entering import base_of, enter, entered
+from ..tensor._joining import stack
 from ..tensor._leaving import out_of_variables, primal_of, tangent_of
 from ..tensor._shaping import alias
 from ..tensor._tensor import Tensor
@@ -452,7 +453,11 @@ def jacrev(
         def row(*cotangents: Any) -> Any:
             return tuple(tree_flatten(pull_back(tree_unflatten(cotangents, out_spec)))[0])
 
-        stacked = vmap(row, chunk_size=chunk_size)(*basis)
+        if chunk_size == 1:  # no vmap, which would refuse some functions
+            rows = [row(*seeds) for seeds in zip(*[one.unbind() for one in basis], strict=True)]
+            stacked = tuple([stack(parts) for parts in zip(*rows, strict=True)])
+        else:
+            stacked = vmap(row, chunk_size=chunk_size)(*basis)
         # by_output[i][j]: Jacobian of output i with respect to input j
         columns = [_rows(matrix, outs) for matrix in stacked]
         by_output = [

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core.arrays import Batched
+from .._core.arrays import Batched, levels_of
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
 from ..overrides import refuse_other_torch
 from ..tensor._base import signed_types, stored
-from ..tensor._entering import enter
+from ..tensor._entering import enter, entered
 from ..tensor._sample_views import Leaving
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
@@ -140,6 +140,31 @@ def _mapped(
         leaving = Leaving(level)
         left = [_leave(func, out, dim, leaving, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
     return tree_unflatten(left, out_spec)
+
+
+def restore_vmap(func: Any, in_dims: Any, batch_size: int, randomness: str) -> Any:
+    """Map a function, and return its results with the dimension of the batch in each: None where there is none."""
+
+    def inner(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        flat, spec = tree_flatten(args)
+        dims: Any = _broadcast_to_and_flatten(in_dims, spec)
+        level = Level(BATCH, batch_size, randomness)
+        with running("vmap", level):
+            inside = [arg if dim is None else _enter(arg, level, dim) for arg, dim in zip(flat, dims, strict=True)]
+            outputs, out_spec = tree_flatten(func(*tree_unflatten(inside, spec), **kwargs))
+            leaving = Leaving(level)
+            left = [_leave_as_it_lies(out, level, leaving) for out in outputs]
+        return tree_unflatten([one for one, _ in left], out_spec), tree_unflatten([dim for _, dim in left], out_spec)
+
+    return inner
+
+
+def _leave_as_it_lies(out: Any, level: Level, leaving: Leaving) -> tuple[Any, int | None]:
+    if not isinstance(out, Tensor) or level not in levels_of(out._array):
+        return out, None
+    link = entered(out)
+    dim: int = 0 if link is None or link.level is not level or link.leaving is None else link.leaving[1]["axis"]
+    return leaving.leave(out, dim), dim
 
 
 def _enter(arg: Any, level: Level, axis: int) -> Any:

@@ -17,13 +17,13 @@ def slot_of(edge: Any) -> tuple[Any, int]:
 
 
 def _shown_base(self: Any) -> Any:
-    """Return what a tensor views: to torch a dual of `forward_ad` views the tensor that it was made of."""
+    """Return what a tensor views: to torch a dual of `forward_ad` views the tensor that it was made of, but in inference mode."""
     extra = self._extra
     if extra is None:
         return None
     base = self if extra.view is None else extra.view.base
     link = entered(base)
-    while link is not None and isinstance(link.level, UserLevel):
+    while link is not None and isinstance(link.level, UserLevel) and not link.outer.is_inference():
         base = base_of(link.outer)
         link = entered(base)
     return None if base is self else base

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd._absent import finder
 from retrograd.func import vmap
+from retrograd.func._vmap import restore_vmap
 
 
 def vmap_impl(
@@ -24,4 +25,4 @@ def vmap_impl(
 
 __getattr__ = finder("torch._functorch.vmap")
 
-__all__ = ["vmap_impl"]
+__all__ = ["restore_vmap", "vmap_impl"]
