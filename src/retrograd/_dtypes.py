@@ -141,7 +141,7 @@ FLOAT8_DTYPES: Final[tuple[dtype, ...]] = tuple([
 
 
 def _name_only(name: str, scalar_name: str, abbr: str = "", itemsize: int = 1, **more: object) -> dtype:
-    """Make a type of which there are no tensors here."""
+    """Make a type that has no tensors here."""
     kind = FLOAT_KIND if name.startswith("float") else INT_KIND
     return _filled(name, scalar_name, abbr or name, kind, itemsize, stores_only=True, **more)
 
@@ -235,7 +235,7 @@ _QUANTIZED_REFUSED: Final = (
 
 
 def _promote_rarely(a: dtype, b: dtype) -> dtype:
-    """Promote types of which one takes hardly any part in promotion, or raise torch's error."""
+    """Promote types, one of which takes hardly any part in promotion, or raise torch's error."""
     if a is b:
         return a
     either = {a, b}

@@ -188,7 +188,7 @@ def family_of(described: _dtypes.dtype) -> str:
 
 # ---- calling a primitive ----
 def run_stored(primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run a primitive on raw arrays of which one is a StoredArray. See Note [Dtypes that only store]."""
+    """Run a primitive on raw arrays, at least one of which is a StoredArray. See Note [Dtypes that only store]."""
     dtype = next(arg.dtype for arg in args if type(arg) is StoredArray)
     name = primitive.name
     described = from_numpy(dtype)

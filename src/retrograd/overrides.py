@@ -285,7 +285,7 @@ def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
 
 
 def answered_by_name(function: Any, values: dict[str, Any], error: Exception) -> Any:
-    """Do as `answered` for a call of which the values of the function's parameters are known, those not given being defaults."""
+    """Answer like `answered`, for a call of which all parameter values are known: defaults where none were given."""
     written = getattr(function, "before_modes", function)
     positional, keywords, rest = parameters_of(written)
     defaults, options = written.__defaults__ or (), written.__kwdefaults__ or {}

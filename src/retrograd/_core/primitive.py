@@ -229,7 +229,7 @@ class Primitive:
         return self.implementation(xp, *args, **params)
 
     def bind_level(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run on arrays of which one has a level."""
+        """Run on arrays, at least one of which has a level."""
         if self.kind is ELEMENTWISE and not params:
             quick = quick_elementwise(self, args)
             if quick is not None:

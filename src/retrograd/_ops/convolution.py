@@ -107,7 +107,7 @@ def _joined(x, at):
 
 
 def _parted(x, at, first):
-    """Part an axis in two, of which the first has a given length."""
+    """Split an axis in two; the first has a given length."""
     shape = tuple(x.shape)
     return vocabulary.reshape(x, shape=(*shape[:at], first, shape[at] // first, *shape[at + 1 :]))
 

@@ -55,7 +55,7 @@ def uniforms(gen: Generator, count: int) -> Uniforms | FewUniforms:
 
 
 class Normals:
-    """Make normal numbers of uniform ones, in pairs of which the second waits in the generator."""
+    """Make normal numbers of uniform ones, in pairs; the second of a pair waits in the generator."""
 
     def __init__(self, gen: Generator, uniform: Uniforms | FewUniforms) -> None:
         self.gen = gen

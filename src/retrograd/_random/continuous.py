@@ -1,4 +1,4 @@
-"""Draw single uniform values and transform them: torch's uniform_, bernoulli_, exponential_ and their kin."""
+"""Draw single uniform values and transform them: torch's uniform_, bernoulli_, exponential_ and the like."""
 
 from __future__ import annotations
 

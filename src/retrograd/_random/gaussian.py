@@ -55,7 +55,7 @@ def normal(
 
 
 def standard_normals(gen: Generator, count: int) -> Array:
-    """Draw one by one, as pairs of which the second waits in the generator."""
+    """Draw one by one, in pairs; the second of a pair waits in the generator."""
     if count <= FEW:
         return np.array(_few_normals(gen, count), np.float64)
     samples = np.empty(count)

@@ -34,7 +34,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     generate_vmap_rule = False
     clear_saved_tensors_on_access = False
-    boxed_grads_call = False  # backward gets its gradients as one list, of which it can let go one by one
+    boxed_grads_call = False  # backward gets its gradients as one list, and can release them one by one
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn(

@@ -95,7 +95,7 @@ is_ck_sdpa_available = is_flash_attention_available
 
 
 class SDPAParams(NamedTuple):
-    """The arguments of an attention, of which is asked who could compute it."""
+    """The arguments of an attention, for the question which kernels could compute it."""
 
     query: Any
     key: Any

@@ -1,4 +1,4 @@
-"""What the processor can do, as Linux tells it."""
+"""What the processor can do, as Linux reports it."""
 
 from __future__ import annotations
 

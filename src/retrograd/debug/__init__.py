@@ -1,4 +1,4 @@
-"""Looking into a graph and its gradients: what torch has no word for."""
+"""Looking into a graph and its gradients: tools that torch does not have."""
 
 from ._gradient_flow import GradientFlow, gradient_flow
 from ._saved_bytes import SavedBytes, saved_bytes

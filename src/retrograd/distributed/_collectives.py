@@ -319,14 +319,14 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
 
 def send(tensor: Any, dst: Rank = None, group: Any = None, tag: int = 0, group_dst: Rank = None) -> None:
-    """Send a tensor to another process, of which there is none."""
+    """Send a tensor to another process; there is none."""
     need_group(group)
     _root(dst, group_dst)
     raise ValueError(NOT_TO_ITSELF)
 
 
 def recv(tensor: Any, src: Rank = None, group: Any = None, tag: int = 0, group_src: Rank = None) -> int:
-    """Receive a tensor from another process, of which there is none."""
+    """Receive a tensor from another process; there is none."""
     _need_tensor(tensor, "tensor")
     need_group(group)
     raise ValueError(NOT_FROM_ITSELF)
@@ -391,7 +391,7 @@ def broadcast_object_list(
 def send_object_list(
     object_list: Any, dst: Rank = None, group: Any = None, device: Any = None, group_dst: Rank = None, **others: Any
 ) -> None:
-    """Send objects to another process, of which there is none."""
+    """Send objects to another process; there is none."""
     need_group(group)
     _root(dst, group_dst)
     raise ValueError(NOT_TO_ITSELF)
@@ -400,7 +400,7 @@ def send_object_list(
 def recv_object_list(
     object_list: Any, src: Rank = None, group: Any = None, device: Any = None, group_src: Rank = None, **others: Any
 ) -> int:
-    """Receive objects from another process, of which there is none."""
+    """Receive objects from another process; there is none."""
     need_group(group)
     raise ValueError(NOT_FROM_ITSELF)
 

@@ -184,7 +184,7 @@ def init_device_mesh(
     mesh_dim_names: Sequence[str] | None = None,
     backend_override: Any = None,
 ) -> DeviceMesh:
-    """Make an array of all processes, of which there is one: every length must be 1."""
+    """Make an array of all processes. There is one, so every length must be 1."""
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Distributions of absolute values, of which one side of another distribution is left."""
+"""Distributions of absolute values: one side of another distribution."""
 
 from __future__ import annotations
 

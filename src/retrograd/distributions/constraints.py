@@ -68,7 +68,7 @@ class Constraint:
 
 
 class _Bounded(Constraint):
-    """A set between bounds, of which the subclass names the attributes."""
+    """A set between bounds, whose attributes the subclass names."""
 
     _bounds: tuple[str, ...] = ("lower_bound", "upper_bound")
 
@@ -201,7 +201,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Pieces(Constraint):
-    """Parts of a tensor along one dimension, of which each has a set of its own."""
+    """Parts of a tensor along one dimension, each with a set of its own."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(one, Constraint) for one in cseq):

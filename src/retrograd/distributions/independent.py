@@ -12,7 +12,7 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution of which the last dimensions of the batch belong to the event."""
+    """A distribution that counts the last dimensions of another's batch as part of the event."""
 
     arg_constraints: Any = {}
     _expands = ()

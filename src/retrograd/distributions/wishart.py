@@ -22,7 +22,7 @@ def _mvdigamma(x: Any, p: int) -> Any:
 
 
 class Wishart(OfCovariance, ExponentialFamily):
-    """The distribution of the scatter of `df` normal vectors, of which the covariance is given in one of three forms."""
+    """The distribution of the scatter of `df` normal vectors, whose covariance is given in one of three forms."""
 
     support = constraints.positive_definite
     has_rsample = True

@@ -1,4 +1,4 @@
-"""grad, vjp, jvp and the Jacobians built of them.
+"""grad, vjp, jvp and the Jacobians built from them.
 
 Note [When a transform's result is differentiable]
 Inside `grad` and `vjp`, gradients are on, and inference mode is off. A result stays in the graph only if somebody can ask

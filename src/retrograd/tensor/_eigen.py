@@ -51,7 +51,7 @@ def _triangle(input: Any, letter: str) -> dict[str, str]:
 
 @takes_out
 def linalg_eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's name
-    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read."""
+    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices, reading one triangle."""
     need_tensor(input, "linalg_eigh", "input")
     params = _triangle(input, UPLO)
     return eigh_result(*record_keeping_outputs(ops.eigh, (input,), params, "LinalgEighBackward0", FIELDS))

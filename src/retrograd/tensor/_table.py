@@ -68,7 +68,7 @@ def _family(module: str) -> Any:
 
 
 def _is_in_place(name: str) -> bool:
-    """Tell whether a name is that of a method that writes in place, of which the package's function is another object."""
+    """Tell whether a name is that of a method that writes in place; the package's function of that name is another object."""
     return name.endswith("_") and name[0] != "_"
 
 

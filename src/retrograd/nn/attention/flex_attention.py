@@ -90,7 +90,7 @@ class BlockMask:
         self._dense = blocks.any(5).any(3).to(_dtypes.int32)
 
     def to_dense(self) -> Any:
-        """Return 1 for each block of which anything is left."""
+        """Return 1 for each block that is not masked out entirely."""
         return self._dense
 
     def numel(self) -> int:
@@ -98,7 +98,7 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of blocks of which nothing is left."""
+        """Return the percentage of blocks that are masked out entirely."""
         return 100 * (1 - float(self._dense.sum().item()) / float(self._dense.numel()))
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from ...tensor._matrix_checks import scalar_name
 
 @overridable
 def fake_quantize_per_tensor_affine(input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
-    """Round to multiples of `scale`, of which there are as many as integers between the bounds."""
+    """Round to multiples of `scale`, as many as there are integers between the bounds."""
     _check(input, quant_min, quant_max)
     if not quant_min <= int(zero_point) <= quant_max:
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")

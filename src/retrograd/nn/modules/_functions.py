@@ -1,4 +1,4 @@
-"""Functions with gradients of their own, on which modules call."""
+"""Functions with gradients of their own, which modules call."""
 
 from __future__ import annotations
 

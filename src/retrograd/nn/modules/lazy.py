@@ -1,4 +1,4 @@
-"""Modules whose shapes are known at their first call."""
+"""Modules whose shapes become known at their first call."""
 
 from __future__ import annotations
 

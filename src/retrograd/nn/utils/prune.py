@@ -29,7 +29,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """Return the mask for a tensor of which `default_mask` is pruned already."""
+        """Return the mask for a tensor that is already pruned by `default_mask`."""
 
     def apply_mask(self, module: Any) -> Any:
         """Return the pruned tensor."""

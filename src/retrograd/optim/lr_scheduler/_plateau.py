@@ -57,7 +57,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Go to the next epoch, of which `metrics` is the measure."""
+        """Go to the next epoch, measured by `metrics`."""
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1

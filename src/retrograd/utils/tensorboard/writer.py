@@ -205,7 +205,7 @@ class SummaryWriter:
         global_step: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Write how numbers are distributed, of which the bins are known."""
+        """Write how numbers are distributed, given their bins."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         facts = {"min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares}
