@@ -123,6 +123,11 @@ def _lift(self: Any) -> Any:
     return self
 
 
+@kernel("lift_fresh_copy")
+def _lift_fresh_copy(self: Any) -> Any:
+    return self.clone()
+
+
 @kernel("_unsafe_view", "_reshape_alias")
 def _unsafe_view(self: Any, size: Any, stride: Any = None) -> Any:
     made = self.reshape(size)

@@ -18,7 +18,7 @@ from .._places import user_place
 from ..autograd._function_node import Saved
 from ..ops import numbered_node, of_node
 from ..tensor import _base
-from ..tensor._base import edge_of, wrap
+from ..tensor._base import edge_of, storage_of, wrap
 from ..tensor._views import GRAD, MULTIPLE, NOWHERE, check_inplace, rebase
 from . import flat_tensors, hidden, redispatch
 from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, Formula, reading, reads
@@ -145,11 +145,18 @@ class _KeptOutput:
 
     def unpack(self, node: Any) -> Any:
         tensor = self.kept.unpack(node)
-        with using(grad=False):
-            tensor = tensor.detach()
+        tensor = _detached(tensor)
         if current_mode().grad:
             tensor._edge = Slot(node, self.index) if node.num_outputs != 1 else node
         return tensor
+
+
+def _detached(tensor: Any) -> Any:
+    """Return a tensor without its node, by an operation that is seen, but inside of transforms, where torch does it above modes."""
+    if current_mode().transforms and type(tensor) not in _base.dispatch_types:
+        return wrap(tensor._array, None, storage_of(tensor))
+    with using(grad=False):
+        return tensor.detach()
 
 
 def _kept(value: Any) -> Any:
@@ -157,7 +164,12 @@ def _kept(value: Any) -> Any:
         return [_kept(one) for one in value]
     if not isinstance(value, _base.Tensor):
         return value
-    return _KeptWrapper(value) if type(value) in _base.dispatch_types else Saved(value, None)
+    if type(value) in _base.dispatch_types:
+        return _KeptWrapper(value)
+    saved = Saved(value, None)
+    if saved.packed is None:
+        saved.tensor = value  # the object itself: a trace knows it
+    return saved
 
 
 @cache
@@ -321,8 +333,7 @@ def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, w
             if name.startswith("result") and name not in node.kept:
                 at = int(name[6:] or 0)
                 if differs[at]:
-                    with using(grad=False):
-                        node.kept[name] = _KeptOutput(outputs[at].detach(), at)
+                    node.kept[name] = _KeptOutput(_detached(outputs[at]), at)
                 else:
                     node.kept[name] = _kept(outputs[at])
     for at, one in enumerate(outputs):

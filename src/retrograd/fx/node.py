@@ -418,4 +418,4 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     home = func.__module__ if getattr(func, "__module__", None) else (module.__name__ if module else "")
     if home in ("retrograd._checks", "retrograd.fx._symbolic_trace"):
         return f"torch.{'' if home.endswith('_checks') else 'fx._symbolic_trace.'}{name}"
-    return f"{_torchs(home)}.{name}"
+    return f"{_torchs(home).replace('torch._ops', 'torch.ops')}.{name}"  # as programs name operations
