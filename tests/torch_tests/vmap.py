@@ -1058,7 +1058,7 @@ def unrelated_output(torch):
 _add(gradients, "unrelated_output_multiple_grad", lambda torch: (unrelated_output(torch), unrelated_output(torch))[0])
 
 
-# ---- random numbers: what is drawn is held by tests/func/test_surface_random.py ----
+# ---- random numbers: what is drawn is held by tests/func/test_random_samples.py ----
 def modes(torch: Any, f: Any, x: Any, dims: Any, expected: dict[str, str]) -> None:
     for randomness, what in expected.items():
         torch.manual_seed(1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught, warned
 
-program = Programs("surface_function_outputs")
+program = Programs("function_outputs")
 
 
 def leaf(torch: Any, *values: float) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("surface_hook_order")
+program = Programs("hook_order")
 
 
 def leaf(torch: Any, *values: float) -> Any:

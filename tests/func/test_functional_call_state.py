@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_modules")
+program = Programs("func_functional_call_state")
 
 
 def counter(torch: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("surface_accumulating")
+program = Programs("gradients_that_meet")
 
 
 def leaf(torch: Any, *values: float) -> Any:

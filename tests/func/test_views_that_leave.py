@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_views")
+program = Programs("func_views_that_leave")
 
 VIEWS = {
     "the sample itself": lambda x: x,

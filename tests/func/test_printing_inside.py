@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs
 
-program = Programs("func_surface_printing")
+program = Programs("func_printing_inside")
 
 
 def table(torch: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_mixed")
+program = Programs("func_transforms_in_each_other")
 
 
 def numbers(torch: Any, *values: float) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("surface_modes")
+program = Programs("modes_in_each_other")
 
 
 def leaf(torch: Any, *values: float) -> Any:

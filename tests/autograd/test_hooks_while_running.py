@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("surface_hooks")
+program = Programs("hooks_while_running")
 
 
 def leaf(torch: Any, *values: float) -> Any:

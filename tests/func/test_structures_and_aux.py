@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_transforms")
+program = Programs("func_structures_and_aux")
 
 
 def numbers(torch: Any, *values: float) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_vmap")
+program = Programs("func_vmap_axes")
 
 
 def table(torch: Any, *shape: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import retrograd
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_modes")
+program = Programs("func_inference_inside")
 
 
 def numbers(torch: Any, *values: float) -> Any:

@@ -9,7 +9,7 @@ import pytest
 import retrograd
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_seeds")
+program = Programs("func_tangents_given")
 
 
 def x32(torch: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught, warned
 
-program = Programs("surface_copying")
+program = Programs("copies_of_graphs")
 
 
 def leaf(torch: Any, *values: float) -> Any:

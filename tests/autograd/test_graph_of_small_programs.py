@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught, warned
 
-program = Programs("surface_graph")
+program = Programs("graph_of_small_programs")
 
 
 def leaf(torch: Any, *values: float) -> Any:

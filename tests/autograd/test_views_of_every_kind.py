@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught, warned
 
-program = Programs("surface_views")
+program = Programs("views_of_every_kind")
 
 KINDS = {
     "as_strided": lambda t: t.as_strided((2, 2), (1, 3), 1),

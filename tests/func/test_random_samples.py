@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("func_surface_random")
+program = Programs("func_random_samples")
 
 SHAPED = {
     "rand": lambda torch, t, k: torch.rand(3, **k),

@@ -1,4 +1,4 @@
-"""Programs that a reviewer found to differ from torch; each is compared with it."""
+"""Small programs of tensors, each compared with torch: views, writes, dtypes and errors."""
 
 from __future__ import annotations
 

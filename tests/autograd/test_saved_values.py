@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught
 
-program = Programs("surface_saved")
+program = Programs("saved_values")
 
 
 def leaf(torch: Any, *values: float) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.autograd.recording import Programs, caught, warned
 
-program = Programs("surface_names")
+program = Programs("smaller_names")
 
 
 def leaf(torch: Any, *values: float) -> Any:

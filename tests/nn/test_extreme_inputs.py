@@ -1,4 +1,4 @@
-"""What a demanding reader of nn found: values at infinity, empty batches, copies, files, and the words of errors."""
+"""nn at its edges: values at infinity, empty batches, copies, files, and the words of errors."""
 
 from __future__ import annotations
 
