@@ -277,11 +277,14 @@ def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
     """Return what a public function that nothing takes over answers after an error, or raise it, in torch's words if it has any."""
     if taken_by_others(args, kwargs) and _is_operation(function):
         return handle_torch_function(function, flat(args, kwargs), *args, **kwargs)
+    words = {ALIASES.get(word, word): value for word, value in kwargs.items()}  # NumPy's, which torch takes as well
+    if words.keys() != kwargs.keys() and isinstance(error, TypeError) and "unexpected keyword" in str(error):
+        return function(*args, **words)
     if (other := refusal(function, args, kwargs, error)) is not None:
         raise other from other.__cause__
-    if (numbers := arguments().with_numbers(function, args, kwargs)) is None:
-        raise error
-    return function(*numbers[0], **numbers[1])
+    if (numbers := arguments().with_numbers(function, args, kwargs)) is not None:
+        return function(*numbers[0], **numbers[1])
+    raise error
 
 
 def answered_by_name(function: Any, values: dict[str, Any], error: Exception) -> Any:

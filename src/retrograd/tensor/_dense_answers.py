@@ -45,9 +45,9 @@ ccol_indices, row_indices = _refusing("ccol_indices", _COLUMNS), _refusing("row_
 
 
 @overridable
-def dequantize(self: Any) -> Any:
+def dequantize(input: Any) -> Any:
     """Return the tensor as float32: it is not quantized."""
-    return self.float()
+    return input.float()
 
 
 @overridable

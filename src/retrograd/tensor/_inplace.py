@@ -104,6 +104,8 @@ def inplace(name: str, function: Any) -> Any:
                 refuse_overlap(self._array, other._array)
             return adopt(self, function(before_write(self), *args, **kwargs))
         except Exception as error:
+            if not isinstance(self, _base.Tensor):
+                raise _errors.not_of_tensors(method.__name__, self) from None
             return answered(method, (self, *args), kwargs, error)
 
     method.refuses = True  # type: ignore[attr-defined]
@@ -163,6 +165,8 @@ def arithmetic(name: str, function: Any) -> Any:
         except Exception as error:
             values = (self, *more) if other is MISSING else (self, other, *more)
             named = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
+            if not isinstance(self, _base.Tensor):
+                raise _errors.not_of_tensors(method.__name__, self) from None
             return answered(method, values, named, error)
 
     method.__wrapped__, method.refuses = _of_another, True  # type: ignore[attr-defined]

@@ -116,17 +116,17 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 
 
 @takes_out
-def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:  # noqa: N803
-    """Solve A @ X = B, or X @ A = B where not `left`, with one triangle of A."""
-    need_tensor(A, "linalg_solve_triangular", "A")
+def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:  # noqa: N803
+    """Solve input @ X = B, or X @ input = B where not `left`, with one triangle of the input."""
+    need_tensor(input, "linalg_solve_triangular", "input")
     need_tensor(B, "linalg_solve_triangular", "B", 2)
     name = "linalg.solve_triangular"
-    need_square(A, name)
+    need_square(input, name)
     need_matrix(B, name, "B")
-    need_fitting(A, B, left, name)
-    need_kernel(A, "triangular_solve_cpu")
+    need_fitting(input, B, left, name)
+    need_kernel(input, "triangular_solve_cpu")
     params = {"upper": bool(upper), "left": bool(left), "unitriangular": bool(unitriangular)}
-    return record(triangular.solve_triangular, (A, B), params, "LinalgSolveTriangularBackward0")
+    return record(triangular.solve_triangular, (input, B), params, "LinalgSolveTriangularBackward0")
 
 
 @takes_out

@@ -285,13 +285,13 @@ def unbind(input: Any, dim: int = 0) -> Any:
 
 # ---- parts that share memory behind autograd's back ----
 @overridable
-def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> Any:
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> Any:
     """Split without telling autograd that the parts share memory."""
     if not isinstance(split_size, int):
-        return unsafe_split_with_sizes(tensor, split_size, dim)
-    d, size = _along(tensor, dim, "split")
+        return unsafe_split_with_sizes(input, split_size, dim)
+    d, size = _along(input, dim, "split")
     shown = {"dim": dim, "split_size": split_size}
-    return _many_views(tensor, _slices(d, tuple(_lengths(size, split_size))), "UnsafeSplitBackward0", shown, False)
+    return _many_views(input, _slices(d, tuple(_lengths(size, split_size))), "UnsafeSplitBackward0", shown, False)
 
 
 @overridable
