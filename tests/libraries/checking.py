@@ -19,15 +19,27 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # The modules that each driver imports: without them it is left out.
 DRIVERS = {
     "accelerate_training": ["accelerate", "safetensors"],
+    "captum_attributions": ["captum"],
+    "diffusers_denoising": ["diffusers"],
+    "e3nn_products": ["e3nn"],
+    "einops_layers": ["einops"],
     "geometric_graphs": ["torch_geometric"],
+    "geoopt_manifolds": ["geoopt"],
     "gpytorch_regression": ["gpytorch"],
+    "higher_steps": ["higher"],
+    "ignite_training": ["ignite"],
     "kornia_images": ["kornia"],
     "lightning_training": ["lightning"],
+    "opacus_privacy": ["opacus"],
+    "peft_adapters": ["peft", "transformers"],
     "pyro_inference": ["pyro"],
     "safetensors_dtypes": ["safetensors"],
     "safetensors_files": ["safetensors"],
+    "torchdiffeq_equations": ["torchdiffeq"],
+    "torchmetrics_scores": ["torchmetrics"],
     "transformers_models": ["transformers"],
     "transformers_trainer": ["transformers", "accelerate"],
+    "zuko_flows": ["zuko"],
 }
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from retrograd._absent import finder
 from retrograd.tensor._printing import _append_suffixes, format_array, get_printoptions, printoptions, set_printoptions
 from retrograd.tensor._printing import _options as PRINT_OPTS  # noqa: N812 - torch's name
+
+__getattr__ = finder("torch._tensor_str")
 
 __all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any
 
+from retrograd._absent import finder
 from retrograd._device import device as device_type
 from retrograd.cuda import device_count, is_available
 from retrograd.tensor._joining import cat
@@ -124,6 +125,8 @@ class classproperty:  # noqa: N801 - torch's name
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self.fget(type(instance) if owner is None else owner)
 
+
+__getattr__ = finder("torch._utils")
 
 __all__ = [
     "ExceptionWrapper",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__path__: list[str] = []  # libraries clear it, so that nothing looks for files here
+
 
 class _Namespace:
     """Where a library's classes would be."""

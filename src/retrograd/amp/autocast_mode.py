@@ -180,14 +180,14 @@ def clear_autocast_cache() -> None:
     """Do nothing: what was cast is not kept."""
 
 
-def _cast_all(value: Any, device: str, wanted: dtype) -> Any:
+def _cast(value: Any, device: str, wanted: dtype) -> Any:
     if isinstance(value, Tensor):
         fits = value.is_floating_point() and value.device.type == device and value.dtype.name != "float64"
         return value.to(wanted) if fits else value
     if isinstance(value, dict):
-        return {key: _cast_all(one, device, wanted) for key, one in value.items()}
+        return {key: _cast(one, device, wanted) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)([_cast_all(one, device, wanted) for one in value])
+        return type(value)([_cast(one, device, wanted) for one in value])
     return value
 
 
@@ -208,7 +208,7 @@ def custom_fwd(
         if not on or cast_inputs is None:
             return fwd(ctx, *args, **kwargs)
         with autocast(device_type, enabled=False):
-            args, kwargs = _cast_all(args, device_type, cast_inputs), _cast_all(kwargs, device_type, cast_inputs)
+            args, kwargs = _cast(args, device_type, cast_inputs), _cast(kwargs, device_type, cast_inputs)
             return fwd(ctx, *args, **kwargs)
 
     return forward

@@ -386,4 +386,6 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"{__name__}.gradcheck")
         globals()["gradcheck"] = module.gradcheck  # the import put the module there
         return getattr(module, name)
-    raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")
+    from .._absent import finder
+
+    return finder("torch.autograd", by_torchs_name=True)(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._absent import finder
+
 
 def is_available() -> bool:
     """Tell whether there is such a device: it is not used."""
@@ -9,5 +11,7 @@ def is_available() -> bool:
 
 
 is_built = is_available
+
+__getattr__ = finder("torch.backends.mps")
 
 __all__ = ["is_available", "is_built"]

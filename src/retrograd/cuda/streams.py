@@ -48,6 +48,12 @@ class Event:
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._event = _cupy().cuda.Event(block=blocking, disable_timing=not enable_timing)
 
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: Any) -> Event:
+        """Refuse an event of another process: CuPy's cannot be sent."""
+        _cupy()
+        raise NotImplementedError("torch.cuda.Event.from_ipc_handle: retrograd's events stay in their process")
+
     def record(self, stream: Any = None) -> None:
         """Mark where the device's work stands."""
         self._event.record(None if stream is None else stream._stream)

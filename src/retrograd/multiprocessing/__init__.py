@@ -47,6 +47,8 @@ def get_all_sharing_strategies() -> set[str]:
 def __getattr__(name: str) -> Any:
     if name in ("pool", "queue"):  # when asked for
         return import_module(f"{__name__}.{name}")
+    if name == "_set_thread_name":
+        return import_module("._private_helpers", __name__.partition(".")[0])._set_thread_name
     return getattr(_standard, name)
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .._absent import finder
 from .._modes import using
 from .._warnings import warn
 
@@ -237,3 +238,5 @@ uniform, normal, constant, eye, dirac = map(_old_name, (uniform_, normal_, const
 xavier_uniform, xavier_normal = map(_old_name, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_old_name, (orthogonal_, sparse_))
+
+__getattr__ = finder("torch.nn.init")

@@ -297,6 +297,10 @@ class OldStorageMeta(type):
         warn_once(DEPRECATED)
         return typed_storage(UntypedStorage.from_buffer(*args, **options, dtype=cls.dtype), cls.dtype)
 
+    def _from_buffer(cls, *args: Any, **options: Any) -> TypedStorage:
+        """`from_buffer` under its older, private name."""
+        return cls.from_buffer(*args, **options)
+
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
         """Map a file."""
         warn_once(DEPRECATED)

@@ -66,6 +66,19 @@ def register_pytree_node(
         FLATTEN_WITH_KEYS[cls] = flatten_with_keys_fn
 
 
+def register_constant(cls: Any) -> None:
+    """Let values of a class, which compare by what they are, count as part of the structure: they have no leaves."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__eq__` implementation for correctness of use in "
+            "torch.compile. "
+        )
+    register_pytree_node(cls, lambda value: ([], value), lambda values, context: context)
+
+
+_register_pytree_node = register_pytree_node  # under its older name
+
+
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
