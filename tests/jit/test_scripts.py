@@ -342,6 +342,17 @@ def files_that_are_none(torch: Any) -> Any:
     )
 
 
+@program
+def functions_from_source(torch: Any) -> Any:
+    unit = torch.jit.CompilationUnit(
+        """
+        def twice(x: Tensor, n: int = 2) -> Tensor:
+            return x * n
+        """
+    )
+    return unit.twice(torch.ones(2)), str(unit.twice.schema), type(caught(getattr, unit, "none"))
+
+
 test_as_torch, test_recording_is_torchs = program.tests()
 
 

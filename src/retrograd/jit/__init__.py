@@ -28,6 +28,7 @@ from ._marks import (
     unused,
 )
 from ._script import (
+    CompilationUnit,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptMethod,
@@ -85,6 +86,24 @@ def fuser(name: str) -> Iterator[None]:
     yield
 
 
+class strict_fusion:  # noqa: N801 - torch's name
+    """A block in which all shall be fused: nothing is, and nobody says so."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def export_opnames(m: Any) -> list[str]:
+    """Return the names of the functions and methods that a traced module calls."""
+    from ..fx.node import _get_qualified_name
+
+    called = [node.target for graph in m.graphs().values() for node in graph.nodes if node.op.startswith("call_")]
+    return sorted({target if type(target) is str else _get_qualified_name(target) for target in called})
+
+
 def set_fusion_strategy(strategy: Any) -> Any:
     """Accept how operations shall be fused: they are not."""
     return []
@@ -124,6 +143,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Attribute",
+    "CompilationUnit",
     "Error",
     "Final",
     "Future",
@@ -144,6 +164,7 @@ __all__ = [
     "annotate",
     "enable_onednn_fusion",
     "export",
+    "export_opnames",
     "fork",
     "freeze",
     "fuser",
@@ -162,6 +183,7 @@ __all__ = [
     "script_if_tracing",
     "script_method",
     "set_fusion_strategy",
+    "strict_fusion",
     "trace",
     "trace_module",
     "unused",

@@ -18,10 +18,7 @@ BROKEN = (
     "This is an internal miniz error. If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. "
     "This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
 )
-NOT_READ = {
-    "/constants.pkl": "a program in torch's intermediate code (TorchScript)",
-    "/models/": "a program exported by torch",
-}
+NOT_READ = {"/models/": "a program exported by torch"}
 
 
 class Archive:
@@ -48,7 +45,7 @@ class Archive:
 
     def read(self, f: Any, map_location: Any, extra_files: dict[str, Any] | None) -> tuple[Any, list[dict[str, Any]]]:
         """Read what `write` wrote; `extra_files` gets the contents of the files that it names."""
-        content = _content(f)
+        content = content_of(f)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             for name in extra_files or {}:
@@ -68,7 +65,8 @@ class Archive:
         return record["program"], record["texts"]
 
 
-def _content(f: Any) -> bytes:
+def content_of(f: Any) -> bytes:
+    """Return what a zip archive holds, or torch's error for what is none."""
     if isinstance(f, (str, os.PathLike)):
         if not os.path.exists(f):
             raise ValueError(f"The provided filename {f} does not exist")
@@ -81,6 +79,18 @@ def _content(f: Any) -> bytes:
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise RuntimeError(f"PytorchStreamReader failed reading zip archive: not a ZIP archive. {BROKEN}")
     return content
+
+
+def is_torchscript(content: bytes, extra_files: dict[str, Any] | None) -> bool:
+    """Tell whether torch.jit.save has written an archive; `extra_files` gets the contents of the files that it names."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        found = any(name.endswith("/constants.pkl") for name in names)
+        for name in extra_files or {} if found else ():
+            for one in names:
+                if one.endswith(f"/extra/{name}"):
+                    extra_files[name] = archive.read(one)  # type: ignore[index]
+    return found
 
 
 def _not_ours(names: list[str]) -> Exception:

@@ -108,8 +108,8 @@ def of_function(function: Callable[..., Any], name: str, owner: str | None = Non
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any] | None:
     function = inspect.unwrap(getattr(function, "__func__", function))
-    if getattr(function, "__module__", "").partition(".")[0] == "retrograd":
-        return None  # the library's own modules check what they take
+    if getattr(function, "__module__", "").partition(".")[0] in ("retrograd", "__torchscript__"):
+        return None  # the library's own modules check what they take; text of a file was checked by its compiler
     try:
         known = inspect.getclosurevars(function).nonlocals if getattr(function, "__closure__", None) else {}
         return typing.get_type_hints(function, localns=dict(known))

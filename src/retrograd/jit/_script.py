@@ -438,6 +438,35 @@ def script(
     return ScriptFunction(obj)
 
 
+class CompilationUnit:
+    """Functions from source."""
+
+    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
+        self._functions: dict[str, ScriptFunction] = {}
+        if lang is not None:
+            self.define(lang)
+
+    def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
+        """Add the functions of a text."""
+        import typing
+
+        import retrograd as torch
+
+        names = {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
+        scope: dict[str, Any] = {"torch": torch, "Tensor": torch.Tensor, **names, "__name__": "__torch__"}
+        known = set(scope)
+        exec(compile(textwrap.dedent(lang), "<torch.jit.CompilationUnit>", "exec"), scope)
+        for name, value in scope.items():
+            if name not in known and isinstance(value, FunctionType):
+                value._source = lang  # type: ignore[attr-defined]
+                self._functions[name] = ScriptFunction(value)
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        if name not in self.__dict__.get("_functions", {}):
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
+        return self._functions[name]
+
+
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function be scripted when it is called inside a trace: its branches stay in the graph."""
 

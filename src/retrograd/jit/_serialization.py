@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
 from ..fx.graph import Graph
 from ..nn.modules.module import Module
-from ._archives import Archive, graph_nodes, graph_of_nodes
+from ._archives import Archive, content_of, graph_nodes, graph_of_nodes, is_torchscript
 from ._script import FacedModule, RecursiveScriptModule, ScriptFunction, ScriptModule
 from ._sources import Texts, restored
 from ._trace import compiled, function_of
@@ -33,7 +34,14 @@ def load(
     f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False
 ) -> Any:
     """Read what `save` wrote; `_extra_files` gets the contents of the files that it names."""
-    program, texts = ARCHIVE.read(f, map_location, _extra_files)
+    content = content_of(f)
+    if is_torchscript(content, _extra_files):
+        from ..tensor._archives import ArchiveReader
+        from ..tensor._locations import restorer
+        from ._torchscript import program_of
+
+        return program_of(ArchiveReader(io.BytesIO(content), None), restorer(map_location))
+    program, texts = ARCHIVE.read(io.BytesIO(content), map_location, _extra_files)
     if program["kind"] == "function":
         return function_from_record(program, texts)
     return _module_from_record(program, texts, {})

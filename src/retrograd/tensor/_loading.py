@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,12 @@ OLD_AND_MAPPED = (
     "checkpoint with this option in order to use mmap."
 )
 SCRIPTED = (
-    "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. retrograd does not run TorchScript "
-    "programs\nHint: save the model's state_dict with torch, and load that."
+    "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``.\nHint: torch.jit.load reads them; or "
+    "save the model's state_dict with torch, and load that."
+)
+DISPATCHED = (
+    "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call 'torch.jit.load' "
+    "directly to silence this warning)"
 )
 
 
@@ -178,10 +183,20 @@ def _empty_storage(storage_type: Any, count: int, left: int) -> Any:
 def _read_archive(
     archive: ArchiveReader, unpickler_class: Callable[[Any], Any], restore: Any, is_mapped: bool, is_safe: bool
 ) -> Any:
+    if not archive.has("constants.pkl"):
+        return read_pickle(archive, "data", unpickler_class, restore, is_mapped)
+    if is_safe:
+        raise RuntimeError(SCRIPTED)
+    warn(DISPATCHED)
+    return import_module(f"{PACKAGE}.jit._torchscript").program_of(archive, restore)
+
+
+def read_pickle(
+    archive: ArchiveReader, name: str, unpickler_class: Callable[[Any], Any], restore: Any, is_mapped: bool = False
+) -> Any:
+    """Read a pickle of an archive, `name.pkl`, whose storages lie in the folder `name`."""
     import io
 
-    if archive.has("constants.pkl"):
-        raise RuntimeError(SCRIPTED) if is_safe else NotImplementedError(SCRIPTED.partition(". ")[2])
     swaps = _byte_order(archive) != sys.byteorder
     storages: dict[str, UntypedStorage] = {}
 
@@ -191,14 +206,14 @@ def _read_archive(
             raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{kind}'")
         dtype = _dtype_of(storage_type)
         if key not in storages:
-            memory = _memory(archive, f"data/{key}", count * (1 if dtype is None else dtype.itemsize), is_mapped)
+            memory = _memory(archive, f"{name}/{key}", count * (1 if dtype is None else dtype.itemsize), is_mapped)
             made = storage_on(memory if dtype is None else memory.view(dtype.numpy))
             if swaps and dtype is not None:
                 made.byteswap(dtype)
             storages[key] = restore(made, location)
         return _typed(storages[key], uint8 if dtype is None else dtype)
 
-    unpickler = unpickler_class(io.BytesIO(archive.read("data.pkl")))
+    unpickler = unpickler_class(io.BytesIO(archive.read(f"{name}.pkl")))
     unpickler.storage_of = storage_of
     return unpickler.load()
 

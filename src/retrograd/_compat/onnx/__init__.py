@@ -9,6 +9,10 @@ from retrograd._absent import finder
 __getattr__ = finder("torch.onnx")
 
 
+class OnnxExporterError(RuntimeError):
+    """An export to ONNX failed."""
+
+
 def is_in_onnx_export() -> bool:
     """Tell whether a program is being exported: never."""
     return False
@@ -53,4 +57,4 @@ class TensorProtoDataType(IntEnum):
     BFLOAT16 = 16
 
 
-__all__ = ["OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "is_in_onnx_export"]
+__all__ = ["OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "is_in_onnx_export"]
