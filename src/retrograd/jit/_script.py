@@ -455,7 +455,7 @@ class CompilationUnit:
         names = {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
         scope: dict[str, Any] = {"torch": torch, "Tensor": torch.Tensor, **names, "__name__": "__torch__"}
         known = set(scope)
-        exec(compile(textwrap.dedent(lang), "<torch.jit.CompilationUnit>", "exec"), scope)
+        exec(compiled(textwrap.dedent(lang), "<torch.jit.CompilationUnit>"), scope)
         for name, value in scope.items():
             if name not in known and isinstance(value, FunctionType):
                 value._source = lang  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ import re
 from typing import Any, Final, NamedTuple, Optional, Union
 
 from .. import nn
+from .._generated import compiled
 from ..tensor._archives import ArchiveReader
 from ..tensor._loading import _trusting_class, read_pickle
 from ._script import RecursiveScriptModule
@@ -69,7 +70,7 @@ class _File:
             scope = self.namespaces[path] = {**self.names, "__name__": HOME}
             if self.archive.has(entry):
                 text = PRIVATE.sub(r".private_\1", self.archive.read(entry).decode())
-                exec(compile(text, f"<TorchScript: {path}>", "exec", FUTURE_ANNOTATIONS, dont_inherit=True), scope)
+                exec(compiled(text, f"<TorchScript: {path}>", FUTURE_ANNOTATIONS), scope)
         return self.namespaces[path]
 
     def defines(self, path: str, name: str) -> bool:
