@@ -124,7 +124,6 @@ _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
 _ROUND = Elementwise(e.round_, "round", None, False)
 _ROUND_DECIMALS = Elementwise(e.round_, "round_decimals", "RoundBackward1", False)
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
-_WHERE = Elementwise(e.where, "where", None, False)
 _CLAMP_BOTH = Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False)
 _CLAMP_ONE = Elementwise(e.clip_both, "clamp", "ClampBackward0", False)
 _CLAMP_SIDE = {

@@ -134,9 +134,6 @@ class StorageKeeper:
         return (*found, None) if self.with_source else found
 
 
-_in_python: Any = pickle._Pickler  # whose methods are unknown to the type checker
-
-
 @cache
 def pickler_class(module: Any) -> Any:
     """Return a class of picklers that write as torch does, made of the one of `pickle` or of a module like it.
