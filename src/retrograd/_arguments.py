@@ -123,7 +123,7 @@ def _file(function: Any) -> str:
     return str(function.__globals__["__name__"].rpartition(".")[2])
 
 
-_TOO_LARGE = re.compile("array is too big|Maximum allowed dimension|Unable to allocate")
+_TOO_LARGE = "array is too big|Maximum allowed dimension|Unable to allocate"
 
 
 def _about_the_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> Exception:
@@ -134,18 +134,18 @@ def _about_the_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     name = function.__name__
     if isinstance(error, OverflowError):
         return RuntimeError(f"{name}(): a number among the arguments is out of range: {error}")
-    if isinstance(error, MemoryError) or _TOO_LARGE.search(str(error)):
+    if isinstance(error, MemoryError) or re.search(_TOO_LARGE, str(error)):
         return RuntimeError(f"{name}(): DefaultCPUAllocator: can't allocate memory: {error}")
     kinds = (TypeError, ValueError, IndexError, ZeroDivisionError, RuntimeError)
     kind = next((one for one in kinds if isinstance(error, one)), TypeError)
     shown = [_in_short(value) for value in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
     words = f"{name}(): {UNFIT} - got ({', '.join(shown)})"
-    if is_bound_by_python(function) and isinstance(error, kinds) and not _OURS.search(str(error)):
+    if is_bound_by_python(function) and isinstance(error, kinds) and not re.search(_OURS, str(error)):
         return kind(f"{error}\nHint: {words}.")
     return kind(f"{words}: {error}")
 
 
-_OURS = re.compile("_array|not supported between|numpy|ndarray|broadcast together|truth value")
+_OURS = "_array|not supported between|numpy|ndarray|broadcast together|truth value"
 UNFIT = "the arguments do not go together"
 
 
@@ -404,7 +404,7 @@ def _is_module(frame: FrameType, before: list[Any]) -> bool:
 
 
 VARARGS = 0x04  # inspect.CO_VARARGS
-_BINDING = re.compile(r"[\w.]+\(\) (takes|missing|got) .*argument")
+_BINDING = r"[\w.]+\(\) (takes|missing|got) .*argument"
 
 
 def _is_internal(error: BaseException) -> bool:
@@ -414,7 +414,7 @@ def _is_internal(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or (isinstance(error, TypeError) and _BINDING.match(str(error))):
+    if trace is None or (isinstance(error, TypeError) and re.match(_BINDING, str(error))):
         return False
     code = trace.tb_frame.f_code
     if is_own(code.co_filename):

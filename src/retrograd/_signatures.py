@@ -107,28 +107,17 @@ def _form(text: str) -> Form:
 
 
 @cache
-def table() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the name in messages and the lines of each entry by the name of a function."""
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
-    names: list[str] = []
-    lines: list[str] = []
-
-    def close() -> None:
-        for name in names:
-            key, _, parsed_as = name.partition("=")
-            found[key] = (parsed_as or key.rpartition(".")[2], tuple(lines))
-
+def table() -> dict[str, str]:
+    """Return the lines of each entry, as one text, by the name of a function; a first one after `=` is the name in messages."""
+    found: dict[str, str] = {}
     with open(f"{__file__.rpartition('.')[0]}.txt", encoding="utf-8") as file:  # pathlib takes long to import
         text = file.read()
-    for line in text.splitlines():
-        if line.startswith("#"):
-            continue
-        if line.startswith("  "):
-            lines.append(line.strip())
-        else:
-            close()
-            names, lines = line.split(), []
-    close()
+    for entry in text.replace("\n  ", "\0").splitlines():  # the lines of an entry begin with blanks
+        names, _, lines = entry.partition("\0")
+        if lines:
+            found.update(dict.fromkeys(names.split(), lines))
+    for key, _, name in [one.partition("=") for one in found if "=" in one]:
+        found[key] = f"={name}\0{found[f'{key}={name}']}"
     return found
 
 
@@ -138,7 +127,8 @@ def signature(key: str) -> Signature | None:
     entry = table().get(key)
     if entry is None:
         return None
-    name, lines = entry
+    lines = entry.split("\0")
+    name = lines.pop(0)[1:] if entry[0] == "=" else key.rpartition(".")[2]
     if lines[0] in ("python", "nothing"):
         return Signature(lines[0], name, tuple(_form(line) for line in lines[1:]))
     return Signature("parser", name, tuple(_form(line) for line in lines))

@@ -253,8 +253,11 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if kinds is None:
                 kinds = _forms().kinds_by_position(call, function)
-            if not kwargs and not kinds:
-                return function(args[0]) if len(args) == 1 else function(*args)  # one argument needs no unpacking
+            if len(args) == 1 and not kwargs:
+                if not kinds or (some := kinds[0]) is None or type(args[0]) in some:
+                    return function(args[0])  # one argument needs no unpacking
+            elif not kwargs and not kinds:
+                return function(*args)
             args, kwargs = _forms().in_present_words(call, function, args, kwargs, kinds)
             return function(*args, **kwargs)
         except Exception as error:
@@ -396,7 +399,7 @@ MAKERS = (
     "_saving",
     "_loading",
 )  # families that take no tensor, but:
-TAKES_A_TENSOR = re.compile(r"new_|.*_like$|__dlpack")
+TAKES_A_TENSOR = r"new_|.*_like$|__dlpack"
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
@@ -444,7 +447,7 @@ def _is_operation(function: Any) -> bool:
     module = written.__globals__["__name__"].split(".")[1:]  # the file, where `__module__` is the public home
     if module[:1] not in (["tensor"], ["nn"]) or function.__name__ in ("is_tensor", "is_storage"):
         return False
-    return module[-1] not in MAKERS or TAKES_A_TENSOR.match(function.__name__) is not None
+    return module[-1] not in MAKERS or re.match(TAKES_A_TENSOR, function.__name__) is not None
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
