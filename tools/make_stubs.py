@@ -61,7 +61,7 @@ def function(name: str, value: Any, key: str, *, method: bool = False) -> str:
         anything = Overload((*(["self"] if method else []), "*args: Any", "**kwargs: Any"), "Any")
         result = stub_signatures.returned(key, None)
         forms = [anything if plain is None else plain._replace(returned=result or plain.returned)]
-    return stub_signatures.written(name, forms, indent="    " if method else "")
+    return stub_signatures.written(name, forms, value.__doc__, indent="    " if method else "")
 
 
 PROPERTIES = {

@@ -93,6 +93,7 @@ FORMS = {  # what the signatures do not tell apart
     ],
 }
 NAMED_WITH_DIM = {"max", "min", "median", "nanmedian"}  # one tensor without `dim`, a named result with it
+LITERAL = re.compile(r"""True|False|None|-?\d+(\.\d+)?(e-?\d+)?|'\w*'|"\w*\"""")
 KEYWORDS = {"from", "lambda", "class", "async"}
 
 
@@ -152,7 +153,7 @@ def form_parameters(name: str, form: Form, *, method: bool, spread: bool) -> tup
             if not rest:
                 parts.append("*")
             keyword_only = True
-        default = "" if one.default is None else " = ..."
+        default = "" if one.default is None else f" = {one.default if LITERAL.fullmatch(one.default) else '...'}"
         word = f"_{one.name}" if one.name in KEYWORDS else one.name
         parts.append(f"{word}: {parameter_type(name, one, optional=one.default == 'None')}{default}")
     if positional_only:
@@ -276,15 +277,20 @@ def _simple(annotation: Any) -> str:
 BUILTINS = re.compile(r"(?<![\w.])(int|float|bool|str|complex|tuple|type)(?![\w.])")
 
 
-def written(name: str, forms: list[Overload], *, indent: str = "", doc: str | None = None) -> str:
-    """Write a function with its forms."""
+def written(name: str, forms: list[Overload], doc: str | None, *, indent: str = "") -> str:
+    """Write a function with its forms; editors show the first line of its docstring, which stands in the first form."""
     lines = []
-    for form in forms:
+    for at, form in enumerate(forms):
         if len(forms) > 1:
             lines.append(f"{indent}@overload\n")
-        parameters = ", ".join(
-            re.sub(r"(?<=: ).*", lambda m: BUILTINS.sub(r"builtins.\1", m[0]), p) for p in form.parameters
-        )
+        parts = [re.sub(r"(?<=: ).*", lambda m: BUILTINS.sub(r"builtins.\1", m[0]), part) for part in form.parameters]
         result = BUILTINS.sub(r"builtins.\1", form.returned)
-        lines.append(f"{indent}def {name}({parameters}) -> {result}: ...\n")
+        lines.append(f"{indent}def {name}({', '.join(parts)}) -> {result}:")
+        lines.append(" ...\n" if at or not doc else f"\n{indent}    {quoted(doc)}\n")
     return "".join(lines)
+
+
+def quoted(doc: str) -> str:
+    """Write the first line of a docstring as source."""
+    line = doc.strip().splitlines()[0].replace("\\", "\\\\")
+    return f'"""{line}"""' if not line.endswith('"') else f"'''{line}'''"

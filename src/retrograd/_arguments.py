@@ -38,7 +38,7 @@ from ._signatures import (
 
 def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise torch's error for arguments that it refuses. `function` is a public function, called just now."""
-    reason = _refused(function, args, kwargs, user_frame(sys._getframe(1)))
+    reason: Exception | None = _refused(function, args, kwargs, user_frame(sys._getframe(1)))
     if reason is not None:
         raise reason
 
@@ -105,7 +105,7 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     """Return what torch says about a call of a public function that raised an error; None if the error says it itself."""
     if isinstance(error, Warning) or error.__traceback__ is None:
         return None
-    reason = _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
+    reason: Exception | None = _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
     internal = isinstance(error, MemoryError) or _is_internal(error)
     if reason is None and internal and _file(function) not in FILES and not with_numbers(function, args, kwargs):
         reason = _about_the_call(function, args, kwargs, error)

@@ -100,3 +100,20 @@ def test_tensors_have_every_method_of_the_stub() -> None:
     names = {node.name for node in methods.body if isinstance(node, ast.FunctionDef)}
     assert len(names) > 500
     assert {name for name in names if not hasattr(retrograd.Tensor, name)} == set()
+
+
+def test_editors_show_docstrings() -> None:
+    """A function's first form has the first line of its docstring."""
+    package = ast.parse((SOURCE / "retrograd" / "__init__.pyi").read_text()).body
+    (methods,) = (
+        node
+        for node in ast.parse((SOURCE / "retrograd" / "tensor" / "_methods.pyi").read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
+    for owner, body in ((retrograd, package), (retrograd.Tensor, methods.body)):
+        first = {node.name: node for node in reversed(body) if isinstance(node, ast.FunctionDef)}
+        shown = {name: ast.get_docstring(node) for name, node in first.items() if not name.startswith("__")}
+        said = {name: (getattr(owner, name).__doc__ or "").strip().partition("\n")[0] or None for name in shown}
+        properties = {name for name in shown if isinstance(getattr(owner, name), property)}
+        assert {name for name in shown if shown[name] != said[name]} - properties == set()
+        assert sum(map(bool, shown.values())) > 450

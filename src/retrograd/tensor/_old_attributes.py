@@ -39,7 +39,8 @@ def use_count(self: Any) -> int:
     import gc
 
     array, own = self._array, slot_of(self._edge)[0]
-    held, nodes = 1, {}
+    held = 1
+    nodes: dict[Any, Any] = {}
     for one in gc.get_referrers(self):
         if isinstance(one, NothingExtra):
             held += (one.view is not None and one.view.base is self) + (one.grad is self)

@@ -16,14 +16,25 @@ from ... import return_types as _results
 _Number: TypeAlias = builtins.int | builtins.float | builtins.complex
 _DeviceLike: TypeAlias = _device | builtins.str | builtins.int
 
-def bartlett(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def blackman(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def cosine(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def exponential(M: builtins.int, *, center: builtins.float | None = ..., tau: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def gaussian(M: builtins.int, *, std: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def general_cosine(M: builtins.int, *, a: Any, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def general_hamming(M: builtins.int, *, alpha: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def hamming(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def hann(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def kaiser(M: builtins.int, *, beta: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
-def nuttall(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any: ...
+def bartlett(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the bartlett window of M samples; `sym=False` makes it one period."""
+def blackman(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the blackman window of M samples; `sym=False` makes it one period."""
+def cosine(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the cosine window of M samples; `sym=False` makes it one period."""
+def exponential(M: builtins.int, *, center: builtins.float | None = ..., tau: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute a window that decays exponentially from its center."""
+def gaussian(M: builtins.int, *, std: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute a window of the shape of the normal distribution."""
+def general_cosine(M: builtins.int, *, a: Any, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute a sum of cosines with alternating signs and the weights `a`."""
+def general_hamming(M: builtins.int, *, alpha: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute a raised cosine."""
+def hamming(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the hamming window of M samples; `sym=False` makes it one period."""
+def hann(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the hann window of M samples; `sym=False` makes it one period."""
+def kaiser(M: builtins.int, *, beta: builtins.float = ..., sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the Kaiser window."""
+def nuttall(M: builtins.int, *, sym: builtins.bool = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Any:
+    """Compute the nuttall window of M samples; `sym=False` makes it one period."""
