@@ -128,7 +128,7 @@ def parameter_type(name: str, one: Parameter, *, optional: bool) -> str:
             kind = ONE_OF_MANY[one.kind]
         if one.kind == "Tensor" and one.name == "other" and name in NUMBERS_AS_TENSORS:
             kind = "Tensor | _Number"
-    none = kind != "Any" and "None" not in kind.split(" | ") and (one.takes_none or optional)
+    none = kind != "Any" and "None" not in kind.split(" | ") and (optional or (one.takes_none and one.kind != "object"))
     return f"{kind} | None" if none else kind
 
 

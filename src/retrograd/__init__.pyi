@@ -642,7 +642,7 @@ def eye(n: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = No
 def eye(n: builtins.int, m: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 from .tensor._generators import Generator as Generator
 default_generator: Generator
-def manual_seed(seed: builtins.int | None) -> _Generator:
+def manual_seed(seed: builtins.int) -> _Generator:
     """Restart the default stream from a seed."""
 def seed() -> builtins.int:
     """Start the default stream from a seed of the system."""
@@ -1172,11 +1172,11 @@ def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -
     """Multiply matrices with themselves; a negative power is one of the inverse."""
 def matrix_exp(input: Tensor) -> Tensor:
     """Compute the exponential of matrices."""
-def norm(input: Tensor | None, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
+def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
     """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
 def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
     """Compute the p-norm of the difference."""
-def cdist(x1: Tensor | None, x2: Tensor | None, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
     """Compute the p-norm distance between every row of one matrix and every row of another."""
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """Compute the p-norm distance between every two rows of a matrix."""
@@ -1430,7 +1430,7 @@ IntTensor: builtins.type[Tensor]
 LongTensor: builtins.type[Tensor]
 def set_default_tensor_type(t: Any) -> Tensor:
     """Set the default dtype by an old type."""
-def symeig(input: Tensor | None, eigenvectors: Any = False, upper: Any = True, *, out: Any = None) -> Any:
+def symeig(input: Tensor, eigenvectors: Any = False, upper: Any = True, *, out: Any = None) -> Any:
     """Say what has taken the place of this function."""
 def eig(self: Tensor, eigenvectors: builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
     """Say what has taken the place of this function."""
@@ -1438,7 +1438,7 @@ def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
     """Say what has taken the place of this function."""
 def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
     """Say what has taken the place of this function."""
-def matrix_rank(input: Tensor | None, tol: Any = None, symmetric: Any = False, *, out: Any = None) -> Tensor:
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: Any = False, *, out: Any = None) -> Tensor:
     """Say what has taken the place of this function."""
 @overload
 def fake_quantize_per_tensor_affine(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:

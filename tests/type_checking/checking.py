@@ -30,7 +30,8 @@ def environment(folder: Path, *, package: Path | None = None, torch: bool = Fals
     """
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     (site,) = (path for path in folder.rglob("site-packages") if path.is_dir())
-    (site / "package.pth").write_text(f"{SOURCE if package is None else package}\n")
+    for name in ("retrograd", "torch-stubs"):
+        (site / name).symlink_to((SOURCE if package is None else package) / name, target_is_directory=True)
     for name in ("numpy", "matplotlib", "tqdm", *(["torch"] if torch else [])):
         found = importlib.util.find_spec(name)
         if found is not None and found.submodule_search_locations:

@@ -102,13 +102,13 @@ def feature_alpha_dropout(input: Tensor, p: builtins.float = 0.5, training: buil
     """Drop whole channels in training, keeping mean and variance of what follows SELU."""
 def fold(input: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, stride: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
     """Add columns of patches where `unfold` takes them from, in images of a given size."""
-def fractional_max_pool2d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> Tensor:
+def fractional_max_pool2d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> Tensor:
     """Take the largest elements of windows whose places are drawn, as many along the last two axes as wanted."""
-def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> builtins.tuple[Tensor, Tensor]:
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Pool like `fractional_max_pool2d`, and return the indices, too."""
-def fractional_max_pool3d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> Tensor:
+def fractional_max_pool3d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> Tensor:
     """Take the largest elements of windows whose places are drawn, as many along the last three axes as wanted."""
-def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> builtins.tuple[Tensor, Tensor]:
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Pool like `fractional_max_pool3d`, and return the indices, too."""
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
     """Return the negative log-likelihood of normally distributed numbers."""
@@ -166,9 +166,9 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the logarithm of the sigmoid."""
 def lp_pool1d(input: Tensor, norm_type: Any, kernel_size: builtins.int, stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """Take the p-norm of each window of the last axis."""
-def lp_pool2d(input: Tensor, norm_type: Any, kernel_size: builtins.int | Sequence[builtins.int] | None, stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
+def lp_pool2d(input: Tensor, norm_type: Any, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """Take the p-norm of each window of the last two axes."""
-def lp_pool3d(input: Tensor, norm_type: Any, kernel_size: builtins.int | Sequence[builtins.int] | None, stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
+def lp_pool3d(input: Tensor, norm_type: Any, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """Take the p-norm of each window of the last three axes."""
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Take what the first lacks to exceed the second by a margin, or the other way round where the target is -1."""
@@ -184,11 +184,11 @@ def max_pool3d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int]
     """Take the largest element of each window of the last three axes; with `return_indices`, also where it is."""
 def max_pool3d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, dilation: builtins.int | Sequence[builtins.int] = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
     """Take the largest element of each window of the last three axes, and where it is."""
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] | None = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
     """Put what `max_pool1d` took back where it was."""
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] | None = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
     """Put what `max_pool2d` took back where it was."""
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int] | None, stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] | None = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
     """Put what `max_pool3d` took back where it was."""
 def mish(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """Multiply by the hyperbolic tangent of softplus."""
@@ -244,7 +244,7 @@ def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """Compute elu with the scales that keep mean and variance."""
 def selu_(input: Tensor) -> Tensor:
     """Compute selu in place."""
-def sigmoid(input: Tensor | None) -> Tensor:
+def sigmoid(input: Tensor) -> Tensor:
     """Compute 1 / (1 + exp(-x))."""
 def silu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """Multiply by the sigmoid."""
@@ -260,11 +260,11 @@ def softplus(input: Tensor, beta: _Number = 1, threshold: _Number = 20, *, out: 
     """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
 def softshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move towards 0 by `lambd`."""
-def softsign(input: Tensor | None) -> Tensor:
+def softsign(input: Tensor) -> Tensor:
     """Compute x / (1 + |x|)."""
-def tanh(input: Tensor | None) -> Tensor:
+def tanh(input: Tensor) -> Tensor:
     """Compute the hyperbolic tangent."""
-def tanhshrink(input: Tensor | None) -> Tensor:
+def tanhshrink(input: Tensor) -> Tensor:
     """Compute x - tanh(x)."""
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
     """Replace what does not exceed a threshold by a value."""
@@ -276,9 +276,9 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
     """Do the same with a distance of the caller's own."""
 def unfold(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, stride: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
     """Lay out the patches of images as columns (N, C * kernel, places)."""
-def upsample(input: Tensor | None, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Tensor:
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Tensor:
     """Resize like `interpolate`, which is the name to use."""
-def upsample_bilinear(input: Tensor | None, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Resize like `interpolate` with `align_corners=True`, which is the name to use."""
-def upsample_nearest(input: Tensor | None, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Resize like `interpolate`, which is the name to use."""
