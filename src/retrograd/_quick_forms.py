@@ -73,7 +73,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     def given(values: tuple[Any, ...], more: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments as they were given. `more` follows the positional ones, or is a tuple of such."""
         by_name = {name: value for name, value in named.items() if value is not keyword_defaults.get(name)}
-        if more is not NOTHING and more != ():
+        if more is not NOTHING and not (type(more) is tuple and not more):
             if type(more) is tuple and parameters_of(function)[2] is not None:
                 args = values + more
             else:
