@@ -54,6 +54,7 @@ MODULES = (
     "gradient_edges",
     "tests.nn.test_module_hook_order",
     "tests.fx.test_tracing",
+    "tests.fx.test_passes",
     "tests.jit.test_traces",
     "tests.jit.test_scripts",
     "tests.export.test_programs",

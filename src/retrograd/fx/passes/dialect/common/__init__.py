@@ -1,0 +1,1 @@
+"""Passes that only look at how nodes are connected."""
