@@ -367,6 +367,12 @@ def test_a_scripted_program_has_its_source_and_no_graph() -> None:
         _ = scripted.graph
 
 
+def test_a_class_that_no_file_can_name_is_refused_when_it_is_saved() -> None:
+    made = retrograd.nn.utils.parametrizations.weight_norm(retrograd.nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match=r"'ParametrizedLinear', which was made while it ran"):
+        retrograd.jit.save(retrograd.jit.script(made), io.BytesIO())
+
+
 def test_a_file_needs_no_files_of_the_program(tmp_path: Any) -> None:
     import subprocess
     import sys

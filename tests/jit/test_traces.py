@@ -317,6 +317,23 @@ def recurrent_layers_take_other_lengths(torch: Any) -> Any:
 
 
 @program
+def layers_of_one_state_take_other_lengths(torch: Any) -> Any:
+    shown = []
+    for module in (torch.nn.RNN(2, 3), torch.nn.GRU(2, 3, 2, bidirectional=True)):
+        traced = torch.jit.trace(module, torch.ones(2, 4, 2))
+        x = plane(torch, 3, 5, 2)
+        shown.append([torch.allclose(one, other) for one, other in zip(traced(x), module(x), strict=True)])
+    return shown
+
+
+@program
+def layers_with_a_weight_that_is_computed(torch: Any) -> Any:
+    module = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2))
+    traced = torch.jit.trace(module, torch.ones(1, 2))
+    return torch.allclose(traced(plane(torch, 3, 2)), module(plane(torch, 3, 2)))
+
+
+@program
 def scripted_functions_keep_their_branches_inside_a_trace(torch: Any) -> Any:
     @torch.jit.script
     def chosen(x: torch.Tensor) -> torch.Tensor:

@@ -67,7 +67,7 @@ class _Writing:
 
     def add_global(self, hint: str, obj: Any) -> str:
         """Return the name of something that lies outside the graph."""
-        if _is_from_torch(obj):
+        if _is_from_torch(obj) and _is_found_by_name(obj):
             return _get_qualified_name(obj)
         name = self.namespace.create_name(hint, obj)
         self.globals[name] = obj
@@ -273,6 +273,16 @@ def _is_from_torch(obj: Any) -> bool:
     if home and _torchs(home).split(".")[0] == "torch":
         return True
     return type(obj).__name__ in ("OpOverload", "OpOverloadPacket") and hasattr(obj, "namespace")
+
+
+def _is_found_by_name(obj: Any) -> bool:
+    """Whether the name that a program would write leads to an object: a function of a private file has none."""
+    import retrograd as torch
+
+    found: Any = torch
+    for part in _get_qualified_name(obj).split(".")[1:]:
+        found = getattr(found, part, None)
+    return found is not None and (found is obj or not isinstance(found, types.ModuleType))
 
 
 def _last_uses(nodes: Any) -> dict[Node, list[Node]]:

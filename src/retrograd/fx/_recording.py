@@ -184,6 +184,7 @@ class Recorder(Tracer):
         self._busy = 0
         self._droppable: list[Node] = []
         self._makers: dict[int, Callable[..., Any]] = {}
+        self._tables: set[int] = set()  # names of files that were looked at for makers
         self._known: dict[int, RecordedTensor] = {}  # by the id of the tensor that it stands for, which it keeps alive
         self._names = _names_of_tensors(self.root)
         self._used = set(dir(self.root)) | {name.partition(".")[0] for name in self._names.values()}
@@ -474,7 +475,8 @@ class Recorder(Tracer):
 
     def _patch_names(self, table: dict[str, Any]) -> None:
         """Let names in a module's globals record that are those of makers: `from torch import zeros`."""
-        if self._patcher.visit_once(table):
+        if id(table) not in self._tables:
+            self._tables.add(id(table))
             for name, value in list(table.items()):
                 if id(value) in self._makers and value.__name__ in (*MAKERS, *FROM_DATA):
                     self._patcher.patch_global(table, name, self._makers[id(value)])

@@ -42,7 +42,13 @@ class Texts:
         if isinstance(obj, ModuleType):
             return ("module", _torchs(obj.__name__))
         if isinstance(obj, (type, FunctionType)) and not _is_written_here(obj):
-            return ("name", _torchs(obj.__module__), obj.__qualname__)
+            named = ("name", _torchs(obj.__module__), obj.__qualname__)
+            if not _is_found(named):
+                raise RuntimeError(
+                    f"a program uses '{obj.__qualname__}', which was made while it ran: no file can say where it is found\n"
+                    "Hint: trace the program, and save the trace."
+                )
+            return named
         if isinstance(obj, (type, FunctionType)):
             return ("source", self._number(obj))
         if isinstance(obj, MethodType) and isinstance(obj.__self__, type):
@@ -80,6 +86,14 @@ class Texts:
 def restored(record: Record, table: list[dict[str, Any]]) -> Any:
     """Return what a record stands for."""
     return _Restoring(table).value(record)
+
+
+def _is_found(record: Record) -> bool:
+    try:
+        _Restoring([]).value(record)
+    except (AttributeError, ImportError):
+        return False
+    return True
 
 
 class _Restoring:
