@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _dtypes
-from ..overrides import refuses_itself
+from ..overrides import arguments, refuses_itself
 from ._casting import truth
 from ._operands import not_a_tensor
 from ._record import promoted
@@ -53,9 +53,14 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return tuple(input.shape) == tuple(other.shape)
 
 
-def result_type(tensor1: Any, tensor2: Any) -> _dtypes.dtype:
+def result_type(
+    tensor: Any = None, other: Any = None, *, scalar: Any = None, scalar1: Any = None, scalar2: Any = None
+) -> _dtypes.dtype:
     """Return the dtype that an operation on two operands gives."""
-    arrays = [t._array if isinstance(t, Tensor) else t for t in (tensor1, tensor2)]
+    operands = [one for one in (tensor, other, scalar, scalar1, scalar2) if one is not None]
+    if len(operands) != 2:
+        arguments().check(result_type, tuple(operands), {})
+    arrays = [one._array if isinstance(one, Tensor) else one for one in operands]
     return _dtypes.from_numpy(promoted(arrays)[1])
 
 

@@ -90,7 +90,7 @@ def _split_along(name: str, at_least: int, given_dim: int) -> Any:
         given = indices_or_sections
         if given is None:
             given = indices if indices is not None else sections
-        if not isinstance(given, (int, tuple, list)):
+        if not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
             raise TypeError(
                 f"{name}() received an invalid combination of arguments - got (Tensor, {type(given).__name__}), but "
                 "expected one of:\n * (Tensor input, int sections)\n * (Tensor input, tuple of ints indices)"

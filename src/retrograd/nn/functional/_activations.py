@@ -261,7 +261,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Move towards 0 by `lambd`."""
     _need_tensor("softshrink", input)
     refuse("softshrink", input._array.dtype)
-    if not lambd >= 0:
+    if not 0 <= lambd < math.inf:
         kind = _base.dtype_of(input)
         raise RuntimeError(
             f"lambda must be in range [0, {_dtypes.finfo(kind).max:.6g}] for input dtype {kind._scalar_name}, but found "
