@@ -281,9 +281,34 @@ def test_questions_about_sizes_are_kept_as_checks() -> None:
         found.module()(retrograd.ones(1))
 
 
-def test_operations_are_not_taken_apart() -> None:
-    found = retrograd.export.export(retrograd.nn.Linear(1, 1), (retrograd.ones(1, 1),))
-    with pytest.raises(NotImplementedError, match="calls torch's functions"):
+def test_a_program_in_operations_of_aten() -> None:
+    class Mixed(retrograd.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = retrograd.nn.Sequential(retrograd.nn.Linear(3, 3), retrograd.nn.ReLU())
+            self.fixed = retrograd.ones(3)
+            self.register_buffer("steps", retrograd.zeros(1))
+
+        def forward(self, x: Any, times: int = 2, *, table: Any) -> Any:
+            self.steps.add_(1)
+            return self.body(x) * times + self.fixed + retrograd.tensor(2.0) + self.steps, table["a"].sum()
+
+    module, args, kwargs = Mixed(), (retrograd.ones(2, 3), 3), {"table": {"a": retrograd.ones(2)}}
+    found = retrograd.export.export(module, args, kwargs)
+    made = found.run_decompositions()
+    assert {str(n.target).partition(".")[0] for n in made.graph.nodes if n.op == "call_function"} == {"aten"}
+    assert [n.target for n in made.graph.nodes if n.op == "placeholder"][-3:] == ["x", "times", "table_a"]
+    assert module.steps.item() == 0
+    result = made.module()(*args, **kwargs)
+    retrograd.testing.assert_close(result[0], (module.body(args[0]) * 3 + 1 + 2 + 1))
+    assert result[1].item() == 2
+
+
+def test_sizes_that_may_change_have_no_graph_of_operations() -> None:
+    found = retrograd.export.export(
+        retrograd.nn.Linear(1, 1), (retrograd.ones(1, 1),), dynamic_shapes={"input": {0: retrograd.export.Dim("b")}}
+    )
+    with pytest.raises(NotImplementedError, match="sizes that may change"):
         found.run_decompositions()
 
 

@@ -196,12 +196,18 @@ class ExportedProgram:
         _reads_after_inputs(graph)
         return graph, attributes
 
-    def run_decompositions(self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False) -> NoReturn:
-        """Refuse: the graph has torch's functions, not the operations that they are made of."""
-        raise NotImplementedError(
-            "ExportedProgram.run_decompositions: an exported graph of retrograd calls torch's functions, and is not taken apart into "
-            "operations of aten\nHint: the functions themselves run everywhere; use program.module()."
-        )
+    def run_decompositions(
+        self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
+        """Return the program with operations of aten in the place of torch's functions; `decomp_table` takes some of them apart."""
+        from ._operations import in_operations
+
+        if any(question.startswith("range") for _, question, _ in self._guards) or self._range_constraints:
+            raise NotImplementedError(
+                "ExportedProgram.run_decompositions: the program has sizes that may change, and a graph of operations of aten would "
+                "fix them\nHint: export without dynamic_shapes, or use program.module(), whose graph calls torch's functions."
+            )
+        return in_operations(self, decomp_table)
 
     def validate(self) -> None:
         """Check that the graph is sound."""
