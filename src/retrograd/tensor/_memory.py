@@ -32,8 +32,10 @@ def covers(target: Any, value: Any) -> bool:
 def may_share(one: Any, other: Any) -> bool:
     """Tell whether two arrays of any level may show the same memory."""
     one, other = raw_leaf(one), raw_leaf(other)
+    if one is other:
+        return True
     if isinstance(one, np.generic) or isinstance(other, np.generic):
-        return one is other  # values without memory
+        return False  # values without memory
     return type(one) is not np.ndarray or type(other) is not np.ndarray or np.may_share_memory(one, other)
 
 
