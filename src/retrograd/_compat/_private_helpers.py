@@ -10,7 +10,21 @@ from retrograd._device_modules import get_device_module
 from retrograd._warnings import warn
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.nn.functional._multi_head import canonical_mask
+from retrograd.overrides import has_torch_function
 from retrograd.tensor import Tensor, functions
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def has_torch_function_unary(value: Any) -> bool:
+    """Tell whether a value takes calls over."""
+    return has_torch_function((value,))
+
+
+def has_torch_function_variadic(*values: Any) -> bool:
+    """Tell whether any of some values takes calls over."""
+    return has_torch_function(values)
 
 
 def _shape_as_tensor(input: Any) -> Any:

@@ -49,18 +49,22 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 
 def main(args: Sequence[str] | None = None) -> None:
+    """Read the command line, and run the program."""
+    run(get_args_parser().parse_args(args))
+
+
+def run(options: argparse.Namespace) -> None:
     """Set what torchrun sets in the environment, and run the program."""
     from ..cli import _run  # above this package
 
-    options = get_args_parser().parse_args(args)
     _need_one(options.nnodes, options.nproc_per_node)
     if options.no_python:
         raise NotImplementedError(
             "torch.distributed.run --no-python: retrograd runs programs that are written in Python"
         )
     os.environ.update(_variables(options))
-    run = _run.run_module if options.module else _run.run_script
-    run(options.training_script, options.training_script_args)
+    start = _run.run_module if options.module else _run.run_script
+    start(options.training_script, options.training_script_args)
 
 
 def _need_one(nodes: str, processes: str) -> None:

@@ -9,6 +9,8 @@ from importlib import metadata
 from typing import NamedTuple
 
 from .. import cuda
+from .._absent import finder
+from ._environment import pretty_str
 
 PACKAGES = ("retrograd", "numpy", "scipy", "ml_dtypes", "opt_einsum", "threadpoolctl", "cupy-cuda13x", "cupy-cuda12x")
 
@@ -58,26 +60,12 @@ def get_env_info() -> SystemEnv:
     )
 
 
+__getattr__ = finder("torch.utils.collect_env")
+
+
 def get_pretty_env_info() -> str:
     """Return the facts as text."""
-    facts = get_env_info()
-    return "\n".join(
-        [
-            f"PyTorch version: {facts.torch_version}",
-            f"retrograd version: {facts.retrograd_version}",
-            f"OS: {facts.os}",
-            f"Libc version: {facts.libc_version}",
-            "",
-            f"Python version: {facts.python_version}",
-            f"Python platform: {facts.python_platform}",
-            f"Is CUDA available: {facts.is_cuda_available}",
-            f"GPU models and configuration: {facts.nvidia_gpu_models or 'Could not collect'}",
-            f"CPU: {facts.cpu_info}",
-            "",
-            "Versions of relevant libraries:",
-            *[f"[pip3] {line}" for line in facts.pip_packages.splitlines()],
-        ]
-    )
+    return pretty_str(get_env_info())
 
 
 def main() -> None:

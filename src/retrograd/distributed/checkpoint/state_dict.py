@@ -16,6 +16,14 @@ from ...tensor._creation import zeros_like as _zeros_like
 from ...utils._pytree import tree_map
 from ..fsdp._names import clean_name
 
+# What signatures mention: values of a state_dict, and of an optimizer's.
+FQNS_T = set[str]
+PrimitiveType = Tensor | int | float | str
+ValueType = Any
+DictValueType = dict[str, ValueType]
+ListDictValueType = list[DictValueType]
+OptimizerStateType = dict[str, DictValueType | ListDictValueType]
+
 
 @dataclass
 class StateDictOptions:

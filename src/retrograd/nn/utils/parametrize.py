@@ -23,6 +23,12 @@ NOT_PICKLED = (
 )
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_cache_enabled":  # how many blocks are open, which torch counts under this name
+        return len(_open)
+    raise AttributeError(f"module 'torch.nn.utils.parametrize' has no attribute '{name}'")
+
+
 class cached(Block, ContextDecorator):  # noqa: N801 - torch's name
     """Compute every parametrized tensor at most once within a block."""
 

@@ -123,6 +123,41 @@ class functional_datapipe:  # noqa: N801 - torch's name
         return cls
 
 
+# ---- what torch checks of pipes if told to: types of arguments and samples, random orders ----
+def argument_validation(f: Any) -> Any:
+    """Leave a constructor as it is: types of arguments are not checked."""
+    return f
+
+
+runtime_validation = argument_validation
+
+
+class _Switch:
+    """A block in which a check is on, or off; the checks are not made."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class guaranteed_datapipes_determinism(_Switch):  # noqa: N801 - torch's name
+    """A block that would refuse pipes whose order is not determined."""
+
+
+class runtime_validation_disabled(_Switch):  # noqa: N801 - torch's name
+    """A block in which samples are not checked."""
+
+
+def non_deterministic(arg: Any) -> Any:
+    """Mark a class of pipes whose order is not determined, or say by a function which of its pipes are."""
+    return arg if isinstance(arg, type) else (lambda cls: cls)
+
+
 # Serialized by what they are: Python's pickles take functions that have a name.
 _IterDataPipeSerializationWrapper = _MapDataPipeSerializationWrapper = functools.partial
 
