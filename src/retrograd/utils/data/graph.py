@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .datapipes.datapipe import IterDataPipe, MapDataPipe
-
 DataPipeGraph = dict[int, tuple[Any, Any]]
 
 
@@ -19,8 +17,14 @@ def traverse(datapipe: Any, only_datapipe: bool | None = None) -> DataPipeGraph:
     return traverse_dps(datapipe)
 
 
+def _is_pipe(value: Any) -> bool:
+    from .datapipes.datapipe import IterDataPipe, MapDataPipe  # whose package imports this module
+
+    return isinstance(value, (IterDataPipe, MapDataPipe))
+
+
 def _traversed(datapipe: Any, seen: set[int]) -> DataPipeGraph:
-    if not isinstance(datapipe, (IterDataPipe, MapDataPipe)):
+    if not _is_pipe(datapipe):
         raise RuntimeError(f"Expected `IterDataPipe` or `MapDataPipe`, but {type(datapipe)} is found")
     if id(datapipe) in seen:
         return {}
@@ -33,7 +37,7 @@ def _traversed(datapipe: Any, seen: set[int]) -> DataPipeGraph:
 
 def _parts(value: Any) -> list[Any]:
     """Return the pipes in what a pipe holds."""
-    if isinstance(value, (IterDataPipe, MapDataPipe)):
+    if _is_pipe(value):
         return [value]
     if isinstance(value, dict):
         return [one for each in value.values() for one in _parts(each)]
