@@ -125,7 +125,8 @@ class OpOverload(OperatorBase):
             if self.namespace == "aten" and (values := _schemas().bind(self._schema, args, kwargs)) is not None:
                 args, kwargs = _schemas().given(self._schema, values)  # defaults are not handed on
             return importlib.import_module("._dispatch.recording", __package__).run(self, args, kwargs)
-        return dispatch.kernel_of(self)(*args, **kwargs)
+        with dispatch.hidden():
+            return dispatch.kernel_of(self)(*args, **kwargs)
 
 
 def _made_of_others(op: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -287,6 +288,8 @@ def _function(name: str) -> Any:
     """Find the public function of an operation."""
     package = importlib.import_module(__package__)
     in_place = name.endswith("_") and not name.endswith("__")
+    if name.startswith("_") and hasattr(package, name):
+        return getattr(package, name)
     name = name if name.endswith("__") else name.lstrip("_")
     for place in (package.Tensor, package) if in_place else (package, package.Tensor):
         if hasattr(place, name):

@@ -282,3 +282,11 @@ def test_batches_and_duals_run_under_a_mode() -> None:
         value, tangent = rg.func.jvp(lambda x: x.exp(), (x,), (rg.ones(2, 2),))
         assert value.tolist() == tangent.tolist()
         assert rg.func.grad(lambda x: (x**2).sum())(x).tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_gradients_of_samples_are_right_under_a_mode() -> None:
+    x, w = rg.tensor([[1.0, 2.0], [3.0, 4.0]]), rg.tensor([0.5, -1.0])
+    expected = rg.func.vmap(rg.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))(w, x)
+    with Seeing():
+        found = rg.func.vmap(rg.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))(w, x)
+    assert found.tolist() == expected.tolist()

@@ -23,6 +23,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from .._core.arrays import LevelArray
 from .._modes import current_mode, using
 from ..tensor import _base
 
@@ -38,10 +39,18 @@ def flat_tensors(values: Iterable[Any]) -> list[Any]:
     return found
 
 
+def runs_unseen(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+    """Tell whether an operation is on samples of a vmap or on duals, which are above modes: only what asks for them sees them."""
+    modes = current_mode().dispatch_modes
+    if not modes or not current_mode().transforms or any(getattr(one, "sees_samples", False) for one in modes):
+        return False
+    return any(isinstance(one._array, LevelArray) for one in flat_tensors((*args, *kwargs.values())))
+
+
 def is_wanted(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     """Tell whether a mode or a class wants to see an operation on some arguments."""
     if current_mode().dispatch_modes:
-        return True
+        return not runs_unseen(args, kwargs)
     types = _base.dispatch_types
     return bool(types) and any(type(one) in types for one in flat_tensors((*args, *kwargs.values())))
 

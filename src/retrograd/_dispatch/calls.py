@@ -7,7 +7,18 @@ from importlib import import_module
 from typing import Any
 
 from .._modes import current_mode, using
-from . import composites, composites_indexing, composites_layers, flat_tensors, hidden, is_wanted, recording, schemas
+from . import (
+    classes_of,
+    composites,
+    composites_indexing,
+    composites_layers,
+    flat_tensors,
+    hidden,
+    is_wanted,
+    recording,
+    runs_unseen,
+    schemas,
+)
 
 PACKAGE = __package__.partition(".")[0]
 OPERATORS = {
@@ -25,6 +36,10 @@ ANSWERED = frozenset(
     detach_ __repr__ __len__ save load set_ is_set_to grad""".split()  # noqa: SIM905
 )
 REDUCTIONS = composites.REDUCTIONS
+# They change what a tensor looks like, not what is in it, or torch makes them of others in ways of its own: they run unseen.
+UNSEEN = frozenset(
+    """stft istft t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_""".split()  # noqa: SIM905
+)
 DECOMPOSED = (composites_indexing, composites_layers)  # which fill the table
 
 
@@ -39,11 +54,27 @@ def name_of(function: Any) -> str:
     inner, in_place = name.removesuffix("_"), name.endswith("_")
     if inner in OPERATORS:
         name = OPERATORS[inner] + "_" * in_place
-    if not schemas.forms_of(name):
-        for family in ("linalg", "special", "fft"):
-            if schemas.forms_of(f"{family}_{name}"):
-                return f"{family}_{name}"
+    of_family = _families().get(function) or _families().get(getattr(function, "__wrapped__", None))
+    if of_family is not None and schemas.forms_of(of_family):
+        return of_family
     return name
+
+
+@cache
+def _families() -> dict[Any, str]:
+    """Return torch's names of the functions that stand in a module of a family, and not in the package itself."""
+    package = import_module(PACKAGE)
+    found = {}
+    for family in ("linalg", "special", "fft"):
+        module = import_module(f"{PACKAGE}.{family}")
+        for name in getattr(module, "__all__", ()):
+            function = getattr(module, name)
+            own = (
+                getattr(function, "__name__", "") == name
+            )  # else it is another function of the package, under a second name
+            if own and getattr(package, name, None) is not function:
+                found[function] = f"{family}_{name}"
+    return found
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
@@ -51,6 +82,9 @@ _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or"
 
 def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Run a public function as operations."""
+    if runs_unseen(args, kwargs):
+        with hidden():
+            return function(*args, **kwargs)
     name = name_of(function)
     if name in ANSWERED:
         with hidden(), using(torch_function=False):
@@ -68,6 +102,10 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         result = made(*args, **kwargs)
         if result is not NotImplemented:
             return result
+    given = args, kwargs
+    if name in UNSEEN and not classes_of(flat_tensors((*args, *kwargs.values()))):
+        with hidden():
+            return function(*args, **kwargs)
     if type(kwargs.get("reduction")) is str and kwargs["reduction"] in REDUCTIONS:
         kwargs = {key: value for key, value in kwargs.items() if key not in ("size_average", "reduce")}
         kwargs["reduction"] = REDUCTIONS[kwargs["reduction"]]
@@ -77,6 +115,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     found = schemas.resolve(name, args, kwargs)
     if found is None:
         with hidden():  # it refuses its arguments, or is no operation
+            args, kwargs = given
             if not is_wanted(args, kwargs):
                 return function(*args, **kwargs)
             if schemas.forms_of(name) or not hasattr(function, "raw"):

@@ -13,6 +13,8 @@ from .composites import Tensor, aten, composite, fresh, torch
 # ---- indexing ----
 @composite("__getitem__")
 def getitem(self: Any, index: Any) -> Any:
+    if isinstance(index, tuple) and sum(one is Ellipsis for one in index) > 1:
+        return NotImplemented
     result, tensors = _by_views(self, index)
     return result if tensors is None else aten.index.Tensor(result, tensors)
 
@@ -47,7 +49,7 @@ def _by_views(self: Any, index: Any) -> tuple[Any, Any]:
             tensors.append(None)
             dim += 1
         elif isinstance(one, Tensor) and (one.dim() or one.dtype == torch.bool):
-            tensors += [None] * (dim - len(tensors)) + [one]
+            tensors.append(one)
             dim += one.dim() if one.dtype in (torch.bool, torch.uint8) else 1
         elif isinstance(one, (list, tuple)) or (hasattr(one, "__array__") and not isinstance(one, Tensor) and one.ndim):
             one = torch.tensor(one)

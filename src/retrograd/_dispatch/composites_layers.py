@@ -115,7 +115,7 @@ def bce_with_logits(
     pos_weight: Any = None,
 ) -> Any:
     more = [weight, pos_weight, REDUCTIONS[reduction]]
-    while more and more[-1] in (None, 1) and not isinstance(more[-1], Tensor):
+    while more and not isinstance(more[-1], Tensor) and more[-1] in (None, 1):
         more.pop()
     return aten.binary_cross_entropy_with_logits.default(input, target, *more)
 
@@ -435,7 +435,7 @@ def attention(
         if attn_mask.dtype == torch.bool:
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), -math.inf)
         scores = scores + attn_mask
-    weights = F.softmax(scores, -1)
+    weights = aten._safe_softmax.default(scores, -1)
     return (F.dropout(weights, dropout_p) if dropout_p else weights) @ value
 
 

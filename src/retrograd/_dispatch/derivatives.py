@@ -25,9 +25,9 @@ NO_DERIVATIVE = frozenset(
     """detach ones_like zeros_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full
     new_empty_strided argmax argmin argsort eq ne lt le gt ge isnan isinf isfinite isposinf isneginf signbit bernoulli multinomial
     randperm bucketize searchsorted _local_scalar_dense equal allclose nonzero count_nonzero bincount histc logical_and logical_or
-    logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor floor_divide any all detach_ zero_ lift_fresh
+    logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor floor_divide any all detach_ zero lift_fresh
     set_ resize_ is_same_size unique_consecutive _unique2 random random_ geometric_ cauchy_ log_normal_ exponential_ uniform_ normal_
-    bernoulli_ fill_random aminmax empty zeros ones full arange scalar_tensor isclose""".split()  # noqa: SIM905
+    uniform normal exponential geometric cauchy log_normal empty zeros ones full arange scalar_tensor isclose""".split()  # noqa: SIM905
 )
 
 
@@ -47,6 +47,8 @@ def _undone(grad: Any, sizes: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def _conj(x: Any) -> Any:
+    if isinstance(x, (int, float, complex)):
+        return x.conjugate()
     return x.conj() if x.is_complex() else x
 
 
@@ -68,7 +70,7 @@ def _right_of_product(grad: Any, self: Any, mat2: Any) -> Any:
 
 
 def _count(sizes: Any, dim: Any) -> int:
-    if dim is None or dim == []:
+    if dim is None or dim == [] or not sizes:
         return math.prod(sizes)
     return math.prod(sizes[d] for d in ([dim] if isinstance(dim, int) else dim))
 
@@ -106,7 +108,7 @@ def _of_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 
 def _of_divisor(grad: Any, self: Any, other: Any) -> Any:
-    found = (self / other) / other
+    found = _conj((self / other) / other)
     return -grad * found
 
 
@@ -278,6 +280,17 @@ def _of_attention(
     )
 
 
+def zeros_of(grad: Any) -> Any:
+    """Return the gradient of what was overwritten."""
+    return torch.zeros_like(grad)
+
+
+def _of_conversion(grad: Any, self_options: Any) -> Any:
+    if grad.is_complex() and not self_options["dtype"].is_complex:
+        grad = grad.real
+    return grad.to(self_options["device"], self_options["dtype"])
+
+
 def _masked(grad: Any, mask: Any) -> Any:
     return grad.masked_fill(mask, 0)
 
@@ -302,6 +315,13 @@ def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
     return reading(formula, ("grad", "self_sizes", "output_size", *flags))
 
 
+# Operations whose formulas hold for complex numbers, too.
+OF_COMPLEX_NUMBERS = frozenset(
+    """add sub rsub mul div neg mm view _unsafe_view reshape t transpose permute expand unsqueeze squeeze select slice split
+    split_with_sizes unbind cat stack clone alias _to_copy sum mean index index_put gather copy fill masked_fill where repeat flip tril triu
+    select_backward slice_backward""".split()  # noqa: SIM905
+)
+
 # Operations of whose results only the first has a derivative; the others are kept for the backward.
 FIRST_ONLY = frozenset(
     """native_layer_norm native_batch_norm nll_loss_forward nll_loss2d_forward native_dropout _linalg_det
@@ -315,10 +335,10 @@ FORMULAS: dict[str, Formulas] = {
     "add": {"self": _same, "other": lambda grad, alpha: _times(grad, alpha)},
     "sub": {"self": _same, "other": lambda grad, alpha: _times(grad.neg(), alpha)},
     "rsub": {"self": lambda grad, alpha: _times(grad.neg(), alpha), "other": _same},
-    "mul.Scalar": {"self": lambda grad, other: aten.mul.Scalar(grad, other)},
-    "mul": {"self": lambda grad, other: grad * (_conj(other) if hasattr(other, "conj") and not isinstance(other, (int, float)) else other),
+    "mul.Scalar": {"self": lambda grad, other: aten.mul.Scalar(grad, _conj(other))},
+    "mul": {"self": lambda grad, other: grad * _conj(other),
             "other": lambda grad, self: grad * _conj(self)},
-    "div.Tensor": {"self": lambda grad, other: grad / other, "other": _of_divisor},
+    "div.Tensor": {"self": lambda grad, other: grad / _conj(other), "other": _of_divisor},
     "div.Scalar": {"self": lambda grad, other: grad / other},
     "neg": {"self": lambda grad: grad.neg()},
     "reciprocal": {"self": lambda grad, result: -grad * (result * result)},
@@ -410,7 +430,7 @@ FORMULAS: dict[str, Formulas] = {
     "stack": {"tensors": lambda grad, tensors, dim: [grad.select(dim, k) for k in range(len(tensors))]},
     "alias": {"self": _same},
     "clone": {"self": _same},
-    "_to_copy": {"self": lambda grad, self_options: grad.to(self_options["device"], self_options["dtype"])},
+    "_to_copy": {"self": _of_conversion},
     "flip": {"self": lambda grad, dims: grad.flip(dims)},
     "constant_pad_nd": {"self": lambda grad, pad: torch.constant_pad_nd(grad, [-n for n in pad], 0)},
     "tril": {"self": lambda grad, diagonal: grad.tril(diagonal)},
@@ -422,9 +442,9 @@ FORMULAS: dict[str, Formulas] = {
                   "values": lambda grad, indices: aten.index.Tensor(grad, indices)},
     "gather": {"self": lambda grad, self_sizes, dim, index: grad.new_zeros(self_sizes).scatter_add(dim, index, grad)},
     "index_select": {"self": lambda grad, self_sizes, dim, index: grad.new_zeros(self_sizes).index_add(dim, index, grad)},
-    "scatter.src": {"self": lambda grad, dim, index: grad.scatter(dim, index, 0), "src": lambda grad, dim, index: grad.gather(dim, index)},
+    "scatter.src": {"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
     "scatter.value": {"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
-    "scatter_add": {"self": _same, "src": lambda grad, dim, index: grad.gather(dim, index)},
+    "scatter_add": {"self": _same},
     "embedding": {"weight": lambda grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse: aten.embedding_dense_backward.default(
         grad, indices, weight_sizes[0], padding_idx, scale_grad_by_freq)},
     # ---- reductions ----

@@ -7,6 +7,7 @@ backwards come to. A backward that is more than a line is the derivative of its 
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -39,7 +40,27 @@ def find(op: Any) -> Callable[..., Any]:
     import_module(f"{__package__}.kernels_layers")
     name = packet.__name__
     found = KERNELS.get(f"{name}.{op._overloadname}") or KERNELS.get(name)
+    if found is None and any(one.name == "reduction" for one in op._schema.arguments):
+        return _with_reduction(packet._public(), op._schema, takes_word=not hasattr(torch, name))
     return found or packet._public()
+
+
+def _with_reduction(function: Callable[..., Any], schema: Any, takes_word: bool) -> Callable[..., Any]:
+    """Let a loss take its reduction as a number, as operations do; it is said even where it is the usual."""
+    from .schemas import bind
+
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        values = bind(schema, args, kwargs) or {}
+        reduction = values.get("reduction", 1)
+        values["reduction"] = REDUCTIONS[reduction] if takes_word else reduction
+        if takes_word:
+            return function(**{"input" if name == "self" else name: value for name, value in values.items()})
+        names = [one.name for one in schema.arguments]
+        defaults = {one.name: one.default_value for one in schema.arguments}
+        last = max(k for k, name in enumerate(names) if name in values)
+        return function(*[values.get(name, defaults[name]) for name in names[: last + 1]])
+
+    return loss
 
 
 def of_forward(forward: Callable[..., Any], inputs: list[Any], grad: Any) -> tuple[Any, ...]:
@@ -60,20 +81,26 @@ def vjp(op: Any) -> Callable[..., Any]:
     """Make what computes `retrograd::<name>_vjp`: gradients of all tensors among an operation's arguments."""
 
     def run(given: Any, which: Any, needed: Any, *args: Any) -> Any:
-        from . import flat_tensors, kernel_of
+        from . import flat_tensors, kernel_of, schemas
 
         keep = current_mode().grad
         schema = op._schema
         grads = iter(given)
         with using(grad=True):
             own = []
-            for one in flat_tensors(args):
-                differs = one.is_floating_point() or one.is_complex()
-                own.append(one.detach().requires_grad_() if differs and not (keep and one.requires_grad) else one)
+            wants = iter(needed)
+            for argument, value in zip(schema.arguments, args, strict=False):
+                wanted_here = next(wants) if argument.type.startswith("Tensor") else False
+                for one in flat_tensors((value,)):
+                    differs = wanted_here and (one.is_floating_point() or one.is_complex())
+                    fresh = differs and not (keep and one.requires_grad)
+                    own.append(one.detach().requires_grad_() if fresh else one if differs else one.detach())
             tensors = iter(own)
-            values = [_put(value, tensors) for value in args]
-            positional = [value for value, one in zip(values, schema.arguments, strict=False) if not one.kwarg_only]
-            named = {one.name: value for value, one in zip(values, schema.arguments, strict=False) if one.kwarg_only}
+            values = {
+                one.name: _written(_put(value, tensors)) if one.is_write else _put(value, tensors)
+                for value, one in zip(args, schema.arguments, strict=False)
+            }
+            positional, named = schemas.given(schema, values)
             out = kernel_of(op)(*positional, **named)
             outs = list(out) if isinstance(out, (list, tuple)) else [out]
             pairs = [(one, next(grads)) for one, is_given in zip(outs, which, strict=False) if is_given]
@@ -87,6 +114,11 @@ def vjp(op: Any) -> Callable[..., Any]:
         return [by_id.get(id(one)) for one in own]
 
     return run
+
+
+def _written(value: Any) -> Any:
+    """Return copies, into which an operation may write."""
+    return [one.clone() for one in value] if isinstance(value, list) else value.clone()
 
 
 def _put(value: Any, tensors: Any) -> Any:
@@ -155,8 +187,19 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
     if all(one is not None for one in indices):
         return self.index_put_(tuple(indices), values, accumulate)
-    where = tuple(builtins.slice(None) if one is None else one for one in indices)
-    self[where] = self[where] + values if accumulate else values
+    parts: list[Any] = []
+    for one in indices:
+        parts += one.nonzero().unbind(1) if one is not None and one.dtype in (torch.bool, torch.uint8) else [one]
+    chosen = [k for k, one in enumerate(parts) if one is not None]
+    rest = [k for k in range(self.dim()) if k not in chosen]
+    sizes = list(torch.broadcast_shapes(*[parts[k].shape for k in chosen]))
+    lead = (
+        chosen[0] if chosen == list(range(chosen[0], chosen[-1] + 1)) else 0
+    )  # where the chosen ones stand in the result
+    whole = [*[self.shape[k] for k in rest[:lead]], *sizes, *[self.shape[k] for k in rest[lead:]]]
+    values = values.expand(whole)
+    values = values.permute([*range(lead, lead + len(sizes)), *range(lead), *range(lead + len(sizes), len(whole))])
+    self.permute([*chosen, *rest]).index_put_(tuple([parts[k] for k in chosen]), values, accumulate)
     return self
 
 
@@ -281,6 +324,12 @@ def _softmax(self: Any, dim: int, half_to_float: bool = False) -> Any:
 @kernel("_log_softmax")
 def _log_softmax(self: Any, dim: int, half_to_float: bool = False) -> Any:
     return F.log_softmax(self, dim, dtype=torch.float32 if half_to_float else None)
+
+
+@kernel("_safe_softmax")
+def _safe_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
+    masked = (self == -math.inf).all(dim, keepdim=True)
+    return F.softmax(self.masked_fill(masked, 0.0), dim, dtype=dtype).masked_fill(masked, 0.0)
 
 
 @kernel("_softmax_backward_data")

@@ -136,7 +136,7 @@ def _native_batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
     out = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    if not training:
+    if not training or not input.numel():
         return out, input.new_zeros(0), input.new_zeros(0)
     dims = [k for k in range(input.dim()) if k != 1]
     return out, input.mean(dims), (input.var(dims, correction=0) + eps).rsqrt()
@@ -216,7 +216,7 @@ def _upsampled(mode: str, has_corners: bool) -> Callable[..., Any]:
     def upsample(self: Any, output_size: Any, *more: Any) -> Any:
         corners = more[0] if has_corners else None
         scales = [one for one in more[int(has_corners) :] if one is not None]
-        if scales and has_corners and not corners:  # which the scale decides, not the sizes that it gave
+        if scales and not corners:  # which the scale decides, not the sizes that it gave
             return F.interpolate(self, scale_factor=scales, mode=mode, align_corners=corners)
         return F.interpolate(self, tuple(output_size), mode=mode, align_corners=corners)
 
@@ -246,7 +246,7 @@ for _name in [one for one in KERNELS if one.startswith("upsample_")]:
 
 @kernel("_linalg_det")
 def _linalg_det(A: Any) -> Any:
-    return (torch.linalg.det(A), *torch.linalg.lu_factor(A))
+    return (torch.linalg.det(A), *torch.linalg.lu_factor_ex(A)[:2])
 
 
 @kernel("_scaled_dot_product_flash_attention_for_cpu")

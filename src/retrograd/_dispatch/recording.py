@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from .._core.arrays import levels_of
 from .._core.levels import creation_numbers
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
@@ -21,7 +22,7 @@ from ..tensor import _base
 from ..tensor._base import edge_of, storage_of, wrap
 from ..tensor._views import GRAD, MULTIPLE, NOWHERE, check_inplace, rebase
 from . import flat_tensors, hidden, redispatch
-from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, Formula, reading, reads
+from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, OF_COMPLEX_NUMBERS, Formula, reading, reads, zeros_of
 from .schemas import FunctionSchema
 
 PACKAGE = __package__.partition(".")[0]
@@ -182,11 +183,11 @@ def _node_class(op: Any) -> Any:
 def _formulas(op: Any) -> Any:
     """Return the formulas of an operation for its arguments; None if it has no derivative."""
     name = op._overloadpacket.__name__
-    if op.namespace not in ("aten", "retrograd"):
-        return None
-    if name in NO_DERIVATIVE:
+    if op.namespace not in ("aten", "retrograd") or name in ("detach_", "requires_grad_"):
         return None
     inner = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    if name in NO_DERIVATIVE or inner in NO_DERIVATIVE:  # a write without a derivative ends that of what was there
+        return [(("self",), zeros_of)] if op._schema.is_mutable else None
     found = FORMULAS.get(f"{inner}.{op._overloadname}") or FORMULAS.get(inner)
     if found is None:
         return [_by_vjp(op)]
@@ -194,6 +195,7 @@ def _formulas(op: Any) -> Any:
     return sorted(listed, key=lambda one: one[0])  # torch's order
 
 
+@cache
 def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     """Return the formula of an operation that has none of its own: one operation that computes it again."""
     schema = op._schema
@@ -201,16 +203,16 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     vjp = import_module(f"{PACKAGE}.ops").vjp_of(op)
 
     def of_all(grads: Any, needed: Any, *values: Any) -> Any:
-        given = [one for one in grads if one is not None]
+        arrived = [one for one in grads if one is not None]
         which = [one is not None for one in grads]
-        found = run(vjp, [given, which, list(needed), *values], {})
+        found = run(vjp, [arrived, which, list(needed), *values], {})
         made = iter(found)
         result = []
         for argument, value in zip(schema.arguments, values, strict=True):
             if argument.name in names:
-                count = len(value) if isinstance(value, list) else 1
-                parts = [next(made) for _ in range(count)]
-                result.append(parts if isinstance(value, list) else parts[0])
+                given = value if isinstance(value, (list, tuple)) else [value]
+                parts = [next(made) if isinstance(one, _base.Tensor) else None for one in given]
+                result.append(parts if isinstance(value, (list, tuple)) else parts[0])
         return result if len(names) > 1 else result[0]
 
     return names, reading(of_all, ("grads", "needed", *[one.name for one in schema.arguments]))
@@ -229,6 +231,9 @@ def run(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if written and mode.tracks:
         for one in written:
             check_inplace(one, tuple(x for x in inputs if x is not one))
+    if tracked and formulas and any([one.is_complex() for one in inputs]):
+        name = op._overloadpacket.__name__
+        formulas = formulas if name.removesuffix("_") in OF_COMPLEX_NUMBERS else [_by_vjp(op)]
     node = _prepared(op, schema, formulas, args, kwargs, written) if tracked else None
     if not mode.grad:
         out = redispatch(op, args, kwargs)
@@ -281,6 +286,10 @@ def _prepared(
     op: Any, schema: FunctionSchema, formulas: Any, args: Sequence[Any], kwargs: dict[str, Any], written: Any
 ) -> OperationNode:
     """Make the node before the operation runs: with the edges of its arguments, and what its formulas read of them."""
+    if len({levels_of(one._array) for one in flat_tensors((*args, *kwargs.values()))}) > 1:
+        raise NotImplementedError(
+            f"{op}: a mode that sees the samples of a vmap cannot follow a gradient from samples to what is no sample"
+        )
     node: OperationNode = _node_class(op)(op)
     values = {one.name: one.default_value for one in schema.arguments}
     values.update(zip(values, args, strict=False))
@@ -302,6 +311,9 @@ def _prepared(
         elif argument.type.startswith("Tensor") and isinstance(value, (list, tuple)):
             node.places[argument.name] = [add(one) if isinstance(one, _base.Tensor) else -1 for one in value]
     node._edges, node.facts = tuple(edges), tuple(facts)
+    covered = {name for names, _ in formulas for name in names}
+    if any(_is_needed(place, edges) for name, place in node.places.items() if name not in covered):
+        formulas = [_by_vjp(op)]
     node.formulas = [
         (names, one) for names, one in formulas if any(_is_needed(node.places.get(n), edges) for n in names)
     ]
@@ -340,13 +352,13 @@ def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, w
         if not differs[at]:
             continue
         if any(one is x for x in written):
-            rebase(one, Slot(node, at) if many else node)
+            rebase(one, Slot(node, at) if node.num_outputs > 1 else node)
             continue
         held = _base._edge_slot.__get__(one)
         if held is not None and held is not NOWHERE:  # one of the arguments, or what somebody else made
             with using(grad=False):
                 one = outputs[at] = one.detach()
-        one._edge = Slot(node, at) if many else node
+        one._edge = Slot(node, at) if node.num_outputs > 1 else node
     return type(out)(outputs) if many and not hasattr(out, "_fields") else type(out)(*outputs) if many else outputs[0]
 
 
@@ -390,7 +402,7 @@ def pull_back_plain(node: Any, g: Any, mask: Any) -> Any:
         return node.pull_back(g, True) if mask is None else node.pull_back_some(g, True, mask)
 
 
-# Primitives of which each is one of torch's operations, under the node's name.
+# Primitives of which each is one of torch's operations, under the node's name: by their formulas gradients of wrapper classes pass.
 AS_ONE = frozenset({"permute_dims", "reshape", "broadcast_to", "expand_dims", "squeeze", "getitem", "negative", "copy"})
 
 
@@ -418,8 +430,15 @@ def _by_formula(node: Any, g: Any) -> Any:
     if primitive in ("linear_map", "affine"):
         return _of_linear(node, g, primitive == "affine")
     op = of_node(type(node).__name__)
-    if primitive not in AS_ONE and op.overloadpacket.__name__ not in ("mm", "bmm", "convolution"):
+    name = op.overloadpacket.__name__
+    wrapped = any(type(one) in _base.dispatch_types for one in flat_tensors((g,)))
+    known = (
+        (primitive == "matmul" and name in ("mm", "bmm")) or name == "convolution" or (wrapped and primitive in AS_ONE)
+    )
+    if not is_known or op._overloadname not in op.overloadpacket._forms():
         return None
+    if primitive == "broadcast_to":
+        return [sum_to(g, tuple(node._saved_self_sym_sizes))]
     arguments, formulas = op._schema.arguments, _formulas(op)
     places = range(len(node._edges)) if node.visible is None else node.visible
     names = [one.name for one in arguments if one.type.startswith("Tensor")]

@@ -227,7 +227,7 @@ def _settled(value: Any, argument: Argument) -> Any:
     if kind.endswith("]"):
         if isinstance(value, (list, tuple)):
             return list(value)
-        return [value]
+        return [value] * (argument.N or 1)
     return value
 
 

@@ -97,6 +97,8 @@ class PythonKeyTracer(Tracer):
 class ProxyTorchDispatchMode(TorchDispatchMode):
     """Records every operation."""
 
+    sees_samples = True
+
     def __init__(
         self,
         tracer: PythonKeyTracer,
