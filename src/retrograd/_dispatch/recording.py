@@ -432,7 +432,7 @@ def _by_formula(node: Any, g: Any) -> Any:
     op = of_node(type(node).__name__)
     name = op.overloadpacket.__name__
     wrapped = any(type(one) in _base.dispatch_types for one in flat_tensors((g,)))
-    known = (
+    is_known = (
         (primitive == "matmul" and name in ("mm", "bmm")) or name == "convolution" or (wrapped and primitive in AS_ONE)
     )
     if not is_known or op._overloadname not in op.overloadpacket._forms():
