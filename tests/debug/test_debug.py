@@ -172,7 +172,7 @@ def test_gradient_flow_refuses_what_has_no_names() -> None:
             debug.gradient_flow(wrong)
     with pytest.raises(TypeError, match=r"named_parameters\(\) instead of model\.parameters\(\)"):
         debug.gradient_flow(torch.nn.Linear(2, 2).parameters())
-    with pytest.raises(TypeError, match="'w' is no Tensor but int"):
+    with pytest.raises(TypeError, match="'w' is not a Tensor but int"):
         debug.gradient_flow({"w": 3})
 
 
