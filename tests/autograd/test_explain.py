@@ -218,6 +218,20 @@ def program(tmp_path: Path) -> Any:
     return run
 
 
+@pytest.fixture
+def mode_was_entered() -> None:
+    """Let the functions of the package ask for modes, as they do from the first mode on."""
+    with torch.overrides.TorchFunctionMode():
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor", "ignore:Converting a tensor")
+@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.usefixtures("mode_was_entered")
+def test_a_cut_is_named_after_modes(program: Any, how: str) -> None:
+    test_a_cut_is_named_with_its_line(program, how)
+
+
 @pytest.mark.filterwarnings("ignore:To copy construct from a tensor", "ignore:Converting a tensor")
 @pytest.mark.parametrize("how", CUTS)
 def test_a_cut_is_named_with_its_line(program: Any, how: str) -> None:
