@@ -55,6 +55,7 @@ MODULES = (
     "tests.nn.test_module_hook_order",
     "tests.fx.test_tracing",
     "tests.fx.test_passes",
+    "tests.fx.test_experimental",
     "tests.jit.test_traces",
     "tests.jit.test_scripts",
     "tests.export.test_programs",

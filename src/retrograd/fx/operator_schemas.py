@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import numbers
+import types
+import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._dtypes import dtype
+from .._warnings import warn
 from ..tensor import Tensor
 
 
@@ -25,6 +30,8 @@ def normalize_function(
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """Return the arguments of a call with defaults filled in, by keyword if asked; None if the signature is not known."""
+    if isinstance(target, types.BuiltinFunctionType):
+        return None  # such as operator.add, whose arguments have no names
     try:
         signature = inspect.signature(inspect.unwrap(target))
     except (TypeError, ValueError):
@@ -77,6 +84,35 @@ def create_type_hint(x: Any) -> Any:
         element = inner.pop() if len(inner) == 1 else Any
         return kind[element] if kind is list else tuple[element, ...]  # type: ignore[valid-type]
     return Tensor if isinstance(x, Tensor) else type(x)
+
+
+def type_matches(signature_type: Any, argument_type: Any) -> bool:
+    """Tell whether an argument of one type can be given for another; an int for a list of ints, and a tuple for a list."""
+    if signature_type is argument_type:
+        return True
+    origin, parts = typing.get_origin(signature_type), typing.get_args(signature_type)
+    if origin in (typing.Union, types.UnionType):
+        return any(type_matches(each, argument_type) for each in parts)
+    if origin is list:
+        return _matches_list(signature_type, parts[0], argument_type)
+    if signature_type is int and argument_type is dtype:  # schemas have numbers for dtypes
+        return True
+    if signature_type is numbers.Number and argument_type in (int, float):
+        return True
+    return (
+        inspect.isclass(argument_type) and inspect.isclass(signature_type) and issubclass(argument_type, signature_type)
+    )
+
+
+def _matches_list(signature_type: Any, element: Any, argument_type: Any) -> bool:
+    if element is int and argument_type is int:
+        return True
+    if not inspect.isclass(element):
+        warn(f"Does not support nested parametric types, got {signature_type}. Please file a bug.")
+        return False
+    if typing.get_origin(argument_type) not in (list, tuple):
+        return False
+    return all(each is ... or issubclass(each, element) for each in typing.get_args(argument_type))
 
 
 def check_for_mutable_operation(target: Callable[..., Any], args: Any, kwargs: Any) -> None:

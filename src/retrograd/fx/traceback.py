@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .graph import Graph
 from .node import Node
 
 _current_meta: dict[str, Any] = {}
 _is_preserving = False
+_replayed: Node | None = None
 
 
 class NodeSourceAction(enum.Enum):
@@ -34,10 +37,31 @@ class NodeSource:
     def __repr__(self) -> str:
         return self.print_readable()
 
+    @property
+    def _actions(self) -> str:
+        return "+".join(each.name.lower() for each in self.action)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return {
+            "name": self.name,
+            "target": self.target,
+            "graph_id": self.graph_id,
+            "pass_name": self.pass_name,
+            "action": self._actions,
+            "from_node": [each.to_dict() for each in self.from_node],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSource) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
     def print_readable(self, indent: int = 0) -> str:
         """Write where the node comes from, step by step."""
-        actions = "+".join(each.name.lower() for each in self.action)
-        own = f"{' ' * 4 * indent}(name={self.name}, pass_name={self.pass_name}, action={actions}, graph_id={self.graph_id})\n"
+        place = f"(name={self.name}, pass_name={self.pass_name}, action={self._actions}, graph_id={self.graph_id})"
+        own = f"{' ' * 4 * indent}{place}\n"
         return own + "".join(each.print_readable(indent + 1) for each in self.from_node)
 
 
@@ -90,6 +114,62 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _current_meta = before
+
+
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let the nodes of a function remember these facts."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return annotated
+
+    return decorate
+
+
+def set_grad_fn_seq_nr(seq_nr: int) -> None:
+    """Say which node of autograd's graph runs backward now; they may be nested."""
+    if _is_preserving:
+        _current_meta["grad_fn_seq_nr"] = [*_current_meta.get("grad_fn_seq_nr", []), seq_nr]
+        _current_meta["in_grad_fn"] = len(_current_meta["grad_fn_seq_nr"])
+
+
+def reset_grad_fn_seq_nr() -> None:
+    """Say that the last of these nodes has run."""
+    if not _is_preserving:
+        return
+    level = _current_meta.get("in_grad_fn", 0)
+    if level <= 0:
+        raise AssertionError(f"Expected current_level > 0, got {level}")
+    left = _current_meta.pop("grad_fn_seq_nr")[:-1]
+    del _current_meta["in_grad_fn"]
+    if left:
+        _current_meta.update(grad_fn_seq_nr=left, in_grad_fn=level - 1)
+
+
+@contextmanager
+def set_current_replay_node(node: Node | None) -> Iterator[None]:
+    """Run a block in which a node is written again."""
+    global _replayed
+    before, _replayed = _replayed, node
+    try:
+        yield
+    finally:
+        _replayed = before
+
+
+def get_current_replay_node() -> Node | None:
+    """Return the node that is written again."""
+    return _replayed
+
+
+def get_graph_provenance_json(graph: Graph) -> dict[str, Any]:
+    """Return where the nodes that call functions come from, as plain values by the names of the nodes."""
+    calls = graph.find_nodes(op="call_function")
+    return {node.name: [source.to_dict() for source in node.meta.get("from_node", [])] for node in calls}
 
 
 def set_stack_trace(stack: list[str]) -> None:
