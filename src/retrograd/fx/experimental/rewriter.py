@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..._generated import emit
 from ...nn import Module
 from .._symbolic_trace import Tracer
 from ..graph import Graph
@@ -35,8 +36,7 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - torch's name
         """Return a function like `fn`, with its globals, of rewritten source."""
         source = textwrap.dedent("".join(normalize_source_lines(inspect.getsourcelines(fn)[0])))
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
-        made: dict[str, Any] = {}
-        exec(compile(tree, "", "exec"), dict(fn.__globals__), made)
+        made = emit(f"{fn.__qualname__} rewritten", ast.unparse(tree), dict(fn.__globals__))
         if len(made) != 1:
             raise AssertionError(f"Expected 1 new key, got {len(made)}")
         (new,) = made.values()
