@@ -285,8 +285,8 @@ def inferred(function: Callable[..., Any], mutates: Iterable[str] | str, op_name
 
     mutates_all = mutates == "unknown"
     names = set() if mutates_all else set(mutates)
-    parts, keyword_only, count = [], False, 0
-    for name, one in signature.parameters.items():
+    parts, keyword_only = [], False
+    for at, (name, one) in enumerate(signature.parameters.items()):
         if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
             refuse("We do not support positional-only args, varargs, or varkwargs.")
         if one.kind is one.KEYWORD_ONLY and not keyword_only:
@@ -298,8 +298,7 @@ def inferred(function: Callable[..., Any], mutates: Iterable[str] | str, op_name
         if kind is None:
             refuse(f"Parameter {name} has unsupported type {hints.get(name, one.annotation)}.")
         if (name in names or mutates_all) and str(kind).startswith("Tensor"):
-            kind = f"Tensor(a{count}!){str(kind).removeprefix('Tensor')}"
-            count += 1
+            kind = f"Tensor(a{at}!){str(kind).removeprefix('Tensor')}"
         elif name in names:
             refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated.")
         default = "" if one.default is one.empty else f"={_default_text(one.default)}"
