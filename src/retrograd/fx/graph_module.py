@@ -177,6 +177,12 @@ class GraphModule(nn.Module):
     def _unregister_erase_node_hook(self, f: Callable[..., Any]) -> None:
         self._erase_node_hooks.remove(f)
 
+    def _register_deepcopy_hook(self, f: Callable[..., Any]) -> None:
+        self._deepcopy_hooks.append(f)
+
+    def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
+        self._deepcopy_hooks.remove(f)
+
     # Copies and files
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
