@@ -102,9 +102,11 @@ def test_a_pass_is_watched(drawers: Any, tmp_path: Any) -> None:
 
     count = observing.get_current_pass_count()
     name = observing(traced, "swap", log_url=str(tmp_path)).apply_graph_pass(to_sigmoid)
-    assert len(list(tmp_path.iterdir())) == 2 and observing.get_current_pass_count() == count + 1
+    assert len(list(tmp_path.iterdir())) == 2
+    assert observing.get_current_pass_count() == count + 1
     (node,) = [node for node in traced.graph.nodes if node.name == name]
     (source,) = node.meta["from_node"]
     assert (source.name, source.pass_name, source._actions) == ("relu", "swap", "replace+create")
-    assert not traced._create_node_hooks and not traced._deepcopy_hooks
+    assert not traced._create_node_hooks
+    assert not traced._deepcopy_hooks
     assert observing(traced, "none").apply_gm_pass(lambda gm: gm) is traced

@@ -63,7 +63,7 @@ class GraphTransformObserver:
     def __enter__(self) -> GraphTransformObserver:
         if self.active:
             for each in (self.erased_nodes, self.created_nodes, self.name_to_node, self.copied_gms):
-                each.clear()  # type: ignore[attr-defined]
+                each.clear()
             self.name_to_node.update((node.name, node) for node in self.gm.graph.nodes)
             self._registered = self._hooks()
             for kind, hook in self._registered.items():
