@@ -491,4 +491,13 @@ def patterns_with_named_nodes(torch):
     )
 
 
+@program
+def a_module_of_its_source(torch):
+    reduce = part(torch, "graph_module").reduce_graph_module
+    old = part(torch).symbolic_trace(model(torch).inner)
+    body = {key: value for key, value in old.__dict__.items() if key != "_graph"}
+    made = reduce({**body, "word": 3}, f"import {torch.__name__} as torch\n")
+    return made.code, made(torch.ones(1, 5)), made.word
+
+
 test_as_torch, test_recording_is_torchs = program.tests()

@@ -348,3 +348,28 @@ def _restored(name: str, records: list[tuple[Any, ...]], codegen: Any, state: di
     module.__dict__.update(state)
     module.graph = graph
     return module
+
+
+def reduce_graph_module(body: dict[str, Any], import_block: str) -> nn.Module:
+    """Make a module of its attributes and its source, which stands as `_code` (or `code`) among them, by tracing it again."""
+    from ._symbolic_trace import Tracer
+
+    source = import_block + (body.get("_code") or body["code"])
+    base = body.get("_tracer_cls") or Tracer
+
+    class KeepModules(base):  # type: ignore[misc,valid-type]
+        def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+            return True
+
+    class CodeOnly(nn.Module):
+        forward = _function_from(source, {}, "forward")
+
+    root = CodeOnly()
+    root.__dict__.update(body)
+    graph = KeepModules().trace(root, **body.get("_tracer_extras", {}))
+    graph._tracer_cls = base
+    made = GraphModule(root, graph, body.get("_graphmodule_cls_name", "GraphModule"))
+    for name, value in body.items():
+        if not hasattr(made, name):
+            setattr(made, name, value)
+    return made
