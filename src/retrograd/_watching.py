@@ -14,9 +14,6 @@ from typing import Any
 
 from . import overrides
 from ._modes import current_mode
-from ._places import own_text
-
-PASSING = own_text("a public function")  # through which `note_cut` looks for the user's call
 
 # What torch's modes do not see, among functions that nothing else takes over.
 UNSEEN = frozenset(
@@ -26,8 +23,26 @@ UNSEEN = frozenset(
 )
 
 
-def _watched(*args: Any, _seen: Any, **kwargs: Any) -> Any:
+def _handing_on(*args: Any, _seen: Any, **kwargs: Any) -> Any:
     return _seen(args, kwargs)
+
+
+def copy_of(function: FunctionType) -> FunctionType:
+    """Return another function that does what this one does now."""
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
+    return made
+
+
+def replace(function: FunctionType, seen: Any) -> None:
+    """Have calls of a function answered by `seen(args, kwargs)`. It stays the same object, wherever it was imported to."""
+    code = function.__code__
+    # CPython asks that a function's new code has as many free variables as the old; this code reads none of them.
+    other = _handing_on.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
+    function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
+    function.__code__ = other
 
 
 def watch(function: Any) -> None:
@@ -40,22 +55,16 @@ def watch(function: Any) -> None:
         or function.__name__ in UNSEEN
     ):
         return
-    code = function.__code__
-    plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    plain.__kwdefaults__, plain.__qualname__ = function.__kwdefaults__, function.__qualname__
+    plain = copy_of(function)
 
     def seen(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not current_mode().function_modes:
             return plain(*args, **kwargs)
         return overrides.handle_torch_function(function, overrides.flat(args, kwargs), *args, **kwargs)
 
-    # CPython asks that a function's new code has as many free variables as the old; this code reads none of them.
-    other = _watched.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name, co_filename=PASSING)
-    seen.__code__ = seen.__code__.replace(co_filename=PASSING)
     function.__dict__.setdefault("__wrapped__", plain)
     function.before_modes = plain  # type: ignore[attr-defined]
-    function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
-    function.__code__ = other
+    replace(function, seen)
 
 
 def watch_all(known: list[Any]) -> None:

@@ -36,7 +36,7 @@ class OperationNode(Node):
     kept: dict[str, Any]
     places: dict[str, Any]  # of each differentiable argument: the position of its edge, or those of a list
     facts: tuple[Any, ...]  # shape and dtype of what each edge leads to
-    saves = True
+    saves = of_dispatch = True
 
     def __init__(self, op: Any) -> None:
         self.op = op

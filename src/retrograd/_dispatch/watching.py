@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 from .._modes import current_mode
+from .._watching import copy_of, replace
 from ..overrides import NAMESPACES
 from ..tensor import Tensor, _base, _table
 from ..tensor._overriding import seen_method
-from . import calls, composites, schemas
+from . import calls, composites, hidden, schemas
 
 PACKAGE = __package__.partition(".")[0]
 PROPERTIES = {
@@ -43,9 +43,7 @@ def watch() -> None:
     """Replace what does not look for modes and classes by what does."""
     for name, value in list(vars(Tensor).items()):
         if isinstance(value, FunctionType):
-            method = seen(name, value)
-            if method is not value:
-                setattr(Tensor, name, method)
+            seen(name, value)
     for name in PROPERTIES:
         setattr(Tensor, name, _property(name, vars(Tensor)[name]))
     _table.install_watching(seen, seen_function)
@@ -53,13 +51,11 @@ def watch() -> None:
         module = import_module(f"{PACKAGE}.{space}" if space else PACKAGE)
         for name, value in list(vars(module).items()):
             if isinstance(value, FunctionType) and not name.startswith("_"):
-                function = seen_function(name, value)
-                if function is not value:
-                    setattr(module, name, function)
+                seen_function(name, value)
 
 
 def seen(name: str, method: Any) -> Any:
-    """Return a method that looks for modes and classes."""
+    """Let a method look for modes and classes."""
     in_place = name.endswith("_") and not name.endswith(
         "__"
     )  # those of elementwise operations hand on the operation's attributes
@@ -67,35 +63,37 @@ def seen(name: str, method: Any) -> Any:
         return method
     if getattr(method, "watches_dispatch", False):
         return method
-    named = seen_method(method, name)
+    plain = copy_of(method)
+    named = seen_method(plain, name)
     named.__wrapped__ = method
     if not _is_operation(named):
         return method
-    named.watches_dispatch = True
-    return named
+    replace(method, lambda args, kwargs: named(*args, **kwargs))
+    method.watches_dispatch = True  # type: ignore[attr-defined]
+    return method
 
 
 def seen_function(name: str, function: Any) -> Any:
-    """Return a function of the package that looks for modes and classes."""
+    """Let a function of the package look for modes and classes."""
     if name in calls.ANSWERED or _looks_itself(function) or not isinstance(function, FunctionType):
         return function
     if name not in MADE_OF_DATA and not (function.__name__ == name and _is_operation(function)):
         return function
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not current_mode().dispatch_modes:
-            return function(*args, **kwargs)
-        from . import hidden
+    plain = copy_of(function)
 
+    def answer(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not current_mode().dispatch_modes:
+            return plain(*args, **kwargs)
         if name in MADE_OF_DATA:
             with hidden():
-                made = function(*args, **kwargs)
+                made = plain(*args, **kwargs)
             return composites.fresh(made)
-        return calls.call(call, args, kwargs)
+        return calls.call(function, args, kwargs)
 
-    call.watches_dispatch = True  # type: ignore[attr-defined]
-    return call
+    replace(function, answer)
+    function.watches_dispatch = True  # type: ignore[attr-defined]
+    return function
 
 
 def _property(name: str, plain: Any) -> property:

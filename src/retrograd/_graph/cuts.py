@@ -15,10 +15,14 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._core.levels import creation_numbers
-from .._places import OWN_TEXT, describe, is_own, user_frame, users_files
+from .._places import OWN_TEXT, PACKAGE_FOLDER, describe, is_own, user_frame, users_files
 from .node import Node, Slot
 
 KEPT = 512
+PASSING = (
+    OWN_TEXT,
+    *(f"{PACKAGE_FOLDER}{name}.py" for name in ("_watching", "tensor/_overriding", "_dispatch/watching")),
+)
 
 
 class Cut(NamedTuple):
@@ -56,8 +60,8 @@ def note_cut(how: str, tensor: Any, edge: Any, result: Any, depth: int = 2) -> N
     frame = sys._getframe(depth)
     code = frame.f_code
     if code.co_filename not in users_files:
-        while code.co_filename.startswith(OWN_TEXT) and frame.f_back is not None:
-            frame = frame.f_back  # the text of a public function
+        while code.co_filename.startswith(PASSING) and frame.f_back is not None:
+            frame = frame.f_back  # the text of a public function, and what looks for modes before it
             code = frame.f_code
         if is_own(code.co_filename):
             return  # the library's own use of the call

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
@@ -82,10 +82,7 @@ def run_backward(
         return
     graph = graph and not current_mode().inference
     # A seed that requires grad goes through as it is, even where no graph is made: then gradients are Tensors too.
-    # So they are where operations are seen, see Note [Below autograd] in `_dispatch/__init__.py`.
-    tensors = (
-        graph or bool(_base.dispatch_types or current_mode().dispatch_modes) or any(s.requires_grad for s in seeds)
-    )
+    tensors = graph or any(s.requires_grad for s in seeds)
     before = current_mode()
     try:
         _state.depth = depth + 1
@@ -162,10 +159,18 @@ def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
     return counts, ends
 
 
+def _meets_classes(found: Iterable[Any], seeds: Sequence[Any]) -> bool:
+    """Tell whether a class with a `__torch_dispatch__` took part in a graph, which is given by its nodes and leaves."""
+    types = _base.dispatch_types
+    return any(type(one) in types or getattr(type(one), "of_dispatch", False) for one in (*seeds, *found))
+
+
 def _run(
     roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, capture: Capture | None, place: Place | None
 ) -> None:
     counts, ends = _count(roots)
+    dispatched = bool(current_mode().dispatch_modes) or (bool(_base.dispatch_types) and _meets_classes(counts, seeds))
+    graph = graph or dispatched  # so that operations are seen: Note [Below autograd] in `_dispatch/__init__.py`
     if capture is not None and not graph:
         capture.seen.update({id(seed._array): seed for seed in seeds})
     selecting = capture is not None and not capture.wants_all(ends)
@@ -178,8 +183,7 @@ def _run(
     freed = Freed(place)
     task, outer = Task(counts, roots, capture, needed, keep_levels), _state.task
     _state.task = task
-    watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None
-    watched = watched or bool(current_mode().dispatch_modes or _base.dispatch_types)
+    watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None or dispatched
     plain = capture is None and not graph and not current_mode().inference
     # the common case, with the fewest questions
     straight = not (graph or watched or selecting or LeafDtypes.wanted or current_mode().inference)
