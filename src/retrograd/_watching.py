@@ -8,11 +8,13 @@ imported to. Families that are loaded later get it then.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from . import overrides
+from ._generated import emit
 from ._modes import current_mode
 
 # What torch's modes do not see, among functions that nothing else takes over.
@@ -23,8 +25,17 @@ UNSEEN = frozenset(
 )
 
 
-def _handing_on(*args: Any, _seen: Any, **kwargs: Any) -> Any:
-    return _seen(args, kwargs)
+@cache
+def _handing_on(free: tuple[str, ...]) -> CodeType:
+    """Return code that hands its arguments to `_seen`, with such free variables.
+
+    A function's new code must have as many as the old. They are true ones, though never read: whoever asks a frame for its
+    local variables, as debuggers do, follows them.
+    """
+    text = f"def make({', '.join(free)}):\n    def call(*args, _seen, **kwargs):\n        return _seen(args, kwargs)\n"
+    text += "".join(f"        {name}\n" for name in free) + "    return call"
+    made = emit(f"handing on, beside {', '.join(free) or 'nothing'}", text, {})["make"]
+    return made(*free).__code__  # type: ignore[no-any-return]
 
 
 def copy_of(function: FunctionType) -> FunctionType:
@@ -39,10 +50,8 @@ def copy_of(function: FunctionType) -> FunctionType:
 def replace(function: FunctionType, seen: Any) -> None:
     """Have calls of a function answered by `seen(args, kwargs)`. It stays the same object, wherever it was imported to."""
     code = function.__code__
-    # CPython asks that a function's new code has as many free variables as the old; this code reads none of them.
-    other = _handing_on.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
     function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
-    function.__code__ = other
+    function.__code__ = _handing_on(code.co_freevars).replace(co_name=code.co_name)
 
 
 def watch(function: Any) -> None:

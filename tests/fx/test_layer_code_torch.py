@@ -18,6 +18,7 @@ pytestmark = pytest.mark.oracle
 # the rest takes no proxies, or needs numbers of few bits.
 OTHERWISE = [
     "assert_int_or_pair",
+    "boolean_dispatch",
     "grouped_mm",
     "l1_loss",
     "multi_head_attention_forward",

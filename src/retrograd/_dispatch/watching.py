@@ -6,10 +6,11 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from .._modes import current_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._size import Size
 from .._watching import copy_of, replace
 from ..overrides import NAMESPACES
-from ..tensor import Tensor, _base, _table
+from ..tensor import Parameter, Tensor, _base, _table
 from ..tensor._overriding import seen_method
 from . import calls, composites, hidden, schemas
 
@@ -21,6 +22,7 @@ PROPERTIES = {
     "mH": lambda x: x.transpose(-2, -1),
     "data": lambda x: x.detach(),
 }
+UNSEEING = frozenset((Tensor, Parameter, int, float, bool, str, slice, type(None), Size))
 MADE_OF_DATA = ("tensor", "from_numpy")
 
 
@@ -68,7 +70,17 @@ def seen(name: str, method: Any) -> Any:
     named.__wrapped__ = method
     if not _is_operation(named):
         return method
-    replace(method, lambda args, kwargs: named(*args, **kwargs))
+
+    def answer(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not kwargs and ((mode := read_mode()) is PLAIN or mode is NO_GRAD):
+            for one in args:
+                if type(one) not in UNSEEING:
+                    break
+            else:
+                return plain(*args)  # there is nobody to see it
+        return named(*args, **kwargs)
+
+    replace(method, answer)
     method.watches_dispatch = True  # type: ignore[attr-defined]
     return method
 
