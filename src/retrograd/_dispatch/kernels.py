@@ -40,8 +40,9 @@ def find(op: Any) -> Callable[..., Any]:
     import_module(f"{__package__}.kernels_layers")
     name = packet.__name__
     found = KERNELS.get(f"{name}.{op._overloadname}") or KERNELS.get(name)
-    if found is None and any(one.name == "reduction" for one in op._schema.arguments):
-        return _with_reduction(packet._public(), op._schema, takes_word=not hasattr(torch, name))
+    schema = packet._forms().get(op._overloadname)  # none for an operation that only torch has
+    if found is None and schema is not None and any(one.name == "reduction" for one in schema.arguments):
+        return _with_reduction(packet._public(), schema, takes_word=not hasattr(torch, name))
     return found or packet._public()
 
 
