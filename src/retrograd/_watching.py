@@ -47,9 +47,14 @@ def copy_of(function: FunctionType) -> FunctionType:
     return made
 
 
-def replace(function: FunctionType, seen: Any) -> None:
-    """Have calls of a function answered by `seen(args, kwargs)`. It stays the same object, wherever it was imported to."""
+def replace(function: FunctionType, plain: FunctionType, seen: Any) -> None:
+    """Have calls of a function answered by `seen(args, kwargs)`. It stays the same object, wherever it was imported to.
+
+    `plain`, its copy, tells from now on what its parameters are.
+    """
     code = function.__code__
+    function.__dict__.setdefault("before_modes", plain)
+    function.__dict__.setdefault("__wrapped__", plain)
     function.__defaults__, function.__kwdefaults__ = None, {"_seen": seen}
     function.__code__ = _handing_on(code.co_freevars).replace(co_name=code.co_name)
 
@@ -58,7 +63,7 @@ def watch(function: Any) -> None:
     """Let modes see the calls of a function."""
     if (
         not isinstance(function, FunctionType)
-        or hasattr(function, "before_modes")
+        or hasattr(function, "watches_modes")
         or function.__globals__.get("old_forms") is not None  # made by `overridable`
         or getattr(function, "__wrapped__", None) in _ASKING
         or function.__name__ in UNSEEN
@@ -71,9 +76,8 @@ def watch(function: Any) -> None:
             return plain(*args, **kwargs)
         return overrides.handle_torch_function(function, overrides.flat(args, kwargs), *args, **kwargs)
 
-    function.__dict__.setdefault("__wrapped__", plain)
-    function.before_modes = plain  # type: ignore[attr-defined]
-    replace(function, seen)
+    function.watches_modes = True  # type: ignore[attr-defined]
+    replace(function, plain, seen)
 
 
 def watch_all(known: list[Any]) -> None:

@@ -274,7 +274,7 @@ def test_names_are_ours_again_after_the_block(call, folder):
     assert outcome(call(*PYTHON, "-W", "error", "program.py")) == (0, "", "")
 
 
-@pytest.mark.parametrize("name", ["torch.only_theirs", "torch.autograd.missing", "torch._ops", "torch.cli"])
+@pytest.mark.parametrize("name", ["torch.only_theirs", "torch.autograd.missing", "torch._core", "torch.cli"])
 def test_submodule_without_counterpart_is_named(call, folder, name):
     write(folder / "program.py", f"import {name}")
     ours = call(*RETROGRAD_RUN, "program.py")

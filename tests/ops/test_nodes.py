@@ -156,7 +156,7 @@ REFUSED = {"geqrf", "ldl_factor", "ldl_solve"}  # torch has no derivative of the
 FLAT = {"drawn_with_two", "replaced"}  # of random numbers: their gradients are zeros, tested in tests/random
 THIRD_ORDER = {"cofactors_slope"}  # of det, tested in tests/linalg
 DEVICES = {"to_device"}  # tested in tests/gpu
-SAMPLES = {"each_sample"}  # of views that leave vmap, tested in tests/func
+SAMPLES = {"each_sample", "seen_behind"}  # of views that leave vmap, of `.data` inside transforms; tested in tests/func
 DRAWN = {"gamma_sample", "dirichlet_sample", "standard_gamma_grad", "dirichlet_grad"}  # tested in tests/distributions
 
 

@@ -80,7 +80,7 @@ def seen(name: str, method: Any) -> Any:
                 return plain(*args)  # there is nobody to see it
         return named(*args, **kwargs)
 
-    replace(method, answer)
+    replace(method, plain, answer)
     method.watches_dispatch = True  # type: ignore[attr-defined]
     return method
 
@@ -103,7 +103,7 @@ def seen_function(name: str, function: Any) -> Any:
             return composites.fresh(made)
         return calls.call(function, args, kwargs)
 
-    replace(function, answer)
+    replace(function, plain, answer)
     function.watches_dispatch = True  # type: ignore[attr-defined]
     return function
 
