@@ -297,7 +297,12 @@ def _is_further_in(home: str, value: Any) -> bool:
 
 class _AsTorchWhenUnpickled:
     def __reduce__(self) -> tuple[Callable[[], TorchAlias], tuple[()]]:
-        return as_torch, ()
+        return _in_child, ()
+
+
+def _in_child() -> TorchAlias:
+    """Do what `as_torch` does. The name of that one says that it is of torch, which a child does not know yet."""
+    return TorchAlias()
 
 
 def _torch_distribution() -> Distribution:

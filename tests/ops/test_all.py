@@ -138,6 +138,7 @@ SKIPPED_FILES = {
 SKIPPED_FILES |= {"_saving", "_storages", "_typed_storages", "_setting", "_loading", "_windows", "_elements"}
 SKIPPED_FILES |= {"_foreach"}  # an operation of the table on each tensor of a list
 SKIPPED_FILES |= {"_old_names"}  # which torch has removed, and names of devices
+SKIPPED_FILES |= {"_dense_answers"}  # what dense tensors answer to questions about other layouts
 # sizes and indices, which no rule sees, are compared in tests/tensor/test_shapes.py and test_scattering.py
 SHAPES = {
     "argwhere",
@@ -170,9 +171,20 @@ INNER = {
     "convolution",
     "embedding_renorm",
 }
+# steps of rounding, products of integers, groups, segments, and extreme eigenvectors: compared with torch in
+# tests/tensor/test_rarely_used_functions_torch.py
+RARE = {
+    "fake_quantize_per_tensor_affine",
+    "fake_quantize_per_channel_affine",
+    "segment_reduce",
+    "_grouped_mm",
+    "_int_mm",
+    "lobpcg",
+}
 NOT_IN_TABLE = (
     SHAPES
     | INNER
+    | RARE
     | {"to", "untyped_storage", "item", "tolist", "numpy", "detach_", "requires_grad_", "share_memory_"}
     | {"_conj", "_neg_view"}  # conj and imag, which the table has, are made of them
 )
