@@ -138,6 +138,8 @@ def _about_the_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return RuntimeError(f"{name}(): DefaultCPUAllocator: can't allocate memory: {error}")
     kinds = (TypeError, ValueError, IndexError, ZeroDivisionError, RuntimeError)
     kind = next((one for one in kinds if isinstance(error, one)), TypeError)
+    if re.match(_PYTHONS, str(error)):
+        return kind(str(error))
     shown = [_in_short(value) for value in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
     words = f"{name}(): {UNFIT} - got ({', '.join(shown)})"
     if is_bound_by_python(function) and isinstance(error, kinds) and not re.search(_OURS, str(error)):
@@ -145,6 +147,7 @@ def _about_the_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return kind(f"{words}: {error}")
 
 
+_PYTHONS = "must be real number, not |'complex' object cannot be interpreted"  # torch's words too, of data
 _OURS = "_array|not supported between|numpy|ndarray|broadcast together|truth value"
 UNFIT = "the arguments do not go together"
 

@@ -49,7 +49,9 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
         given = args, kwargs
         try:
             for alias in kwargs.keys() & ALIASES.keys():  # NumPy's words, which torch takes as well
-                if ALIASES[alias] not in kwargs and not any(alias in some for some in parameters_of(function)[:2]):
+                positional, keywords, _ = parameters_of(function)
+                is_its_own = alias in positional or (alias in keywords and ALIASES[alias] not in keywords + positional)
+                if ALIASES[alias] not in kwargs and not is_its_own:
                     kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
                     del kwargs[alias]
             if old_forms and len(args) > len(defaults):

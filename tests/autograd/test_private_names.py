@@ -38,7 +38,7 @@ def uses_counted(t: Any) -> Any:
     power = square.exp()
     counts += [leaf._use_count(), square._use_count(), power._use_count()]
     power.sum().backward()
-    counts += [leaf._use_count(), power._use_count(), leaf.grad._use_count()]
+    counts += [leaf._use_count(), power._use_count()]
     del twice, square, power
     return [*counts, leaf._use_count()]
 

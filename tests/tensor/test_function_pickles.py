@@ -24,6 +24,9 @@ from retrograd.tensor._saving import torch_name
 SPACES = ("", "nn.functional", "linalg", "fft", "special", "nn.init", "nn.utils", "Tensor")
 # What torch has in other modules than this package does.
 NOT_IN_TORCH = {
+    *(
+        f"Tensor.{name}" for name in ("__torch_dispatch__", "_is_view", "_make_wrapper_subclass", "_use_count")
+    ),  # in C++
     "nn.utils.clip_grads_with_norm_",  # torch's own says `_clip_grads_with_norm_`
     "nn.utils.get_total_norm",
     "is_anomaly_enabled",  # in C++, without a home among the modules

@@ -103,9 +103,10 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if result is not NotImplemented:
             return result
     given = args, kwargs
+    recorders = [one for one in current_mode().dispatch_modes if getattr(one, "sees_samples", False)]
     if name in UNSEEN and not classes_of(flat_tensors((*args, *kwargs.values()))):
         with hidden():
-            return function(*args, **kwargs)
+            return _for_recorders(recorders, name, args, kwargs, function(*args, **kwargs))
     if type(kwargs.get("reduction")) is str and kwargs["reduction"] in REDUCTIONS:
         kwargs = {key: value for key, value in kwargs.items() if key not in ("size_average", "reduce")}
         kwargs["reduction"] = REDUCTIONS[kwargs["reduction"]]
@@ -117,7 +118,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         with hidden():  # it refuses its arguments, or is no operation
             args, kwargs = given
             if not is_wanted(args, kwargs):
-                return function(*args, **kwargs)
+                return _for_recorders(recorders, name, args, kwargs, function(*args, **kwargs))
             if schemas.forms_of(name) or not hasattr(function, "raw"):
                 kinds = ", ".join(sorted({type(one).__name__ for one in flat_tensors((*args, *kwargs.values()))}))
                 raise NotImplementedError(
@@ -133,6 +134,15 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             values["device"] = _get_default_device()
     made = recording.run(op, *schemas.given(op._schema, values))
     return made.requires_grad_() if requires_grad else made
+
+
+def _for_recorders(recorders: Any, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+    """Return a result that no mode has seen; refuse it where it would be recorded as a constant."""
+    if recorders and flat_tensors((*args, *kwargs.values())) and flat_tensors((result,)):
+        raise NotImplementedError(
+            f"make_fx: retrograd knows no operation of torch's for torch.{name} with these arguments, so it cannot be recorded"
+        )
+    return result
 
 
 def _get_default_device() -> Any:

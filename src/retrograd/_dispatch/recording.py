@@ -203,6 +203,11 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     vjp = import_module(f"{PACKAGE}.ops").vjp_of(op)
 
     def of_all(grads: Any, needed: Any, *values: Any) -> Any:
+        if current_mode().grad:
+            raise NotImplementedError(
+                f"{op}: retrograd has no formula for its derivative below autograd, so a second derivative cannot be had where a "
+                "TorchDispatchMode or a wrapper class was used\nHint: compute it outside of the mode."
+            )
         arrived = [one for one in grads if one is not None]
         which = [one is not None for one in grads]
         found = run(vjp, [arrived, which, list(needed), *values], {})

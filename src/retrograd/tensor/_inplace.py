@@ -32,6 +32,7 @@ from ._operands import plain_scalar
 from ._record import make_meta, record
 from ._record_flat import EXACT
 from ._refusals import REFUSED, REFUSED_IN_PLACE, refuse_in_place
+from ._unusual_calls import by_function
 from ._views import (
     NOWHERE,
     adopt,
@@ -87,6 +88,8 @@ def inplace(name: str, function: Any) -> Any:
                         finish_write(self, None)
                         return self
                     return adopt(self, result)
+            if type(self) not in EXACT and isinstance(self, _base.Tensor) and by_function(self):
+                return handle_torch_function(method, (self, *args), self, *args, **kwargs)
             if len(args) > most:
                 (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
                 return method(self, *args, **kwargs)
@@ -142,9 +145,14 @@ def arithmetic(name: str, function: Any) -> Any:
                         _refuse_shape(array.shape, np.shape(value))
                     wrote(self)
                     return self
+            if type(self) not in EXACT and isinstance(self, _base.Tensor) and by_function(self):
+                given = (self, *more) if other is MISSING else (self, other, *more)
+                return handle_torch_function(
+                    method, given, *given, **(kwargs if alpha is ONE else {**kwargs, "alpha": alpha})
+                )
             if more:
-                given = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
-                args, kwargs = present_form(method.__name__, (self, other, *more), given)
+                named = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
+                args, kwargs = present_form(method.__name__, (self, other, *more), named)
                 return method(*args, **kwargs)
             if not isinstance(other, _base.Tensor) and taken_by_others((other,), {}):
                 return handle_torch_function(method, (other,), self, other, **kwargs)

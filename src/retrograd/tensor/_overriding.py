@@ -15,7 +15,7 @@ METHODS = """
 __getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __complex__ __index__
 __pow__ __rpow__ __rsub__ __rtruediv__ __rfloordiv__ __rmod__ __matmul__ __rmatmul__ __eq__ __ne__ __pos__
 __iadd__ __isub__ __imul__ __itruediv__ __ipow__
-view expand expand_as view_as contiguous detach to item tolist numpy float double half bfloat16 int long short char byte
+unfold view expand expand_as view_as contiguous detach to item tolist numpy float double half bfloat16 int long short char byte
 bool new_zeros new_ones new_empty new_full new_tensor copy_ fill_ zero_ masked_fill_ index_put_ detach_ requires_grad_
 add_ sub_ mul_ div_ pow_ neg_ exp_ sqrt_ tanh_ sigmoid_ relu_ clamp_ t_ transpose_ unsqueeze_ squeeze_ uniform_ normal_
 backward register_hook retain_grad size dim numel stride is_contiguous type_as cpu cuda
