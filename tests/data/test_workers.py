@@ -186,9 +186,9 @@ def test_a_stuck_worker_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_timeout() -> None:
-    batches = iter(DataLoader(Failing("sleep"), 1, num_workers=1, sampler=[0, 3], timeout=0.3))
+    batches = iter(DataLoader(Failing("sleep"), 1, num_workers=1, sampler=[0, 3], timeout=2))
     assert next(batches).tolist() == [0]
-    with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0.3 seconds"):
+    with pytest.raises(RuntimeError, match=r"DataLoader timed out after 2 seconds"):
         next(batches)
     for number in pids(batches):
         os.kill(number, signal.SIGKILL)
@@ -336,18 +336,25 @@ def test_loaders_in_loaders_and_threads() -> None:
 
 # ---- the order ----
 class Slow(Squares):
-    """The first batch takes its time."""
+    """The first batch comes after the other worker has sent one and is at its next."""
+
+    def __init__(self, length: int, begun: Path) -> None:
+        super().__init__(length)
+        self.begun = begun
 
     def __getitem__(self, index: int) -> Any:
-        if index == 0:
-            time.sleep(0.5)
+        if index == 3:
+            self.begun.touch()
+        while index == 0 and not self.begun.exists():
+            time.sleep(0.01)
         return index
 
 
-def test_order_of_arrival() -> None:
-    waiting = DataLoader(Slow(6), 1, num_workers=2)
+def test_order_of_arrival(tmp_path: Path) -> None:
+    waiting = DataLoader(Slow(6, tmp_path / "waiting"), 1, num_workers=2)
     assert [batch.item() for batch in waiting] == list(range(6))
-    hurrying = [batch.item() for batch in DataLoader(Slow(6), 1, num_workers=2, in_order=False)]
+    loader = DataLoader(Slow(6, tmp_path / "hurrying"), 1, num_workers=2, in_order=False)
+    hurrying = [batch.item() for batch in loader]
     assert hurrying[0] == 1
     assert sorted(hurrying) == list(range(6))
 
