@@ -59,8 +59,8 @@ def seen_method(function: Any, name: str) -> Any:
         return function(*args, **kwargs)
 
     @functools.wraps(function, assigned=("__doc__",), updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _handled(plain, (self, *args), kwargs)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return _handled(plain, args, kwargs)  # a function of the package, too: all may be given by name
 
     plain.raw = function  # type: ignore[attr-defined]
     plain.__name__ = plain.__qualname__ = method.__name__ = method.__qualname__ = name
