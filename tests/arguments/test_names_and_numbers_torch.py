@@ -19,6 +19,9 @@ FUNCTIONS = sorted(functions(retrograd, torch))
 DIFFERENT = {
     "each form has other names, and one of them is ours": "s.clone().copy_ s.clone().polygamma torch.isin",
     "it asks for a symmetric matrix, and this one is not: what it finds depends on where it begins": "torch.lobpcg",
+    "several values go to one place, and torch's threads decide which one stays": " ".join(
+        f"torch.nn.functional.max_unpool{n}d" for n in (1, 2, 3)
+    ),
     "an eps that leaves nothing": "s.clone().logit s.clone().logit_ torch.logit torch.logit_ torch.special.logit",
 }
 KNOWN = {name for names in DIFFERENT.values() for name in names.split()}
