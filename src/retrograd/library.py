@@ -296,6 +296,12 @@ def _set_kernel(operation: Operation, key: str, fn: Callable[..., Any], undo: li
         if undo is not None:
             undo.append(lambda: setattr(operation, "by_autograd", None))
         return
+    if key.startswith("Autocast"):  # the kernel ends in the operation itself, with autocast off
+        kind = key.removeprefix("Autocast")
+        operation.by_autocast[DEVICES.get(kind, kind.lower())] = fn
+        if undo is not None:
+            undo.append(lambda: operation.by_autocast.clear())
+        return
     if key in EVERYWHERE:
         device = None
         operation.sees_through = key in ("CompositeImplicitAutograd", "")
@@ -453,27 +459,24 @@ def register_torch_dispatch(
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> Any:
     """Cast the floating-point arguments of an operation under autocast."""
-    from ._modes import current_mode, using
+    from ._modes import using
     from .tensor import Tensor
 
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")
     found = _operation(op)
-    plain = found.computed
 
     def cast(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [cast(one) for one in value]
-        return value.to(cast_inputs) if isinstance(value, Tensor) and value.is_floating_point() else value
+        small = isinstance(value, Tensor) and value.is_floating_point() and value.element_size() < 8
+        return value.to(cast_inputs) if small and value.device.type == device_type else value
 
-    def computed(values: list[Any]) -> Any:
-        autocast = current_mode().autocast
-        if autocast is None or autocast[0] != device_type:
-            return plain(values)
+    def casting(*args: Any, **kwargs: Any) -> Any:
         with using(autocast=None):
-            return plain([cast(one) for one in values])
+            return found(*map(cast, args), **{name: cast(value) for name, value in kwargs.items()})
 
-    found.computed = computed  # type: ignore[method-assign]
+    found.by_autocast[device_type] = casting
     return None
 
 

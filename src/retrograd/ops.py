@@ -359,11 +359,13 @@ aten = _Namespace("aten")
 higher_order = _HigherOrder("higher_order")
 
 
+loaded_libraries: set[str] = set()
+
+
 def load_library(path: Any) -> None:
-    """Refuse a library of compiled operations, which are written for torch's own C++."""
-    raise OSError(
-        f"Could not load this library: {path}\nHint: compiled operations need torch itself; retrograd is written in Python."
-    )
+    """Define the operations of a compiled library by the Python that stands for them; see `_extensions`."""
+    importlib.import_module("._extensions", __package__).load(str(path))
+    loaded_libraries.add(str(path))
 
 
 @cache

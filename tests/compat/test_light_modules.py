@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -87,3 +88,31 @@ def test_views_share_their_storage() -> None:
     assert whole.tolist()[:8] == [0, 0, 0, 0, 0, 0, 128, 63]
     assert whole.__sizeof__() > 24
     assert retrograd.empty(0).untyped_storage().data_ptr() == 0
+
+
+def test_what_libraries_register_for_an_export_is_taken(torch: Any) -> None:
+    parse_args = importlib.import_module("torch.onnx.symbolic_helper").parse_args
+    written = parse_args("v", "f")(lambda g, x, y: None)
+    assert written._arg_descriptors == ("v", "f")
+    torch.onnx.register_custom_op_symbolic("library::op", written, 11)
+    torch.onnx.unregister_custom_op_symbolic("library::op", 11)
+    with pytest.raises(
+        torch.onnx.OnnxExporterError, match=r"Failed to register operator op\. The symbolic name must match"
+    ):
+        torch.onnx.register_custom_op_symbolic("op", written, 11)
+
+
+@pytest.mark.oracle
+def test_the_instructions_of_the_cpu_are_those_that_torch_finds() -> None:
+    reference = pytest.importorskip("torch")
+    assert retrograd.backends.cpu.get_cpu_capability() == reference.backends.cpu.get_cpu_capability()
+
+
+def test_a_library_can_copy_a_graph_module_by_its_attributes(torch: Any) -> None:
+    place = importlib.import_module("torch.fx.graph_module")
+    module = torch.fx.symbolic_trace(torch.nn.Linear(2, 3))
+    module.meta[place._USER_PRESERVED_ATTRIBUTES_KEY] = {"kept": 1}
+    again = torch.fx.GraphModule(place._CodeOnlyModule(copy.deepcopy(module.__dict__)), module.graph)
+    x = torch.ones(1, 2)
+    assert again(x).tolist() == module(x).tolist()
+    assert again.weight is not module.weight

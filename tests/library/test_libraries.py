@@ -141,3 +141,35 @@ def test_schemas_are_inferred_as_torch_does() -> None:
         for mutated in ((), {"x"}, "unknown"):
             found = library.infer_schema(own, mutates_args=mutated)
             assert found == torch.library.infer_schema(other, mutates_args=mutated)
+
+
+def test_a_kernel_for_autocast_runs_while_autocast_is_on(lib: Any) -> None:
+    keys = rg._C.DispatchKeySet(rg._C.DispatchKey.AutocastCPU)
+
+    def cast(x: Tensor, n: int = 2) -> Any:
+        with rg._C._ExcludeDispatchKeyGuard(keys):
+            return ops.library_tests.scaled(x.float(), n).bfloat16()
+
+    lib.impl("scaled", lambda x, n=2: x * n, "CPU")
+    lib.impl("scaled", cast, "AutocastCPU")
+    lib.impl("scaled", cast, "AutocastCUDA")
+    half = rg.ones(2, dtype=rg.float16)
+    with rg.autocast("cpu"):
+        assert ops.library_tests.scaled(half).dtype == rg.bfloat16
+        assert ops.library_tests.scaled.default(half).dtype == rg.bfloat16
+    assert ops.library_tests.scaled(half).dtype == rg.float16
+
+
+def test_register_autocast_casts_above_the_derivative(sine: Any) -> None:
+    library.register_autograd("library_tests::sine", lambda ctx, grad: (grad * 3, None))
+    library.register_autocast("library_tests::sine", "cpu", rg.bfloat16)
+    x = rg.ones(2, requires_grad=True)
+    with rg.autocast("cpu"):
+        made = sine(x)
+        assert made.dtype == rg.bfloat16
+        assert sine(x.double()).dtype == rg.float64
+    made.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert made.grad_fn.next_functions[0][0].name() == "ToCopyBackward0"
+    assert sine(x).dtype == rg.float32

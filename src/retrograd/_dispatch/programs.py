@@ -42,6 +42,9 @@ class Operation:
         self.setup_context: Callable[..., Any] | None = None
         self.by_vmap: Callable[..., Any] | None = None
         self.by_dispatch: dict[type, Callable[..., Any]] = {}
+        self.by_autocast: dict[
+            str, Callable[..., Any]
+        ] = {}  # what runs instead while autocast is on for a kind of device
         self.enabled: dict[str, bool] = {}
         self.tags: tuple[Any, ...] = ()
 
@@ -61,6 +64,8 @@ class Operation:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the operation; tensors that require grad keep its derivative."""
+        if self.by_autocast and (on := current_mode().autocast) is not None and on[0] in self.by_autocast:
+            return self.by_autocast[on[0]](*args, **kwargs)
         values = self.bound(args, kwargs)
         if is_wanted(args, kwargs):
             from . import recording

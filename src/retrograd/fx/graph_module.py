@@ -278,6 +278,17 @@ def _generated_place(frame: traceback.FrameSummary) -> str:
     return f"{place}\n{before}\n~~~~~~~~ <--- HERE\n{after}"
 
 
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of `GraphModule.meta`
+
+
+class _CodeOnlyModule(nn.Module):
+    """A module that has what a dictionary has: libraries that copy a GraphModule make one of its copy's attributes."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
 def _copy_attr(source: nn.Module, destination: nn.Module, target: str) -> None:
     """Hand on the module or tensor at a path, making modules on the way."""
     *path, last = target.split(".")

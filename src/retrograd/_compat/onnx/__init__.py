@@ -1,8 +1,14 @@
-"""torch.onnx: no exporter is here yet, and nothing is being exported."""
+"""torch.onnx: no exporter is here yet, and nothing is being exported.
+
+What libraries register for an exporter, when they are imported, is taken and never asked for.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from enum import Enum, IntEnum
+from typing import Any
 
 from retrograd._absent import finder
 
@@ -16,6 +22,29 @@ class OnnxExporterError(RuntimeError):
 def is_in_onnx_export() -> bool:
     """Tell whether a program is being exported: never."""
     return False
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
+    """Take what would write an operation into a file."""
+    if not re.fullmatch(r"[a-zA-Z0-9-_]+::[a-zA-Z-_]+[a-zA-Z0-9-_]*", symbolic_name):
+        raise OnnxExporterError(
+            f"Failed to register operator {symbolic_name}. The symbolic name must match the format domain::name, and should "
+            "start with a letter and contain only alphanumeric characters"
+        )
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Forget what would write an operation into a file."""
+
+
+def parse_args(*arg_descriptors: str) -> Callable[[Any], Any]:
+    """Mark a function for the exporter with the kinds of its arguments."""
+
+    def mark(function: Any) -> Any:
+        function._arg_descriptors = arg_descriptors
+        return function
+
+    return mark
 
 
 class OperatorExportTypes(Enum):
@@ -57,4 +86,12 @@ class TensorProtoDataType(IntEnum):
     BFLOAT16 = 16
 
 
-__all__ = ["OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "is_in_onnx_export"]
+__all__ = [
+    "OnnxExporterError",
+    "OperatorExportTypes",
+    "TensorProtoDataType",
+    "TrainingMode",
+    "is_in_onnx_export",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
+]
