@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 import types
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 # Which overload torch records under a node's name, where it is not "default".
@@ -28,6 +28,9 @@ _NUMBERED_OVERLOADS = {
     "RsubBackward1": "Scalar",
     "DivBackward1": "Tensor_mode",
     "MaskedFillBackward1": "Tensor",
+    "NormalBackward1": "Tensor_float",
+    "NormalBackward2": "float_Tensor",
+    "NormalBackward3": "Tensor_Tensor",
     "LerpBackward0": "Scalar",
     "LerpBackward1": "Tensor",
     "SqueezeBackward1": "dim",
@@ -244,19 +247,25 @@ class HigherOrderOperator(OperatorBase):
         raise NotImplementedError(f"torch.ops.higher_order.{self._name}: its class has no __call__")
 
 
-class _Vjp(OpOverloadPacket):
+class Vjp(OpOverloadPacket):
     """What computes the gradients of an operation that has no formula. See Note [Below autograd] in `_dispatch/__init__.py`."""
 
     def __init__(self, of: OpOverload) -> None:
         super().__init__("retrograd", f"{of._overloadpacket.__name__}_vjp")
         self.of = of
+        self.order: int = 1 + getattr(of._overloadpacket, "order", 0)  # each has arguments with names of its own
 
     def _forms(self) -> dict[str, Any]:
+        return self._made_forms
+
+    @cached_property
+    def _made_forms(self) -> dict[str, Any]:
         schemas = _schemas()
-        schema = self.of._schema
-        arguments = [schemas.Argument("grads", "Tensor[]", None, False, None, True)]
-        arguments += [schemas.Argument(name, "bool[]", None, False, None, True) for name in ("which", "needed")]
-        arguments += [one._replace(kwarg_only=False, alias_info=None) for one in schema.arguments]
+        own = {"seeds": "Tensor[]", "which": "bool[]", "wanted": "bool[]", "drawing": "Generator?", "stale": "bool[]"}
+        arguments = [
+            schemas.Argument(f"{name}{self.order}", kind, None, False, None, True) for name, kind in own.items()
+        ]
+        arguments += [one._replace(kwarg_only=False, alias_info=None) for one in self.of._schema.arguments]
         text = f"{self._qualified_op_name}(...) -> Tensor[]"
         made = schemas.FunctionSchema(self._qualified_op_name, "", arguments, [], text)
         return dict.fromkeys((self.of._overloadname, "default"), made)
@@ -268,7 +277,7 @@ class _Vjp(OpOverloadPacket):
 @cache
 def vjp_of(op: OpOverload) -> OpOverload:
     """Return the operation that computes the gradients of one without a formula."""
-    return OpOverload(_Vjp(op), op._overloadname)
+    return OpOverload(Vjp(op), op._overloadname)
 
 
 def numbered_node(op: OpOverload) -> str:

@@ -217,7 +217,8 @@ FOUND["narrow"] = lambda input, dim, start, length: aten.slice.Tensor(input, dim
 FOUND["movedim"] = FOUND["moveaxis"] = lambda input, source, destination: input.permute(
     _moved(input.dim(), source, destination)
 )
-FOUND["adjoint"] = lambda self: self.transpose(-2, -1)
+FOUND["conj"] = lambda input: aten._conj.default(input) if input.is_complex() else input
+FOUND["adjoint"] = lambda self: self.transpose(-2, -1).conj()
 
 
 def _moved(rank: int, source: Any, destination: Any) -> list[int]:

@@ -23,11 +23,11 @@ aten: Any = import_module(f"{torch.__name__}.ops").aten
 
 NO_DERIVATIVE = frozenset(
     """detach ones_like zeros_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full
-    new_empty_strided argmax argmin argsort eq ne lt le gt ge isnan isinf isfinite isposinf isneginf signbit bernoulli multinomial
+    new_empty_strided argmax argmin argsort eq ne lt le gt ge isnan isinf isfinite isposinf isneginf signbit bernoulli_ multinomial
     randperm bucketize searchsorted _local_scalar_dense equal allclose nonzero count_nonzero bincount histc logical_and logical_or
     logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor floor_divide any all detach_ zero lift_fresh
     set_ resize_ is_same_size unique_consecutive _unique2 random random_ geometric_ cauchy_ log_normal_ exponential_ uniform_ normal_
-    uniform normal exponential geometric cauchy log_normal empty zeros ones full arange scalar_tensor isclose""".split()  # noqa: SIM905
+    uniform exponential geometric cauchy log_normal empty zeros ones full arange scalar_tensor isclose""".split()  # noqa: SIM905
 )
 
 
@@ -202,6 +202,43 @@ def _of_index(grad: Any, self_sizes: Any, indices: Any) -> Any:
     return aten.new_zeros.default(grad, self_sizes, **options).index_put(indices, grad, True)
 
 
+def _of_strided(
+    grad: Any, self_sizes: Any, self_strides: Any, self_offset: int, size: Any, stride: Any, storage_offset: Any
+) -> Any:
+    """Put a gradient into memory where the view was, and read it where the tensor was; elements seen twice get a sum, or share one."""
+    offset = self_offset if storage_offset is None else storage_offset
+    start = min(offset, self_offset)
+    own, view = (self_sizes, self_strides, self_offset - start), (list(size), list(stride), offset - start)
+    extent = max(_last_place(*own), _last_place(*view)) + 1
+    memory = grad.new_zeros([extent])
+    if _overlaps(*view):
+        memory.index_add_(0, _places(grad, extent, view), grad.reshape(-1))
+    else:
+        memory.as_strided(*view).copy_(grad)
+    if _overlaps(*own):
+        places = _places(grad, extent, own)
+        memory = memory / torch.zeros_like(memory).index_add_(0, places, grad.new_ones([1]).expand(places.shape))
+    return memory.as_strided(*own)
+
+
+def _places(grad: Any, extent: int, layout: Any) -> Any:
+    return torch.arange(extent, device=grad.device).as_strided(*layout).reshape(-1)
+
+
+def _last_place(sizes: Any, strides: Any, offset: int) -> int:
+    return int(offset) + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if 0 not in sizes else -1
+
+
+def _overlaps(sizes: Any, strides: Any, offset: int) -> bool:
+    """Tell whether some place in memory may be seen more than once."""
+    last = 0
+    for step, n in sorted((step, n) for step, n in zip(strides, sizes, strict=True) if n > 1):
+        if step <= last:
+            return True
+        last += step * (n - 1)
+    return False
+
+
 def _of_where(grad: Any, condition: Any, first: bool) -> Any:
     zeros = torch.zeros_like(grad)
     return torch.where(condition, grad, zeros) if first else torch.where(condition, zeros, grad)
@@ -255,8 +292,31 @@ def _of_layer_norm(
 
 
 def _of_group_norm(
-    grads: Any, needed: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any, result1: Any, result2: Any
-) -> Any:
+    grads: Any, needed: Any, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, result1: Any, result2: Any
+) -> Any:  # fmt: skip
+    if any(one is not None for one in grads[1:]):  # of the means and deviations
+        vjp = import_module(f"{torch.__name__}.ops").vjp_of(aten.native_group_norm.default)
+        arrived = [one for one in grads if one is not None]
+        found = iter(
+            vjp(
+                arrived,
+                [one is not None for one in grads],
+                list(needed),
+                None,
+                [],
+                input,
+                weight,
+                bias,
+                N,
+                C,
+                HxW,
+                group,
+                eps,
+            )
+        )
+        return [None if one is None else next(found) for one in (input, weight, bias)]
+    if torch.is_grad_enabled():  # how they depend on the input is in the derivative of the backward
+        result1, result2 = result1.detach(), result2.detach()
     return aten.native_group_norm_backward.default(
         grads[0].contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needed)
     )
@@ -282,7 +342,7 @@ def _of_attention(
 
 def zeros_of(grad: Any) -> Any:
     """Return the gradient of what was overwritten."""
-    return torch.zeros_like(grad)
+    return aten.zeros_like.default(grad)
 
 
 def _of_conversion(grad: Any, self_options: Any) -> Any:
@@ -318,7 +378,7 @@ def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
 # Operations whose formulas hold for complex numbers, too.
 OF_COMPLEX_NUMBERS = frozenset(
     """add sub rsub mul div neg mm view _unsafe_view reshape t transpose permute expand unsqueeze squeeze select slice split
-    split_with_sizes unbind cat stack clone alias _to_copy sum mean index index_put gather copy fill masked_fill where repeat flip tril triu
+    split_with_sizes unbind _conj as_strided cat stack clone alias _to_copy sum mean index index_put gather copy fill masked_fill where repeat flip tril triu
     select_backward slice_backward""".split()  # noqa: SIM905
 )
 
@@ -327,6 +387,16 @@ FIRST_ONLY = frozenset(
     """native_layer_norm native_batch_norm nll_loss_forward nll_loss2d_forward native_dropout _linalg_det
     _scaled_dot_product_flash_attention_for_cpu max_pool2d_with_indices""".split()  # noqa: SIM905
 )
+
+
+def without_derivative(name: str, kept: dict[str, Any], position: int) -> bool:
+    """Tell whether one of an operation's results has no derivative, though it has the dtype for it."""
+    if name in FIRST_ONLY:
+        return position > 0
+    if name == "svd":  # the vectors, where they are not computed
+        return kept.get("compute_uv") is False and position != 1
+    return name == "lu_unpack" and position == 0
+
 
 _same = lambda grad: grad  # noqa: E731
 
@@ -372,11 +442,11 @@ FORMULAS: dict[str, Formulas] = {
     "elu": {"self": lambda grad, self, alpha, scale, input_scale: aten.elu_backward.default(grad, alpha, scale, input_scale, False, self)},
     "softplus": {"self": lambda grad, self, beta, threshold: aten.softplus_backward.default(grad, self, beta, threshold)},
     "hardtanh": {"self": lambda grad, self, min_val, max_val: aten.hardtanh_backward.default(grad, self, min_val, max_val)},
-    "sign": {"self": lambda grad: torch.zeros_like(grad)},
-    "floor": {"self": lambda grad: torch.zeros_like(grad)},
-    "ceil": {"self": lambda grad: torch.zeros_like(grad)},
-    "round": {"self": lambda grad: torch.zeros_like(grad)},
-    "trunc": {"self": lambda grad: torch.zeros_like(grad)},
+    "sign": {"self": zeros_of},
+    "floor": {"self": zeros_of},
+    "ceil": {"self": zeros_of},
+    "round": {"self": zeros_of},
+    "trunc": {"self": zeros_of},
     "frac": {"self": _same},
     "maximum": {"self": lambda grad, self, other: _of_larger(grad, self, other, True), "other": lambda grad, self, other: _of_larger(grad, other, self, True)},
     "minimum": {"self": lambda grad, self, other: _of_larger(grad, self, other, False), "other": lambda grad, self, other: _of_larger(grad, other, self, False)},
@@ -390,9 +460,9 @@ FORMULAS: dict[str, Formulas] = {
                 "tensor2": lambda grad, tensor1, tensor2, value: -grad * ((tensor1 * value) / (tensor2 * tensor2))},
     "masked_fill.Scalar": {"self": _masked},
     "masked_fill.Tensor": {"self": _masked, "value": lambda grad, mask: grad.masked_fill(mask.logical_not(), 0).sum()},
-    "fill.Scalar": {"self": lambda grad: torch.zeros_like(grad)},
-    "fill.Tensor": {"self": lambda grad: torch.zeros_like(grad), "value": lambda grad: grad.sum()},
-    "copy": {"self": lambda grad: torch.zeros_like(grad), "src": _same},
+    "fill.Scalar": {"self": zeros_of},
+    "fill.Tensor": {"self": zeros_of, "value": lambda grad: grad.sum()},
+    "copy": {"self": zeros_of, "src": _same},
     # ---- products ----
     "mm": {"self": _left_of_product, "mat2": _right_of_product},
     "addmm": {"mat1": lambda grad, mat1, mat2, alpha: _times(_left_of_product(grad, mat1, mat2), alpha),
@@ -428,6 +498,8 @@ FORMULAS: dict[str, Formulas] = {
     "unbind.int": {"self": lambda grads, self_sizes, self_options, dim: _of_unbound(grads, self_sizes, dim, self_options)},
     "cat": {"tensors": _parts_of_cat},
     "stack": {"tensors": lambda grad, tensors, dim: [grad.select(dim, k) for k in range(len(tensors))]},
+    "as_strided": {"self": _of_strided},
+    "_conj": {"self": lambda grad: grad.conj()},
     "alias": {"self": _same},
     "clone": {"self": _same},
     "_to_copy": {"self": _of_conversion},

@@ -9,11 +9,16 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
+from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from ..tensor._base import wrap
+from ..tensor._generators import drawing_apart
 
 torch: Any = import_module(__package__.partition(".")[0])
 F: Any = torch.nn.functional
@@ -67,54 +72,91 @@ def _with_reduction(function: Callable[..., Any], schema: Any, takes_word: bool)
 def of_forward(forward: Callable[..., Any], inputs: list[Any], grad: Any) -> tuple[Any, ...]:
     """Return the gradients of a function's inputs; None for those that are None."""
     keep = current_mode().grad
-    with using(grad=True):
-        own = [
-            None if one is None else one if keep and one.requires_grad else one.detach().requires_grad_()
-            for one in inputs
-        ]
+    with _differentiating():
+        own = [None if one is None else _apart(one, keep) for one in inputs]
         out = forward(*own)
+        grad = grad if grad.dtype == out.dtype else grad.to(out.dtype)
         wanted = [one for one in own if one is not None]
         found = iter(torch.autograd.grad(out, wanted, grad, allow_unused=True, create_graph=keep))
     return tuple(None if one is None else next(found) for one in own)
 
 
-def vjp(op: Any) -> Callable[..., Any]:
-    """Make what computes `retrograd::<name>_vjp`: gradients of all tensors among an operation's arguments."""
+def _differentiating() -> using:
+    """Record a graph of our own, below all transforms."""
+    return using(grad=True, transforms=())
 
-    def run(given: Any, which: Any, needed: Any, *args: Any) -> Any:
+
+def _apart(tensor: Any, keep: bool) -> Any:
+    """Return a tensor whose gradient is that of one argument, even if it is given for several; `keep`: with its history."""
+    return tensor.view(tensor.shape) if keep and tensor.requires_grad else tensor.detach().requires_grad_()
+
+
+def vjp(op: Any) -> Callable[..., Any]:
+    """Make what computes `retrograd::<name>_vjp`: gradients of all tensors among an operation's arguments.
+
+    The operation is computed again, with the random numbers that it drew.
+    """
+
+    def run(seeds: Any, which: Any, wanted: Any, drawing: Any, stale: Any, *args: Any) -> Any:
         from . import flat_tensors, kernel_of, schemas
 
         keep = current_mode().grad
         schema = op._schema
-        grads = iter(given)
-        with using(grad=True):
+        grads = iter(seeds)
+        with _differentiating():
             own = []
-            wants = iter(needed)
+            wants = iter(wanted)
             for argument, value in zip(schema.arguments, args, strict=False):
-                wanted_here = next(wants) if argument.type.startswith("Tensor") else False
+                is_wanted = next(wants) if argument.type.startswith("Tensor") else False
                 for one in flat_tensors((value,)):
-                    differs = wanted_here and (one.is_floating_point() or one.is_complex())
-                    fresh = differs and not (keep and one.requires_grad)
-                    own.append(one.detach().requires_grad_() if fresh else one if differs else one.detach())
+                    differs = is_wanted and (one.is_floating_point() or one.is_complex())
+                    own.append(_apart(one, keep) if differs else one.detach())
             tensors = iter(own)
             values = {
                 one.name: _written(_put(value, tensors)) if one.is_write else _put(value, tensors)
                 for value, one in zip(args, schema.arguments, strict=False)
             }
             positional, named = schemas.given(schema, values)
-            out = kernel_of(op)(*positional, **named)
+            with nullcontext() if drawing is None else drawing_apart(drawing.get_state()):
+                out = kernel_of(op)(*positional, **named)
             outs = list(out) if isinstance(out, (list, tuple)) else [out]
+            if stale:
+                known = [one._array for one, is_stale in zip(own, stale, strict=True) if not is_stale]
+                _check_that_only_these_count(outs, known)
             pairs = [(one, next(grads)) for one, is_given in zip(outs, which, strict=False) if is_given]
             pairs = [(one, grad) for one, grad in pairs if one.requires_grad]
-            wanted = [one for one in own if one.requires_grad]
-            found: Any = [None] * len(wanted)
-            if pairs and wanted:
+            inputs = [one for one in own if one.requires_grad]
+            found: Any = [None] * len(inputs)
+            if pairs and inputs:
                 roots, seeds = zip(*pairs, strict=True)
-                found = torch.autograd.grad(roots, wanted, seeds, allow_unused=True, create_graph=keep)
-        by_id = {id(one): grad for one, grad in zip(wanted, found, strict=True)}
+                found = torch.autograd.grad(roots, inputs, seeds, allow_unused=True, create_graph=keep)
+        by_id = {id(one): grad for one, grad in zip(inputs, found, strict=True)}
         return [by_id.get(id(one)) for one in own]
 
     return run
+
+
+class ValuesNeededError(RuntimeError):
+    """A derivative depends on values that were overwritten."""
+
+
+def _check_that_only_these_count(outs: Any, known: list[Any]) -> None:
+    """Raise unless all that a graph has saved is in the memory of these arrays: then no other value changes the gradient."""
+    found = [one._edge for one in outs if isinstance(one, torch.Tensor) and one.requires_grad]
+    seen = set()
+    for edge in found:  # which grows meanwhile
+        node = edge.node if isinstance(edge, Slot) else edge
+        if not isinstance(node, Node) or node in seen:
+            continue
+        seen.add(node)
+        found += [one for one in node._edges if one is not None]
+        for name in node.array_names:
+            value = getattr(node, name, None)
+            for one in value if isinstance(value, tuple) else (value,):
+                if one is not None and not any(np.may_share_memory(one, other) for other in known):
+                    raise ValuesNeededError
+        if node.saves and not node.array_names:
+            raise ValuesNeededError
 
 
 def _written(value: Any) -> Any:
@@ -125,6 +167,8 @@ def _written(value: Any) -> Any:
 def _put(value: Any, tensors: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_put(one, tensors) for one in value]
+    if isinstance(value, torch.Generator):
+        return value.clone_state()
     return next(tensors) if isinstance(value, torch.Tensor) else value
 
 
@@ -252,10 +296,9 @@ def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self.clone().copy_(src)
 
 
-@kernel("native_dropout")
-def _native_dropout(input: Any, p: float, train: bool | None) -> Any:
-    mask = torch.rand_like(input) >= p if train else torch.ones_like(input, dtype=torch.bool)
-    return input * mask * (1 / (1 - p) if train and p < 1 else 1), mask
+@kernel("histogramdd")
+def _histogramdd(self: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    return torch.histogramdd(self, bins, range=range, weight=weight, density=density)
 
 
 @kernel("set_data")

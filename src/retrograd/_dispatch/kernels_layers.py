@@ -70,12 +70,31 @@ def _convolution_backward(
     )
 
 
+def _in_single(x: Any) -> Any:
+    """Return a tensor of halves as one in which sums are precise."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def _moments(x: Any, weight: Any, dims: Any, keepdim: bool, eps: float) -> tuple[Any, Any]:
+    """Return the means and the inverse deviations that a layer keeps: in single precision where its parameters are."""
+    wide = _in_single(x)
+    found = wide.mean(dims, keepdim), (wide.var(dims, correction=0, keepdim=keepdim) + eps).rsqrt()
+    kind = x.dtype if weight is None else weight.dtype
+    return found[0].to(kind), found[1].to(kind)
+
+
+def _normalised(x: Any, input: Any, rstd: Any, dims: Any) -> Any:
+    """Return `x` with mean 0 and deviation 1. What was added to the variance of `input`, its value, is known by `rstd` alone."""
+    x, rstd = _in_single(x), _in_single(rstd)
+    before = _in_single(input).var(dims, correction=0, keepdim=True).detach()
+    variance = x.var(dims, correction=0, keepdim=True) - before + rstd.pow(-2)
+    return (x - x.mean(dims, keepdim=True)) * variance.rsqrt()
+
+
 @kernel("native_layer_norm")
 def _native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     dims = [*range(input.dim() - len(normalized_shape), input.dim())]
-    out = F.layer_norm(input, normalized_shape, weight, bias, eps)
-    mean = input.mean(dims, keepdim=True)
-    return out, mean, (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    return F.layer_norm(input, normalized_shape, weight, bias, eps), *_moments(input, weight, dims, True, eps)
 
 
 @kernel("native_layer_norm_backward")
@@ -84,10 +103,7 @@ def _native_layer_norm_backward(
 ) -> Any:
     def forward(x: Any, w: Any, b: Any) -> Any:
         dims = [*range(input.dim() - len(normalized_shape), input.dim())]
-        x = input if x is None else x
-        eps = (rstd.pow(-2) - input.var(dims, correction=0, keepdim=True)).mean()
-        centred = x - x.mean(dims, keepdim=True)
-        out = centred * (x.var(dims, correction=0, keepdim=True) + eps.detach()).rsqrt()
+        out = _normalised(input if x is None else x, input, rstd, dims)
         w, b = weight if w is None else w, bias if b is None else b
         out = out if w is None else out * w
         return out if b is None else out + b
@@ -99,8 +115,12 @@ def _native_layer_norm_backward(
 @kernel("native_group_norm")
 def _native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
     out = F.group_norm(input, group, weight, bias, eps)
-    apart = input.reshape(N, group, -1)
-    return out, apart.mean(2), (apart.var(2, correction=0) + eps).rsqrt()
+    return out, *_moments(input.reshape(N, group, -1), weight, 2, False, eps)
+
+
+def _bias_beside(input: Any, weight: Any, size: int) -> Any:
+    """Return a bias, of which only the gradient counts, in the dtype of the other parameter."""
+    return (input if weight is None else weight).new_zeros(size)
 
 
 @kernel("native_group_norm_backward")
@@ -119,15 +139,13 @@ def _native_group_norm_backward(
     shape = (1, C, *(1,) * (input.dim() - 2))
 
     def forward(x: Any, w: Any, b: Any) -> Any:
-        apart = (input if x is None else x).reshape(N, group, -1)
-        eps = (rstd.pow(-2) - input.reshape(N, group, -1).var(2, correction=0)).mean().detach()
-        out = (apart - apart.mean(2, keepdim=True)) * (apart.var(2, correction=0, keepdim=True) + eps).rsqrt()
-        out = out.reshape(input.shape)
+        own, given = (one.reshape(N, group, -1) for one in (input if x is None else x, input))
+        out = _normalised(own, given, rstd.reshape(N, group, 1), 2).reshape(input.shape)
         w = weight if w is None else w
         out = out if w is None else out * w.reshape(shape)
         return out if b is None else out + b.reshape(shape)
 
-    bias = torch.zeros(C, dtype=input.dtype) if output_mask[2] else None
+    bias = _bias_beside(input, weight, C) if output_mask[2] else None
     return of_forward(forward, [input if output_mask[0] else None, weight if output_mask[1] else None, bias], grad_out)
 
 
@@ -160,7 +178,7 @@ def _native_batch_norm_backward(
         means = (None, None) if train else (running_mean, running_var)
         return F.batch_norm(input if x is None else x, *means, w, b, train, 0.0, eps)
 
-    bias = torch.zeros(input.shape[1], dtype=input.dtype) if output_mask[2] else None
+    bias = _bias_beside(input, weight, input.shape[1]) if output_mask[2] else None
     weights = weight if output_mask[1] else None
     return of_forward(forward, [input if output_mask[0] else None, weights, bias], grad_out)
 

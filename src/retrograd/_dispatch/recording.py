@@ -6,23 +6,39 @@ it reads of the arguments and results by name is what the node keeps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from .._core.arrays import levels_of
 from .._core.levels import creation_numbers
 from .._graph.node import Node, Slot
-from .._modes import current_mode, using
+from .._graph.unpacked import unpacked
+from .._modes import current_mode, setting, using
+from .._ops.phases import of_a_part
 from .._places import user_place
 from ..autograd._function_node import Saved
-from ..ops import numbered_node, of_node
+from ..ops import Vjp, numbered_node, of_node
 from ..tensor import _base
-from ..tensor._base import edge_of, storage_of, wrap
-from ..tensor._views import GRAD, MULTIPLE, NOWHERE, check_inplace, rebase
-from . import flat_tensors, hidden, redispatch
-from .derivatives import FIRST_ONLY, FORMULAS, NO_DERIVATIVE, OF_COMPLEX_NUMBERS, Formula, reading, reads, zeros_of
+from ..tensor._base import edge_of, storage_of, wrap, wrap_leaf_alias
+from ..tensor._generators import Generator, default_generator
+from ..tensor._record_saved import note_origin, pack
+from ..tensor._views import NOWHERE, check_inplace, rebase
+from . import flat_tensors, hidden, redispatch, writing
+from .derivatives import (
+    FORMULAS,
+    NO_DERIVATIVE,
+    OF_COMPLEX_NUMBERS,
+    Formula,
+    reading,
+    reads,
+    without_derivative,
+    zeros_of,
+)
+from .kernels import ValuesNeededError
 from .schemas import FunctionSchema
 
 PACKAGE = __package__.partition(".")[0]
@@ -36,6 +52,7 @@ class OperationNode(Node):
     kept: dict[str, Any]
     places: dict[str, Any]  # of each differentiable argument: the position of its edge, or those of a list
     facts: tuple[Any, ...]  # shape and dtype of what each edge leads to
+    was_recorded = False  # whether its backward is in a graph: what comes later may be a part of a gradient
     saves = of_dispatch = True
 
     def __init__(self, op: Any) -> None:
@@ -47,8 +64,9 @@ class OperationNode(Node):
             self.code, self.lasti = place.code, place.offset
 
     def release(self, freed: Any) -> None:
-        self.kept = {}
-        self.guard = freed
+        if any(hasattr(one, "unpack") for one in flat(self.kept.values())):  # else it can run again, as in torch
+            self.kept = {}
+            self.guard = freed
 
     def touch(self, graph: bool) -> None:
         self.check_freed()
@@ -58,26 +76,49 @@ class OperationNode(Node):
             return self.value(name[7:])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def value(self, name: str) -> Any:
-        """Return what a formula reads."""
+    def value(self, name: str, stale: bool = False) -> Any:
+        """Return what a formula reads; `stale`: even what was overwritten since."""
         kept = self.kept[name]
         if isinstance(kept, list):
-            return [one.unpack(self) if hasattr(one, "unpack") else one for one in kept]
+            return [self._unpacked(one, stale) for one in kept]
+        return self._unpacked(kept, stale)
+
+    def _unpacked(self, kept: Any, stale: bool) -> Any:
+        if stale and _was_overwritten(kept):
+            return kept.tensor if isinstance(kept, _KeptWrapper) else wrap(kept.array)
         return kept.unpack(self) if hasattr(kept, "unpack") else kept
+
+    def _stale(self, formula: Formula) -> list[bool]:
+        """Tell of the tensors that a formula reads which of them were overwritten since."""
+        kept = flat(self.kept[one] for one in reads(formula) if one in self.kept)
+        return [_was_overwritten(one) for one in kept if hasattr(one, "unpack")]
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         self.check_freed()
+        is_part, self.was_recorded = self.was_recorded, self.was_recorded or current_mode().grad
+        with using(autocast=None), setting(of_a_part, is_part or isinstance(self.op.overloadpacket, Vjp)):
+            return self._pull_back(g, graph)
+
+    def _pull_back(self, g: Any, graph: bool) -> Any:
         many = self.num_outputs != 1
         parts = g if many else (g,)
         grads = [None if one is None else one if graph else wrap(one) for one in parts]
+        known: dict[str, Any] = {"grads": grads, "grad": grads[0]}  # what was saved is unpacked once
         found: list[Any] = [None] * len(self._edges)
         for names, formula in self.formulas:
             needed = tuple(_is_needed(self.places.get(name), self._edges) for name in names)
             if not any(needed):
                 continue
-            values = [grads if one == "grads" else grads[0] if one == "grad" else needed if one == "needed" else self.value(one)
-                      for one in reads(formula)]  # fmt: skip
-            made = formula(*values)
+            known["needed"] = needed
+            for one in reads(formula):
+                if one not in known:
+                    known[one] = self._stale(formula) if one == "stale" else self.value(one, "stale" in known)
+            try:
+                made = formula(*[known[one] for one in reads(formula)])
+            except ValuesNeededError:
+                for one in self.kept:
+                    self.value(one)  # raises for the one that was overwritten
+                raise
             for name, one in zip(names, made if len(names) > 1 else (made,), strict=True):
                 place = self.places.get(name)
                 if isinstance(place, int):
@@ -87,6 +128,11 @@ class OperationNode(Node):
                         found[at] = part if at >= 0 else None
         fitted = [_fitted(one, facts) for one, facts in zip(found, self.facts, strict=True)]
         return [one if one is None or graph else one._array for one in fitted]
+
+
+def flat(values: Iterable[Any]) -> list[Any]:
+    """Return values, also those in lists."""
+    return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
 
 def _is_needed(place: Any, edges: Any) -> bool:
@@ -119,14 +165,24 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
 
 
 class _KeptWrapper:
-    """A tensor of a class with `__torch_dispatch__`, which is kept as it is."""
+    """A tensor of a class with `__torch_dispatch__`, which is kept as it is, or handed to hooks."""
 
-    __slots__ = ("tensor", "version")
+    __slots__ = ("edge", "packed", "tensor", "version")
 
     def __init__(self, tensor: Any) -> None:
-        self.tensor, self.version = tensor, tensor._version
+        mode = current_mode()
+        self.version, self.edge = tensor._version, edge_of(tensor)
+        self.packed = pack(tensor, mode) if mode.saved_hooks else None
+        self.tensor: Any = None if mode.saved_hooks else tensor
 
     def unpack(self, node: Any) -> Any:
+        if self.packed is not None:
+            tensor = unpacked(self.packed, self.edge is not None)
+            if self.edge is not None and current_mode().grad:
+                tensor = _detached(tensor)
+                is_leaf = isinstance(self.edge, _base.Tensor)
+                tensor._edge = wrap_leaf_alias(self.edge, tensor._array)._edge if is_leaf else self.edge
+            return tensor
         if self.tensor._version != self.version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -134,6 +190,13 @@ class _KeptWrapper:
                 f"version {self.version} instead."
             )
         return self.tensor
+
+
+def _was_overwritten(kept: Any) -> bool:
+    """Tell whether a tensor that was kept for a backward was written since."""
+    if isinstance(kept, _KeptWrapper):
+        return kept.tensor is not None and kept.tensor._version != kept.version
+    return isinstance(kept, Saved) and kept.packed is None and kept.storage.version != kept.version
 
 
 class _KeptOutput:
@@ -202,15 +265,10 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     names = tuple(one.name for one in schema.arguments if one.type.startswith("Tensor"))
     vjp = import_module(f"{PACKAGE}.ops").vjp_of(op)
 
-    def of_all(grads: Any, needed: Any, *values: Any) -> Any:
-        if current_mode().grad:
-            raise NotImplementedError(
-                f"{op}: retrograd has no formula for its derivative below autograd, so a second derivative cannot be had where a "
-                "TorchDispatchMode or a wrapper class was used\nHint: compute it outside of the mode."
-            )
+    def of_all(grads: Any, needed: Any, drawing: Any, stale: Any, *values: Any) -> Any:
         arrived = [one for one in grads if one is not None]
         which = [one is not None for one in grads]
-        found = run(vjp, [arrived, which, list(needed), *values], {})
+        found = run(vjp, [arrived, which, list(needed), drawing, stale if any(stale) else [], *values], {})
         made = iter(found)
         result = []
         for argument, value in zip(schema.arguments, values, strict=True):
@@ -220,7 +278,7 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
                 result.append(parts if isinstance(value, (list, tuple)) else parts[0])
         return result if len(names) > 1 else result[0]
 
-    return names, reading(of_all, ("grads", "needed", *[one.name for one in schema.arguments]))
+    return names, reading(of_all, ("grads", "needed", "drawing", "stale", *[one.name for one in schema.arguments]))
 
 
 def run(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -240,16 +298,25 @@ def run(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         name = op._overloadpacket.__name__
         formulas = formulas if name.removesuffix("_") in OF_COMPLEX_NUMBERS else [_by_vjp(op)]
     node = _prepared(op, schema, formulas, args, kwargs, written) if tracked else None
-    if not mode.grad:
+    before = default_generator.get_state() if node is not None and "drawing" in node.kept else None
+    if not mode.grad and mode.autocast is None:
         out = redispatch(op, args, kwargs)
     else:
-        with using(grad=False):
+        with using(grad=False, autocast=None):
             out = redispatch(op, args, kwargs)
-    if mode.grad:
-        _mark_views(schema, out, mode)
-    if node is None:
-        return out
-    return _connected(node, op, schema, out, written)
+    if node is not None and before is not None:
+        node.kept["drawing"] = _drawn_from(before)
+    if written:
+        out = writing.written_arguments(schema, args, kwargs, out)
+    writing.note_views(op, args, kwargs, out, mode)
+    return out if node is None else _connected(node, op, out, inputs, written)
+
+
+def _drawn_from(state: Any) -> Any:
+    """Return a generator in the state from which an operation drew random numbers; None if it drew none."""
+    if np.array_equal(state._array, default_generator.get_state()._array):
+        return None
+    return Generator().set_state(state)
 
 
 def _of_program(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -275,22 +342,14 @@ def _written(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]
     return found
 
 
-def _mark_views(schema: FunctionSchema, out: Any, mode: Any) -> None:
-    """Views are made below, where gradients are off; autograd follows writes into them all the same."""
-    returned = schema.returns
-    if not returned or returned[0].alias_info is None or returned[0].is_write or mode.inference:
-        return
-    many = isinstance(out, (list, tuple))
-    for one in out if many else (out,):
-        view = None if not isinstance(one, _base.Tensor) or one._extra is None else one._extra.view
-        if view is not None:
-            view.made_in = MULTIPLE if many else GRAD
-
-
 def _prepared(
-    op: Any, schema: FunctionSchema, formulas: Any, args: Sequence[Any], kwargs: dict[str, Any], written: Any
-) -> OperationNode:
-    """Make the node before the operation runs: with the edges of its arguments, and what its formulas read of them."""
+    op: Any, schema: FunctionSchema, formulas: Any, args: Sequence[Any], kwargs: dict[str, Any], written: Any,
+    of_first: Any = None,
+) -> OperationNode:  # fmt: skip
+    """Make the node before the operation runs: with the edges of its arguments, and what its formulas read of them.
+
+    `of_first` is the edge of the first argument, where it is not the one that the tensor has now.
+    """
     if len({levels_of(one._array) for one in flat_tensors((*args, *kwargs.values()))}) > 1:
         raise NotImplementedError(
             f"{op}: a mode that sees the samples of a vmap cannot follow a gradient from samples to what is no sample"
@@ -305,6 +364,7 @@ def _prepared(
 
     def add(tensor: Any) -> int:
         edge = edge_of(tensor) if tensor._array.dtype.kind in "fcV" else None
+        edge = of_first if of_first is not None and not edges else edge
         edges.append(edge)
         facts.append(None if edge is None else (tuple(tensor.shape), tensor.dtype))
         return len(edges) - 1
@@ -323,28 +383,44 @@ def _prepared(
         (names, one) for names, one in formulas if any(_is_needed(node.places.get(n), edges) for n in names)
     ]
     node.kept = {}
+    overwritten = {one.name for one in schema.arguments if one.is_write and values[one.name] is not None}
     for _, formula in node.formulas:
         for name in reads(formula):
             if name in values and name not in node.kept:
                 value = values[name]
-                if any(value is one for one in written):
+                if name in overwritten:
                     value = value.clone()
+                elif isinstance(value, Generator):
+                    value = value.clone_state()
                 node.kept[name] = _kept(list(value) if isinstance(value, (list, tuple)) else value)
+            elif name == "drawing":
+                node.kept[name] = None
             elif name.endswith("_sizes"):
                 value = values[name[:-6]]
                 node.kept[name] = [0] if value is None else list(value.shape)
+            elif name.endswith("_strides"):
+                node.kept[name] = list(values[name[:-8]].stride())
+            elif name == "self_offset":
+                node.kept[name] = values["self"].storage_offset()
             elif name.endswith("_options"):
                 one = values[name[:-8]]
                 node.kept[name] = {"dtype": one.dtype, "device": one.device}
     return node
 
 
-def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, written: Any) -> Any:
+def node_of(op: Any, args: Sequence[Any], kwargs: dict[str, Any], of_first: Any) -> OperationNode:
+    """Make the node of an operation that does not run, with an edge for its first argument."""
+    node = _prepared(op, op._schema, _formulas(op), args, kwargs, (), of_first)
+    node.num_outputs = 1
+    return node
+
+
+def _connected(node: OperationNode, op: Any, out: Any, inputs: Any, written: Any) -> Any:
     many = isinstance(out, (list, tuple))
     outputs = list(out) if many else [out]
     node.num_outputs = len(outputs) if many else 1
-    first_only = op._overloadpacket.__name__ in FIRST_ONLY
-    differs = [_is_differentiable(one) and not (at and first_only) for at, one in enumerate(outputs)]
+    name = op._overloadpacket.__name__
+    differs = [_is_differentiable(one) and not without_derivative(name, node.kept, k) for k, one in enumerate(outputs)]
     for _, formula in node.formulas:
         for name in reads(formula):
             if name.startswith("result") and name not in node.kept:
@@ -353,6 +429,9 @@ def _connected(node: OperationNode, op: Any, schema: FunctionSchema, out: Any, w
                     node.kept[name] = _KeptOutput(_detached(outputs[at]), at)
                 else:
                     node.kept[name] = _kept(outputs[at])
+    if current_mode().anomaly:
+        made, given = (tuple(one._array for one in flat_tensors(values)) for values in (outputs, inputs))
+        note_origin(node, made, given, current_mode())
     for at, one in enumerate(outputs):
         if not differs[at]:
             continue

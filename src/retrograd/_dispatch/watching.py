@@ -18,8 +18,8 @@ PACKAGE = __package__.partition(".")[0]
 PROPERTIES = {
     "T": lambda x: x.permute([*range(x.dim())][::-1]),
     "mT": lambda x: x.transpose(-2, -1),
-    "H": lambda x: x.transpose(0, 1),
-    "mH": lambda x: x.transpose(-2, -1),
+    "H": lambda x: x.transpose(-2, -1).conj() if x.dim() else x.conj(),
+    "mH": lambda x: x.transpose(-2, -1).conj(),
     "data": lambda x: x.detach(),
 }
 UNSEEING = frozenset((Tensor, Parameter, int, float, bool, str, slice, type(None), Size))

@@ -13,10 +13,11 @@ from ..tensor._base import LEAF
 
 
 class WrapperArray(MetaArray):
-    """The shape, strides and dtype of a wrapper, which says on which device it is."""
+    """The shape, strides and dtype of a wrapper, which says where it is."""
 
-    __slots__ = ("place",)
+    __slots__ = ("offset", "place")
     is_meta = False
+    offset: int
     place: Any
 
 
@@ -57,6 +58,7 @@ def make_wrapper(
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     array = WrapperArray(with_strides(shape, steps, wanted.numpy).standin)
     array.place = device_type("cpu") if device is None else device_type(device)
+    array.offset = int(storage_offset or 0)
     result: Any = object.__new__(cls)
     result._array = array
     result._storage = result._extra = None

@@ -130,6 +130,7 @@ class Node:
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
     hidden = False  # stands for "no edge" in `next_functions`
     stands_for_leaf = False  # a saved leaf that hooks gave back: torch shows no node
+    of_dispatch = False  # its backward is seen, see Note [Below autograd] in `_dispatch/__init__.py`
     runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
 
     _edges: tuple[Any, ...]

@@ -14,7 +14,7 @@ from .._graph.unpacked import Guard, output_edge, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
 from .._warnings import warn
-from ..tensor._base import LEAF, storage_of, wrap, wrap_leaf_alias
+from ..tensor._base import LEAF, dispatch_types, storage_of, wrap, wrap_leaf_alias
 from ..tensor._record_flat import refuse_saving
 from ..tensor._record_saved import pack
 from ..tensor._tensor import Tensor
@@ -36,7 +36,10 @@ class Saved:
             refuse_saving(self.storage)
         self.version = self.storage.version
         self.array = tensor._array
-        self.tensor = tensor if slot is None and (tensor._edge is LEAF or tensor._edge is None) else None
+        wraps = type(tensor) in dispatch_types  # its array says only what it looks like
+        self.tensor = tensor if slot is None and (wraps or tensor._edge is LEAF or tensor._edge is None) else None
+        if wraps and slot is not None:
+            self.tensor = tensor.detach()
         self.edge: Any = slot if slot is not None else None if tensor._edge is LEAF else tensor._edge
         mode = current_mode()
         if mode.saved_hooks:
@@ -66,6 +69,10 @@ class Saved:
             array, edge = (self.array, edge) if isinstance(self.edge, int) else self.storage.now(self.array, edge)
             raise _errors.overwritten(array, edge, self.storage, self.version, node.place())
         if self.tensor is not None:  # even with another array: a view makes one of a number, `data` may have been set
+            if isinstance(self.edge, int):  # a wrapper, kept without its node
+                made = self.tensor.detach()
+                made._edge = edge
+                return made
             return self.tensor
         return wrap(self.array, edge, self.storage)
 

@@ -322,7 +322,7 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
     elif node.meta is not None or LeafDtypes.wanted:
         grads = _fit_all(node, grads, keep_levels)
     if watched and current_mode().dispatch_modes:  # torch adds to what has come before any leaf takes its gradient
-        pairs = zip(node._edges, grads, strict=True)
+        pairs = zip(node._edges, grads, strict=False)
         return sorted(pairs, key=lambda one: one[0] is None or type(one[0]) is Slot or task.counts[one[0]] == SINGLE)
     return [*zip(node._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 

@@ -66,7 +66,7 @@ class ReplayedView(Node):
     def pull_back(self, g: Any, graph: bool) -> Any:
         shape, dtype = self.facts
         if graph and not current_mode().grad:
-            g = detached(g)  # torch writes into new memory
+            g = vocabulary.copy(g)  # torch writes into new memory
         return (scatter_back(g, self.steps, shape, dtype),)
 
 
@@ -122,7 +122,7 @@ class CopySlices(Node):
         self.check_freed()
         shape, dtype = self.facts
         if graph and not current_mode().grad:
-            g = detached(g)  # torch writes into new memory
+            g = vocabulary.copy(g)  # torch writes into new memory
         part = replay(g, self.steps)
         if not graph and isinstance(part, np.ndarray):
             part = part.copy()

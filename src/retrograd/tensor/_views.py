@@ -408,7 +408,7 @@ def rebase(tensor: Any, node: Any, written: Any = None) -> None:
         shape, dtype = tuple(base._array.shape), base._array.dtype
         if node.keeps_shapes and node.meta is None:
             node.meta = node._seen_shapes()
-        slices = CopySlices()
+        slices = _base.dispatch_layer(".writing").copy_slices(tensor, view) if node.of_dispatch else CopySlices()
         slices._edges = (edge_of(base), *node._edges[1:])
         slices.steps, slices.fn, slices.facts = view.steps, node, (shape, dtype)
         slices.seq, slices.code, slices.lasti = creation_numbers(), node.code, node.lasti
@@ -521,7 +521,14 @@ def allow(tensor: Any) -> None:
 
 
 def _refresh(view_tensor: Any) -> None:
-    node = replaying_node(view_tensor)
+    view = view_tensor._extra.view
+    edge = edge_of(view.base)
+    if getattr(edge.node if type(edge) is Slot else edge, "of_dispatch", False) and (
+        writing := _base.dispatch_layer(".writing")
+    ).is_strided(view):
+        node = writing.replaying_node(view_tensor, view, edge)
+    else:
+        node = replaying_node(view_tensor)
     if view_tensor._extra.retains_grad:
         _move_retained(view_tensor, node)
     view_tensor._edge = node

@@ -380,7 +380,7 @@ class _Frame:
 
     __slots__ = (
         "arguments", "autocast", "complete", "context", "device", "early_stop", "extract", "function", "holders",
-        "ignore_mismatch", "metadata", "random", "runs", "transforms",
+        "ignore_mismatch", "metadata", "random", "runs", "seen", "transforms",
     )  # fmt: skip
 
     def __init__(
@@ -394,6 +394,7 @@ class _Frame:
         self.early_stop = early_stop
         mode = current_mode()
         self.transforms, self.autocast = mode.transforms, mode.autocast
+        self.seen = bool(mode.dispatch_modes)  # operations that modes see save other values than those that none sees
         self.device: AbstractContextManager[Any] = chosen_device() or nullcontext()
         self.complete = False  # whether the first run has returned
         self.ignore_mismatch = False  # a backward inside the first run: more will be saved than is now
@@ -453,13 +454,14 @@ class _Frame:
             return tensor
 
         arguments = self.arguments.get()
-        hooks = (*current_mode().saved_hooks, (pack, _same))
+        mode = current_mode()
+        changes: dict[str, Any] = {"grad": True, "inference": False, "saved_hooks": (*mode.saved_hooks, (pack, _same))}
+        if self.seen != bool(mode.dispatch_modes):
+            changes["dispatch_modes"] = (_passing_mode(),) if self.seen else ()
         try:
             with (
                 _random_state(self.random),
-                using(
-                    grad=True, inference=False, transforms=self.transforms, autocast=self.autocast, saved_hooks=hooks
-                ),
+                using(transforms=self.transforms, autocast=self.autocast, **changes),
                 self.context,
                 self.device,
             ):
@@ -493,6 +495,13 @@ class _Frame:
 
 def _same(tensor: Any) -> Any:
     return tensor
+
+
+def _passing_mode() -> Any:
+    """Return a mode that sees operations and runs them as they are."""
+    from ._python_dispatch import BaseTorchDispatchMode
+
+    return BaseTorchDispatchMode()
 
 
 def _checkpoint_frames(

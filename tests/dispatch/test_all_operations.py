@@ -1,0 +1,94 @@
+"""Every operation of the table under a mode: values, gradients and second derivatives are those that it has without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from retrograd.utils._python_dispatch import BaseTorchDispatchMode
+from tests.ops.checks import array, weights
+from tests.ops.infos import OPS
+from tests.ops.opinfo import Op, Sample, arrays_of, is_float, leaves
+from tests.ops.test_all import dtype_for
+
+torch: Any = retrograd
+
+
+def as_it_is(x: Any) -> Any:
+    return x
+
+
+def written(x: Any) -> Any:
+    """Return a copy, a part of which was written through a view."""
+    y = x.clone()
+    if y.is_floating_point() or y.is_complex():
+        y[(..., slice(0, 1)) if y.dim() else ...] *= 0.5
+    return y
+
+
+def tensors_of(result: Any) -> list[Any]:
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return [one for part in parts for one in (part if isinstance(part, (tuple, list)) else [part])]
+
+
+def derivatives(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str) -> list[Any]:
+    """Return the values of an operation, its gradients, and the gradients of these."""
+    torch.manual_seed(0)
+    wanted = [one and op.differentiable for one in is_float(sample)]
+    given = [torch.tensor(a) for a in arrays_of(op, sample, dtype)]
+    given = [one.requires_grad_() if is_wanted else one for one, is_wanted in zip(given, wanted, strict=True)]
+    inputs = [one for one in given if one.requires_grad]
+    result = op.function(torch, sample, [prepare(one) for one in given])
+    outs = [one for one in tensors_of(result) if isinstance(one, torch.Tensor)]
+    found = [array(one).copy() for one in outs] + [np.array([one.requires_grad for one in outs])]
+    for order in (1, 2):
+        sources = [(k, one) for k, one in enumerate(outs) if one is not None and one.requires_grad]
+        if not sources or not inputs:
+            break
+        seeds = [torch.tensor(weights([array(one)], 9 * order + k)[0]) for k, one in sources]
+        roots = [one for _, one in sources]
+        outs = torch.autograd.grad(roots, inputs, seeds, create_graph=order == 1, allow_unused=True)
+        found += [None if one is None else array(one).copy() for one in outs]
+    return found
+
+
+def same(plain: list[Any], seen: list[Any]) -> None:
+    seen += [None] * (len(plain) - len(seen))  # a second derivative of zero may be recorded or not
+    plain += [None] * (len(seen) - len(plain))
+    for one, other in zip(plain, seen, strict=True):
+        if one is None or other is None:
+            assert one is None or not np.any(one)
+            assert other is None or not np.any(other)
+        else:
+            assert (other.dtype, other.shape) == (one.dtype, one.shape)
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9)
+
+
+def compare(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str) -> None:
+    plain = derivatives(op, sample, prepare, dtype)
+    with BaseTorchDispatchMode():
+        seen = derivatives(op, sample, prepare, dtype)
+    same(plain, seen)
+
+
+def chosen(op: Op, count: int) -> list[Sample]:
+    """Return a few samples, first those with the most dimensions."""
+    full = [one for one in op.samples if all(0 not in x.shape for x in leaves(one) if hasattr(x, "shape"))]
+    return (full[-1:] + full[:1] if len(full) > 1 else list(full or op.samples[:1]))[:count]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_derivatives_are_those_without_a_mode(op: Op) -> None:
+    for sample in chosen(op, 2):
+        compare(op, sample, as_it_is, dtype_for(op))
+        if op.complex:
+            compare(op, sample, as_it_is, "complex128")
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_a_write_through_a_view_reaches_the_derivatives(op: Op) -> None:
+    compare(op, chosen(op, 1)[0], written, dtype_for(op))
