@@ -81,6 +81,8 @@ def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, tuple[Any
 
 def _leaf(tensor: Any, requires_grad: bool) -> Any:
     """Let a tensor require grad; other than by its method, inside a vmap of ours too."""
+    if type(tensor) is not Tensor:
+        return tensor.requires_grad_(requires_grad)  # its class may want to see it
     set_requires_grad(tensor, requires_grad)
     return tensor
 

@@ -28,6 +28,8 @@ from ..autograd.function import Function
 from ..jit._marks import recordings
 from ..overrides import resolve_name
 from ..tensor import Tensor
+from ..tensor._base import array_slot
+from ..tensor._devices import device_of_array
 from ..tensor._overriding import METHODS
 from . import _patching
 from ._operators import BINARY
@@ -58,7 +60,35 @@ OPERATORS = {
     **{f"__{name}__": getattr(operator, name) for name in ("getitem", "setitem", "neg", "pos", "abs", "invert")},
     **{f"__i{name.rstrip('_')}__": getattr(operator, f"i{name.rstrip('_')}") for name in BINARY},
 }
+DESCRIBING = frozenset(("shape", "dtype", "ndim", "size", "strides", "itemsize", "nbytes", "flags", "is_meta"))
+UNSEEN = (
+    "a part of the program reads a tensor without an operation that the trace sees, so its result would be a constant of the graph\n"
+    "Hint: transforms (torch.func.vmap, grad, vjp, jvp, jacrev; forward-mode duals; torch.autograd.functional) cannot be recorded by "
+    "torch.jit.trace and torch.export.export. Apply the transform to the traced function instead, write it with "
+    "torch.autograd.grad, or record it by torch.fx.experimental.proxy_tensor.make_fx."
+)
 REFLECTED = {f"__r{name.rstrip('_')}__": getattr(operator, name) for name in BINARY}
+
+
+class Unrecorded:
+    """The array of a recorded tensor for what runs beside the trace: it tells its shape and dtype, and refuses to be read."""
+
+    def __init__(self, array: Any) -> None:
+        self._of = array
+
+    @property
+    def place(self) -> Any:
+        return device_of_array(self._of)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in DESCRIBING:
+            return getattr(self._of, name)
+        raise NotImplementedError(UNSEEN)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(UNSEEN)
+
+    __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __neg__ = __add__ = __mul__ = __array__
 
 
 class RecordedTensor(Tensor):
@@ -67,6 +97,19 @@ class RecordedTensor(Tensor):
     _recorder: Recorder
     _node: Node
     _real: Any
+
+    @property
+    def _array(self) -> Any:  # type: ignore[override]
+        array = self._real._array
+        return array if self._recorder._busy or self._recorder.is_over else Unrecorded(array)
+
+    @property
+    def _edge(self) -> Any:  # type: ignore[override]
+        return self._real._edge
+
+    @_edge.setter
+    def _edge(self, edge: Any) -> None:
+        raise NotImplementedError(UNSEEN)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -109,7 +152,8 @@ def _property(name: str) -> property:
     )
 
 
-for _name in {*METHODS, "ndimension", "nelement", "cdouble", "cfloat", "chalf"}:
+_WRITING = [name for name in dir(Tensor) if name.endswith("_") and not name.startswith("_")]
+for _name in {*METHODS, *_WRITING, "ndimension", "nelement", "cdouble", "cfloat", "chalf"}:
     if hasattr(Tensor, _name):
         setattr(RecordedTensor, _name, _method(_name))
 for _name in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
@@ -200,7 +244,8 @@ class Recorder(Tracer):
                 made = object.__new__(RecordedTensor)
                 made._real, made._recorder, made._extra = value, self, None
                 self._known[id(value)] = made
-            made._array, made._storage, made._edge = value._array, value._storage, value._edge
+            array_slot.__set__(made, Unrecorded(value._array))
+            made._storage = value._storage
             made._node = node
             if self.keeps_values:
                 node.meta["val"] = value
@@ -462,6 +507,9 @@ class Recorder(Tracer):
         self._makers = {id(made := getattr(package, name)): self._making(made, name) for name in (*MAKERS, *FROM_DATA)}
         for made in self._makers.values():
             patcher.patch_global(vars(package), made.__name__, made)
+        gradients = package.autograd.grad
+        self._makers[id(gradients)] = self._making(gradients, "grad")
+        patcher.patch_global(vars(package.autograd), "grad", self._makers[id(gradients)])
         apply = vars(Function)["apply"]
 
         def recording_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -478,7 +526,7 @@ class Recorder(Tracer):
         if id(table) not in self._tables:
             self._tables.add(id(table))
             for name, value in list(table.items()):
-                if id(value) in self._makers and value.__name__ in (*MAKERS, *FROM_DATA):
+                if id(value) in self._makers and value.__name__ in (*MAKERS, *FROM_DATA, "grad"):
                     self._patcher.patch_global(table, name, self._makers[id(value)])
 
     def _making(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
