@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 import types
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 # Which overload torch records under a node's name, where it is not "default".
@@ -308,6 +308,8 @@ def _function(name: str) -> Any:
         return getattr(getattr(package, family), rest)
     if hasattr(package.nn.functional, name):
         return getattr(package.nn.functional, name)
+    if in_place and hasattr(package.nn.functional, name[:-1]):
+        return partial(getattr(package.nn.functional, name[:-1]), inplace=True)
     if name == "max_pool2d_with_indices_backward":
         return importlib.import_module(".nn.functional._native_pooling", __package__).max_pool2d_with_indices_backward
     raise AttributeError(f"retrograd has no operation {name!r}")
@@ -364,7 +366,17 @@ class _HigherOrder(types.ModuleType):
         raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
 
 
+class _Own(types.ModuleType):
+    """`torch.ops.retrograd`: public functions that are no operation of torch's. See `_dispatch/functions.py`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return importlib.import_module("._dispatch.functions", __package__).find(name)
+
+
 aten = _Namespace("aten")
+retrograd = _Own("retrograd")
 higher_order = _HigherOrder("higher_order")
 
 

@@ -123,8 +123,8 @@ def in_place() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in ("hardtanh_", "elu_", "selu_", "threshold_", "relu_", "leaky_relu_", "celu_", "rrelu_"):
         yield f"F.{name}", getattr(F, name)
     for name in (
-        "relu", "relu6", "elu", "selu", "celu", "leaky_relu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh", "rrelu", "threshold", "dropout",
-        "alpha_dropout",
+        "relu", "relu6", "elu", "selu", "celu", "leaky_relu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh", "rrelu", "threshold",
+        "dropout", "alpha_dropout",
     ):  # fmt: skip
         yield f"F.{name}(inplace=True)", lambda y, *args, name=name: getattr(F, name)(y, *args, inplace=True)
 
@@ -219,5 +219,5 @@ def test_gradients_inside_a_trace_are_recorded(name: str, how: str) -> None:
 @pytest.mark.parametrize("how", ["trace", "export"])
 @pytest.mark.parametrize("name", UNSEEN)
 def test_transforms_inside_a_trace_are_refused(name: str, how: str) -> None:
-    with pytest.raises(NotImplementedError, match="without an operation that the trace sees|transform"):
+    with pytest.raises(NotImplementedError, match="without an operation that the trace sees"):
         holds(UNSEEN[name], [x(1.0)], [x(2.0)], how)

@@ -12,7 +12,9 @@ from . import (
     composites,
     composites_indexing,
     composites_layers,
+    composites_products,
     flat_tensors,
+    functions,
     hidden,
     is_wanted,
     recording,
@@ -38,9 +40,9 @@ ANSWERED = frozenset(
 REDUCTIONS = composites.REDUCTIONS
 # They change what a tensor looks like, not what is in it, or torch makes them of others in ways of its own: they run unseen.
 UNSEEN = frozenset(
-    """stft istft t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_""".split()  # noqa: SIM905
+    """t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_""".split()  # noqa: SIM905
 )
-DECOMPOSED = (composites_indexing, composites_layers)  # which fill the table
+DECOMPOSED = (composites_indexing, composites_layers, composites_products)  # which fill the table
 
 
 @cache
@@ -102,9 +104,12 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         result = made(*args, **kwargs)
         if result is not NotImplemented:
             return result
+    elif name in functions.AS_WRITTEN:
+        return functions.written(function)(*args, **kwargs)
     given = args, kwargs
     recorders = [one for one in current_mode().dispatch_modes if getattr(one, "sees_samples", False)]
-    if name in UNSEEN and not classes_of(flat_tensors((*args, *kwargs.values()))):
+    tensors = flat_tensors((*args, *kwargs.values()))
+    if name in UNSEEN and not classes_of(tensors) and not (recorders and not any(one.requires_grad for one in tensors)):
         with hidden():
             return _for_recorders(recorders, name, args, kwargs, function(*args, **kwargs))
     if type(kwargs.get("reduction")) is str and kwargs["reduction"] in REDUCTIONS:
@@ -113,7 +118,12 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     requires_grad = bool(kwargs.get("requires_grad"))
     if "requires_grad" in kwargs:
         kwargs = {key: value for key, value in kwargs.items() if key != "requires_grad"}
-    found = schemas.resolve(name, args, kwargs)
+    found = None if name in functions.OF_PYTHON else schemas.resolve(name, args, kwargs)
+    if found is None and (by_name := functions.resolve(function, name, *given)) is not None:
+        name, *found = by_name
+    whole = functions.operation(function, name, *given) if found is None else None
+    if whole is not None:
+        return recording.run(*whole, {})
     if found is None:
         with hidden():  # it refuses its arguments, or is no operation
             args, kwargs = given

@@ -91,60 +91,6 @@ def outer(input: Any, vec2: Any) -> Any:
     return input.reshape(input.shape[0], 1) * vec2
 
 
-@composite()
-def einsum(*args: Any) -> Any:
-    equation, *operands = args
-    if not isinstance(equation, str) or "." in equation:
-        return NotImplemented
-    operands = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    left, arrow, result = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if not arrow:
-        result = "".join(sorted(one for one in set(left) - {","} if left.count(one) == 1))
-    if any(len(set(term)) < len(term) for term in terms) or len(terms) > 2:
-        return NotImplemented
-    order = [*result, *sorted({one for term in terms for one in term} - set(result))]
-    spread = []
-    for term, tensor in zip(terms, operands, strict=True):
-        for _ in range(len(order) - len(term)):
-            tensor = tensor.unsqueeze(tensor.dim())
-        letters = [*term, *[one for one in order if one not in term]]
-        spread.append(tensor.permute([letters.index(one) for one in order]))
-    summed = [*range(len(result), len(order))]
-    if len(spread) == 1:
-        return spread[0].sum(summed) if summed else spread[0]
-    return _summed_product(spread[0], spread[1], len(result))
-
-
-def _summed_product(left: Any, right: Any, kept: int) -> Any:
-    """Multiply and sum over all dimensions behind the first `kept`, by one product of matrices."""
-    both, only_left, only_right, summed = [], [], [], []
-    for k in range(left.dim()):
-        if k >= kept:
-            in_both = left.shape[k] != 1 and right.shape[k] != 1
-            if not in_both:
-                left = left.sum(k, keepdim=True) if left.shape[k] != 1 else left
-                right = right.sum(k, keepdim=True) if right.shape[k] != 1 else right
-            summed.append(k)
-        elif left.shape[k] != 1 and right.shape[k] != 1:
-            both.append(k)
-        elif right.shape[k] == 1:
-            only_left.append(k)
-        else:
-            only_right.append(k)
-    size = math.prod
-    lead = size(left.shape[k] for k in both)
-    inner = size(left.shape[k] for k in summed)
-    a = left.permute([*both, *only_left, *summed, *only_right])
-    a = a.reshape(lead, size(left.shape[k] for k in only_left), inner)
-    b = right.permute([*both, *summed, *only_right, *only_left])
-    b = b.reshape(lead, inner, size(right.shape[k] for k in only_right))
-    order = [*both, *only_left, *summed, *only_right]
-    shape = [1 if k in summed else max(left.shape[k], right.shape[k]) for k in order]
-    made = torch.bmm(a, b).view(shape).permute([order.index(k) for k in range(len(order))])
-    return made.view([max(left.shape[k], right.shape[k]) for k in range(kept)])
-
-
 # ---- shapes ----
 @composite()
 def reshape(input: Any, *shape: Any) -> Any:
@@ -218,6 +164,9 @@ FOUND["movedim"] = FOUND["moveaxis"] = lambda input, source, destination: input.
     _moved(input.dim(), source, destination)
 )
 FOUND["conj"] = lambda input: aten._conj.default(input) if input.is_complex() else input
+FOUND["diag"] = lambda input, diagonal=0: (
+    torch.diag_embed(input, diagonal) if input.dim() == 1 else torch.diagonal_copy(input, diagonal)
+)
 FOUND["adjoint"] = lambda self: self.transpose(-2, -1).conj()
 
 
@@ -225,6 +174,36 @@ def _moved(rank: int, source: Any, destination: Any) -> list[int]:
     froms, tos = ([one % rank for one in ([x] if isinstance(x, int) else x)] for x in (source, destination))
     rest = iter([k for k in range(rank) if k not in froms])
     return [froms[tos.index(k)] if k in tos else next(rest) for k in range(rank)]
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+
+
+@composite()
+def broadcast_tensors(*tensors: Any) -> Any:
+    given = _listed(tensors)
+    shape = torch.broadcast_shapes(*[one.shape for one in given])
+    return tuple(one if one.shape == shape else one.expand(shape) for one in given)
+
+
+@composite()
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+    given = _listed(tensors)
+    if indexing != "ij" or any(one.dim() > 1 for one in given):
+        return NotImplemented
+    shape = [one.numel() for one in given]
+    return tuple(
+        one.view([-1 if k == n else 1 for n in range(len(given))]).expand(shape) for k, one in enumerate(given)
+    )
+
+
+@composite()
+def cartesian_prod(*tensors: Any) -> Any:
+    given = _listed(tensors)
+    if len(given) == 1:
+        return given[0].view(given[0].shape)
+    return torch.stack([one.flatten() for one in torch.meshgrid(given, indexing="ij")], 1)
 
 
 @composite("expand")

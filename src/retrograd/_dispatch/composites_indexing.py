@@ -13,8 +13,6 @@ from .composites import Tensor, aten, composite, fresh, torch
 # ---- indexing ----
 @composite("__getitem__")
 def getitem(self: Any, index: Any) -> Any:
-    if isinstance(index, tuple) and sum(one is Ellipsis for one in index) > 1:
-        return NotImplemented
     result, tensors = _by_views(self, index)
     return result if tensors is None else aten.index.Tensor(result, tensors)
 
@@ -26,6 +24,7 @@ def _by_views(self: Any, index: Any) -> tuple[Any, Any]:
     if any(one is Ellipsis for one in parts):
         at = next(k for k, one in enumerate(parts) if one is Ellipsis)
         parts[at : at + 1] = [slice(None)] * (self.dim() - used)
+        parts = [slice(None) if one is Ellipsis else one for one in parts]  # any further one
     tensors: list[Any] = []
     dim, result = 0, self
     for one in parts:
@@ -89,7 +88,7 @@ def setitem(self: Any, index: Any, value: Any) -> Any:
         if value.dtype != self.dtype:
             value = value.to(self.dtype)
         aten.index_put_.default(target, tensors, value)
-    elif not value.dim() and type(self) not in _base.dispatch_types:
+    elif not value.dim() and target.dim() and type(self) not in _base.dispatch_types:
         target.fill_(value)
     else:
         while value.dim() > target.dim() and value.shape[0] == 1:

@@ -46,20 +46,29 @@ def find(op: Any) -> Callable[..., Any]:
     name = packet.__name__
     found = KERNELS.get(f"{name}.{op._overloadname}") or KERNELS.get(name)
     schema = packet._forms().get(op._overloadname)  # none for an operation that only torch has
-    if found is None and schema is not None and any(one.name == "reduction" for one in schema.arguments):
-        return _with_reduction(packet._public(), schema, takes_word=not hasattr(torch, name))
+    in_functional = not hasattr(torch, name) and not hasattr(torch.Tensor, name) and hasattr(F, name.removesuffix("_"))
+    if (
+        found is None
+        and schema is not None
+        and (in_functional or any(one.name == "reduction" for one in schema.arguments))
+    ):
+        return _by_name(packet._public(), schema, in_functional)
     return found or packet._public()
 
 
-def _with_reduction(function: Callable[..., Any], schema: Any, takes_word: bool) -> Callable[..., Any]:
-    """Let a loss take its reduction as a number, as operations do; it is said even where it is the usual."""
+def _by_name(function: Callable[..., Any], schema: Any, in_functional: bool) -> Callable[..., Any]:
+    """Call a function of `nn.functional` by the names of arguments; let a loss take its reduction as a number.
+
+    The reduction is said even where it is the usual.
+    """
     from .schemas import bind
 
     def loss(*args: Any, **kwargs: Any) -> Any:
         values = bind(schema, args, kwargs) or {}
-        reduction = values.get("reduction", 1)
-        values["reduction"] = REDUCTIONS[reduction] if takes_word else reduction
-        if takes_word:
+        if any(one.name == "reduction" for one in schema.arguments):
+            reduction = values.get("reduction", 1)
+            values["reduction"] = REDUCTIONS[reduction] if in_functional else reduction
+        if in_functional:
             return function(**{"input" if name == "self" else name: value for name, value in values.items()})
         names = [one.name for one in schema.arguments]
         defaults = {one.name: one.default_value for one in schema.arguments}

@@ -262,6 +262,10 @@ for _name in [one for one in KERNELS if one.startswith("upsample_")]:
     KERNELS[f"{_name}_backward"] = _upsampled_back(_name)
 
 
+KERNELS["block_diag"] = lambda tensors: torch.block_diag(*tensors)
+KERNELS["meshgrid"] = lambda tensors, *, indexing=None: torch.meshgrid(*tensors, indexing=indexing)
+
+
 @kernel("_linalg_det")
 def _linalg_det(A: Any) -> Any:
     return (torch.linalg.det(A), *torch.linalg.lu_factor_ex(A)[:2])

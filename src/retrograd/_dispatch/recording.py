@@ -125,7 +125,8 @@ class OperationNode(Node):
                     found[place] = one
                 elif place is not None and one is not None:
                     for at, part in zip(place, one, strict=True):
-                        found[at] = part if at >= 0 else None
+                        if at >= 0:
+                            found[at] = part
         fitted = [_fitted(one, facts) for one, facts in zip(found, self.facts, strict=True)]
         return [one if one is None or graph else one._array for one in fitted]
 

@@ -261,11 +261,11 @@ def bind(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) ->
     return values
 
 
-_WORDS = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
+WORDS = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
 
 
 def _named(arguments: Sequence[Argument], name: str) -> Argument | None:
-    for wanted in (name, _WORDS.get(name)):
+    for wanted in (name, WORDS.get(name)):
         for one in arguments:
             if one.name == wanted:
                 return one

@@ -21,7 +21,15 @@ PROPERTIES = {
     "H": lambda x: x.transpose(-2, -1).conj() if x.dim() else x.conj(),
     "mH": lambda x: x.transpose(-2, -1).conj(),
     "data": lambda x: x.detach(),
+    "real": lambda x: _package().view_as_real(x).select(x.dim(), 0) if x.is_complex() else x,
+    "imag": lambda x: _package().view_as_real(x).select(x.dim(), 1) if x.is_complex() else _package().imag(x),
 }
+
+
+def _package() -> Any:
+    return import_module(PACKAGE)
+
+
 UNSEEING = frozenset((Tensor, Parameter, int, float, bool, str, slice, type(None), Size))
 MADE_OF_DATA = ("tensor", "from_numpy")
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ... import nn
 from ..._absent import finder
 from ..._core.arrays import Batched, LevelArray
-from ..._modes import current_mode
+from ..._modes import current_mode, using
 from ...ops import aten
 from ...tensor import Tensor
-from ...tensor._base import wrap
+from ...tensor._base import signed_types, stored, wrap
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._symbolic_trace import PH, Tracer
@@ -54,7 +54,10 @@ class PythonKeyTracer(Tracer):
 
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
-        self.known: dict[int, tuple[Any, Proxy]] = {}  # by the array, which is kept so that no other has its place
+        self.known: dict[Any, tuple[Any, Proxy]] = {}  # by the array, which is kept so that no other has its place
+        self.unseen: dict[
+            Any, tuple[Any, str]
+        ] = {}  # what was computed from known tensors beside all operations, and by what
 
     def call_module(self, m: Any, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return forward(*args, **kwargs)
@@ -74,24 +77,57 @@ class PythonKeyTracer(Tracer):
 
     def find(self, tensor: Any) -> Proxy | None:
         """Return what stands for a tensor."""
-        found = self.known.get(id(tensor._array))
+        found = self.known.get(_identity(tensor))
         return None if found is None else found[1]
 
     def standing_for(self, tensor: Any) -> Any:
         """Return what stands for a tensor, or the tensor: one from outside."""
         found = self.find(tensor)
+        if found is None and _identity(tensor) in self.unseen:
+            raise NotImplementedError(
+                f"make_fx: the program computes a tensor of shape {tuple(tensor.shape)} ({self.unseen[_identity(tensor)][1]}) by no "
+                "operation that the trace sees, so it would be a constant of the graph\nHint: trace what comes before and after it."
+            )
         return tensor if found is None else found
 
     def track(self, value: Any, proxy: Any) -> None:
         """Note what stands for a tensor, or for each of a sequence of them."""
         if isinstance(value, Tensor):
-            array = value._array
-            self.known[id(array)] = array, proxy
+            self.known[_identity(value)] = stored(value), proxy
             proxy.node.meta["val"] = value
             proxy.node.meta["tensor_meta"] = None
         elif isinstance(value, (tuple, list)):
             for at, one in enumerate(value):
                 self.track(one, proxy[at])
+
+
+def _identity(tensor: Any) -> Any:
+    """Return what tells a tensor from others: its array, and of a view of conjugates or negatives that it is one."""
+    return id(stored(tensor)), type(tensor) if type(tensor) in signed_types else None
+
+
+class _Watch:
+    """Looks at what is computed while a trace runs, and notes what no operation stands for. See `_record.run_under`."""
+
+    def __init__(self, tracer: PythonKeyTracer) -> None:
+        self.tracer = tracer
+        self.by: str | None = None
+
+    def __call__(self, primitive: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        out = compute()
+        self.by = None
+        if current_mode().dispatch_modes:  # else it is an operation that is being computed
+            tracer = self.tracer
+            known = (tracer.known, tracer.unseen)
+            if any(isinstance(one, Tensor) and any(_identity(one) in table for table in known) for one in args):
+                self.by = str(getattr(primitive, "name", primitive))
+        return out
+
+    def made(self, tensors: Sequence[Any]) -> None:
+        """Note the results of what was computed last."""
+        if self.by is not None:
+            for one in tensors:
+                self.tracer.unseen[_identity(one)] = stored(one), self.by
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -113,7 +149,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracing_mode = tracing_mode
         self.enable_tracing = True
         self.decomposition_table = decomposition_table or {}
-        self._without_numbers: dict[int, tuple[Any, Any]] = {}
+        self._without_numbers: dict[Any, tuple[Any, Any]] = {}
 
     @property
     def is_fake(self) -> bool:
@@ -176,9 +212,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         """Return a tensor that looks like another."""
         if tensor.is_meta:
             return tensor
-        found = self._without_numbers.get(id(tensor._array))
+        found = self._without_numbers.get(_identity(tensor))
         if found is None:
-            found = self._without_numbers[id(tensor._array)] = tensor._array, tensor.detach().to("meta")
+            found = self._without_numbers[_identity(tensor)] = stored(tensor), tensor.detach().to("meta")
         return found[1]
 
 
@@ -293,7 +329,7 @@ class _MakefxTracer:
             for one, proxy in zip(values, flat, strict=True):
                 if isinstance(one, Tensor):
                     tracer.track(one, proxy)
-            with mode:
+            with mode, using(dispatch=_Watch(tracer)):
                 out = f(*args)
             return pytree.tree_map_only(Tensor, tracer.standing_for, out)
 
