@@ -203,16 +203,24 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("how", list(CAUSES))
-def test_a_dead_worker_is_noticed_at_once(how: str) -> None:
+def test_a_dead_worker_is_noticed_at_once(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts are torch's, which hangs itself now and then when a worker dies; the others go on if the caller does."""
+    monkeypatch.setattr("retrograd.utils.data._workers.CHECK_INTERVAL", 60)  # a worker that is looked for comes later
     batches = iter(DataLoader(Failing(how), 2, num_workers=2))
-    start = time.monotonic()
-    assert next(batches).tolist() == [0, 1]
-    with pytest.raises(RuntimeError, match=r"^DataLoader worker \(pid\(s\) \d+\) exited unexpectedly$") as caught:
-        next(batches)
-    assert time.monotonic() - start < 4
-    assert re.sub(r"\d{2,}", "N", str(caught.value.__cause__)) == CAUSES[how]
-    assert [batch.tolist() for batch in batches] == [[4, 5]]
+    start, seen, errors = time.monotonic(), [], []
+    while True:
+        try:
+            seen.append(next(batches).tolist())
+        except RuntimeError as error:  # before the first batch, if that is slow
+            errors.append(error)
+            assert time.monotonic() - start < 50
+        except StopIteration:
+            break
+    assert seen == [[0, 1], [4, 5]]
+    assert [re.sub(r"\d{2,}", "N", str(error)) for error in errors] == [
+        "DataLoader worker (pid(s) N) exited unexpectedly"
+    ]
+    assert re.sub(r"\d{2,}", "N", str(errors[0].__cause__)) == CAUSES[how]
 
 
 def test_a_worker_killed_while_it_waits() -> None:
