@@ -74,3 +74,20 @@ def test_dtypes_of_results(op: Op) -> None:
             assert ours == theirs, [str(a.dtype) for a in arrays]
 
     on_all_samples(op, check)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "text", ["a + 0.1", "a - 0.1", "0.1 - a", "a * 0.1", "a / 0.3", "0.3 / a", "a.abs() ** 0.3", "torch.lerp(a, b, 0.1)"]
+    + ["a.lerp_(b, 0.7)", "a * torch.tensor(0.1)", "a + torch.tensor(0.1)", "torch.addcmul(a, b, b, value=0.1)"],
+)  # fmt: skip
+def test_numbers_next_to_halves_are_rounded_as_in_torch(dtype: str, text: str) -> None:
+    torch = pytest.importorskip("torch")
+    values = np.random.default_rng(0).standard_normal((2, 500)).astype(np.float32)
+
+    def found(library: Any) -> Any:
+        a, b = library.tensor(values).to(getattr(library, dtype))
+        return eval(text, {"torch": library, "a": a.clone(), "b": b}).double().numpy()
+
+    np.testing.assert_array_equal(found(retrograd), found(torch))

@@ -23,7 +23,7 @@ add_scaled = elementwise(
     "add_scaled",
     torch="add",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: (x + y * alpha).astype(_dtype_of(x, y), copy=False),
+    implementation=wide(lambda xp, x, y, *, alpha: (x + y * alpha).astype(_dtype_of(x, y), copy=False)),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: g * alpha,
 )
@@ -31,7 +31,7 @@ subtract_scaled = elementwise(
     "subtract_scaled",
     torch="sub",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: (x - y * alpha).astype(_dtype_of(x, y), copy=False),
+    implementation=wide(lambda xp, x, y, *, alpha: (x - y * alpha).astype(_dtype_of(x, y), copy=False)),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: -g * alpha,
 )
@@ -39,8 +39,8 @@ subtract_from = elementwise(
     "subtract_from",
     torch="rsub",
     statics=("alpha",),
-    implementation=lambda xp, x, y, *, alpha: (y - (x if alpha == 1 else x * alpha)).astype(
-        _dtype_of(x, y), copy=False
+    implementation=wide(
+        lambda xp, x, y, *, alpha: (y - (x if alpha == 1 else x * alpha)).astype(_dtype_of(x, y), copy=False)
     ),
     dx=lambda xp, g, alpha: -g * alpha,
     dy=lambda xp, g: g,

@@ -242,6 +242,25 @@ def make_meta(
 DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
 
 
+def _numbers_next_to_halves(
+    name: str, arrays: Sequence[Any], cast_arrays: Sequence[Any], params: dict[str, Any], dtype: np.dtype[Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Round numbers as torch does: what it adds is of half precision like the tensor, what it multiplies by is a float32."""
+    exact = name in ("mul", "div", "lerp_scalar")
+
+    def as_there(given: Any, made: Any) -> Any:
+        if type(made) is float:
+            return F32.type(made) if exact else float(np.asarray(made, dtype))
+        if name == "mul" and not made.ndim and isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind == "f":
+            return given.astype(F32)
+        return made
+
+    for key in ("alpha", "exponent", "base"):
+        if type(params.get(key)) is float:
+            params = {**params, key: as_there(None, params[key])}
+    return [as_there(*pair) for pair in zip(arrays, cast_arrays, strict=True)], params
+
+
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
@@ -302,6 +321,8 @@ class Elementwise:
             refuse(self.name, dtype)
             refuse_zero_divisor(self.name, cast_arrays, dtype)
             self.allow(dtype)
+            if is_half(dtype):
+                cast_arrays, params = _numbers_next_to_halves(self.name, arrays, cast_arrays, params, dtype)
         try:
             out = run_under(mode, self.primitive, self.node_name, args, cast_arrays, params)
         except ValueError as error:
