@@ -116,3 +116,49 @@ def test_a_library_can_copy_a_graph_module_by_its_attributes(torch: Any) -> None
     x = torch.ones(1, 2)
     assert again(x).tolist() == module(x).tolist()
     assert again.weight is not module.weight
+
+
+def test_a_library_replaces_the_steps_of_vmap_to_map_over_its_own_objects(
+    torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = importlib.import_module("torch._functorch.vmap")
+
+    class Held:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    def process(in_dims: Any, args: Any, func: Any) -> Any:
+        return len(args[0].value), [0] * len(args), list(args), None
+
+    def create(dims: Any, flat: Any, level: Any, spec: Any) -> Any:
+        return tuple(Held(steps._add_batch_dim(one.value, dim, level)) for one, dim in zip(flat, dims, strict=True))
+
+    def unwrap(result: Any, out_dims: Any, level: Any, size: int, func: Any) -> Any:
+        name = steps._get_name(func)
+        return Held(steps._maybe_remove_batch_dim(name, result.value, level, size, out_dims))
+
+    for name, step in (
+        ("_process_batched_inputs", process),
+        ("_create_batched_inputs", create),
+        ("_unwrap_batched", unwrap),
+    ):
+        monkeypatch.setattr(steps, name, step)
+    x = torch.arange(6.0).reshape(3, 2)
+    made = torch.vmap(lambda one: Held(one.value.sum() * one.value), out_dims=1)(Held(x))
+    assert torch.equal(made.value, (x.sum(1, keepdim=True) * x).T)
+
+    def named(one: Any) -> Any:
+        return Held(3)
+
+    with pytest.raises(ValueError, match="`named` must only return Tensors, got type <class 'int'>"):
+        torch.vmap(named)(Held(x))
+    monkeypatch.undo()
+    size, dims, flat, spec = steps._process_batched_inputs(0, (x,), sum)
+    assert (size, dims) == (3, [0])
+    made = torch.vmap(lambda y: steps._create_batched_inputs([None], flat, None, spec)[0] * y)(x)
+    assert made.shape == (3, 3, 2)
+
+
+def test_switches_of_backends_may_be_set_everywhere(torch: Any) -> None:
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():
+        torch.backends.cudnn.deterministic = torch.backends.cudnn.deterministic

@@ -79,9 +79,18 @@ def test_dtypes_of_results(op: Op) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize(
-    "text", ["a + 0.1", "a - 0.1", "0.1 - a", "a * 0.1", "a / 0.3", "0.3 / a", "a.abs() ** 0.3", "torch.lerp(a, b, 0.1)"]
-    + ["a.lerp_(b, 0.7)", "a * torch.tensor(0.1)", "a + torch.tensor(0.1)", "torch.addcmul(a, b, b, value=0.1)"],
-)  # fmt: skip
+    "text",
+    [
+        *("a + 0.1", "a - 0.1", "0.1 - a", "a * 0.1", "a / 0.3", "0.3 / a", "a.abs() ** 0.3", "a + torch.tensor(0.1)"),
+        *(
+            "a * torch.tensor(0.1)",
+            "a * 3 + 2",
+            "torch.lerp(a, b, 0.1)",
+            "a.lerp_(b, 0.7)",
+            "torch.addcmul(a, b, b, value=0.1)",
+        ),
+    ],
+)
 def test_numbers_next_to_halves_are_rounded_as_in_torch(dtype: str, text: str) -> None:
     torch = pytest.importorskip("torch")
     values = np.random.default_rng(0).standard_normal((2, 500)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,12 @@ from ..tensor._sample_views import Leaving
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
+STEPS = "retrograd._functorch.vmap"  # where libraries replace the steps of vmap; most programs never load it
+
 
 def _name(func: Any) -> str:
+    if isinstance(func, str):
+        return func
     return func.__name__ if hasattr(func, "__name__") else repr(func)  # which takes 10 us
 
 
@@ -41,6 +46,9 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if type(out_dims) is not int:
             _check_out_dims(func, out_dims)
+        steps = sys.modules.get(STEPS)
+        if steps is not None and chunk_size is None and not _allow_none and steps.are_replaced():
+            return steps.run_steps(func, in_dims, out_dims, randomness, args, kwargs)
         flat, spec, dims, size = _read_inputs(func, in_dims, args)
         if chunk_size is not None:
             return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
@@ -125,20 +133,25 @@ def _mapped(
     with running(kind, level):
         inside = [arg if dim is None else _enter(arg, level, dim) for arg, dim in zip(flat, dims, strict=True)]
         result = func(*tree_unflatten(inside, spec), **kwargs)
-        outputs, out_spec = tree_flatten(result)
-        if isinstance(result, Tensor):
-            dims_out: Any = [out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 else out_dims]
-            if not isinstance(dims_out[0], (int, type(None))):
-                dims_out = None
-        else:
-            dims_out = _broadcast_to_and_flatten(out_dims, out_spec)
-        if dims_out is None:
-            raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
-                f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
-            )
-        leaving = Leaving(level)
-        left = [_leave(func, out, dim, leaving, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
+        return _left(func, result, out_dims, level, allow_none)
+
+
+def _left(func: Any, result: Any, out_dims: Any, level: Level, allow_none: bool) -> Any:
+    """Bring the results of a mapped function out of its level."""
+    outputs, out_spec = tree_flatten(result)
+    if isinstance(result, Tensor):
+        dims_out: Any = [out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 else out_dims]
+        if not isinstance(dims_out[0], (int, type(None))):
+            dims_out = None
+    else:
+        dims_out = _broadcast_to_and_flatten(out_dims, out_spec)
+    if dims_out is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
+            f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
+        )
+    leaving = Leaving(level)
+    left = [_leave(func, out, dim, leaving, allow_none) for out, dim in zip(outputs, dims_out, strict=True)]
     return tree_unflatten(left, out_spec)
 
 

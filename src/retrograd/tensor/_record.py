@@ -251,7 +251,7 @@ def _numbers_next_to_halves(
     def as_there(given: Any, made: Any) -> Any:
         if type(made) is float:
             return F32.type(made) if exact else float(np.asarray(made, dtype))
-        if name == "mul" and not made.ndim and isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind == "f":
+        if name == "mul" and isinstance(given, (np.ndarray, np.generic)) and not given.ndim and given.dtype.kind == "f":
             return given.astype(F32)
         return made
 
