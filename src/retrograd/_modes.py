@@ -148,9 +148,10 @@ push: Any = _Push()
 class Entry(partial[Any]):
     """What ends one run of a block, called to write the record from before. See Note [Leaving a mode cannot be interrupted]."""
 
-    __slots__ = ("block", "entered", "outer")
+    __slots__ = ("block", "entered", "holds", "outer")
 
     entered: Mode
+    holds: Any  # what lives as long as the block is entered
     outer: Entry | _Bottom
     block: Block
     begins: tuple[Callable[[], Any], ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from ._generated import emit
@@ -12,14 +13,14 @@ from ._modes import current_mode
 from ._size import Size
 from .overrides import (
     ALIASES,
+    FOR_ASKING,
     MISSING,
     NOTHING,
     arguments,
     flat,
     handle_torch_function,
-    in_general,
     parameters_of,
-    quick,
+    received,
     refusal,
     taken_by_others,
     taken_over,
@@ -113,9 +114,6 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     names = call.__globals__
     names |= {"Tensor": tensor_layer()._base.Tensor, "plain_types": plain_types, "general": general, "unusual": unusual}
     names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
-    if not plain_types:
-        call.__code__ = in_general.__code__
-        return
     names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
     names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
     names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
@@ -124,15 +122,17 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
     else:
         text = spreading(function, together)
     names["size_types"] = SIZE_TYPES
-    made = emit(f"public function {function.__name__}", text, {})
+    made = emit(f"public function {function.__name__}", text, {})["call"]
+    plain = FunctionType(made.__code__, names, call.__name__)
     if parameters_of(function)[2] is None:
-        count = made["call"].__code__.co_argcount
+        count = made.__code__.co_argcount
         known = (*defaults, NOTHING, *keyword_defaults.values())
-        call.__defaults__ = known + (None,) * (count - len(known))
+        plain.__defaults__ = known + (None,) * (count - len(known))
     else:
-        call.__defaults__, call.__kwdefaults__ = defaults, keyword_defaults
-    call.__code__ = made["call"].__code__  # last: another thread may be calling
-    quick.append(call)
+        plain.__defaults__, plain.__kwdefaults__ = defaults, keyword_defaults
+    names |= FOR_ASKING | {"plain": plain}
+    call.__defaults__, call.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+    received(call, plain.__code__)  # last: another thread may be calling
 
 
 def kinds_by_position(call: Any, function: Any) -> tuple[Any, ...]:

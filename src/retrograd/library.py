@@ -58,7 +58,7 @@ class CustomOpDef(Operation):
         return f"<CustomOpDef({self._qualname})>"
 
     def without_fake(self) -> Exception:
-        return NotImplementedError(
+        return RuntimeError(
             f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. Please "
             f"use `{self._init_fn.__name__}.register_fake` to add an fake impl."
         )

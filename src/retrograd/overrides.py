@@ -10,8 +10,24 @@ from types import FunctionType
 from typing import Any, cast
 
 from ._absent import finder
-from ._modes import Block, change_mode, current_mode, push, restore_mode, using, write
+from ._device import device
+from ._dtypes import dtype
+from ._modes import (
+    NO_GRAD,
+    PLAIN,
+    Block,
+    Entry,
+    Mode,
+    change_mode,
+    current_mode,
+    push,
+    read_mode,
+    restore_mode,
+    using,
+    write,
+)
 from ._places import is_own, own_text
+from ._size import Size
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
@@ -95,6 +111,9 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
         function, "one_by_one"
     ):  # torch's own function has taken a list apart before it asks who takes the call over
         args = function.one_by_one(args)
+    operator = function
+    if (method := getattr(function, "handed_over_as", None)) is not None:
+        function = getattr(tensor_layer()._base.Tensor, method)
     types = tuple(type(value) for value in _overloaded(relevant) if type(value).__name__ != "Tensor")
     modes = current_mode().function_modes
     if modes:
@@ -108,7 +127,8 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
         if result is not NotImplemented:
             return result
     for value in _overloaded(relevant):
-        result = type(value).__torch_function__(function, types, args, kwargs)
+        given = operator if getattr(type(value), "tells_operators", False) else function
+        result = type(value).__torch_function__(given, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if current_mode().dispatch_modes or any(type(one) in tensor_layer()._base.dispatch_types for one in relevant):
@@ -124,7 +144,16 @@ def is_tensor_like(value: Any) -> bool:
     return isinstance(value, tensor_layer()._base.Tensor) or hasattr(value, "__torch_function__")
 
 
-class TorchFunctionMode(Block):
+class TakingOver(Block):
+    """A block in which calls may be taken over. See Note [What a mode sees] in `_watching.py`."""
+
+    def _block_entry(self, before: Mode, entered: Mode) -> Entry:
+        entry = super()._block_entry(before, entered)
+        entry.holds = hold()
+        return entry
+
+
+class TorchFunctionMode(TakingOver):
     """A mode that sees every call; override `__torch_function__(self, func, types, args=(), kwargs=None)`."""
 
     _block_fields = ("function_modes",)
@@ -133,8 +162,6 @@ class TorchFunctionMode(Block):
         raise NotImplementedError("TorchFunctionMode: override __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
-        watch_calls()
-        _watch_the_others()
         before = current_mode()
         entered = before._replace(function_modes=(*before.function_modes, self))
         entry = self._block_entry(before, entered)
@@ -207,9 +234,9 @@ def overridable(
     Note [Forms of a public function]
     As long as nothing in the program takes calls over, a public function is text with the signature of what it wraps:
     a look at the types of its first arguments, and the call (half the time of packing and unpacking `*args`). It is
-    written at the first call, so that importing stays quick. The first class or mode that takes calls over gives every
-    public function its general form, which hands arguments on exactly as they were given. The quick form of a method that
-    takes sizes one by one hands them to `together`, in one.
+    written at the first call, so that importing stays quick. While there is a class or mode that takes calls over, every
+    public function has `asking` as its code, which gets arguments exactly as they were given. The quick form of a method
+    that takes sizes one by one hands them to `together`, in one.
     """
     names = {"first": _first, "function": function, "out": out, "old_forms": old_forms, "together": together}
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
@@ -292,7 +319,7 @@ def answered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
 
 def answered_by_name(function: Any, values: dict[str, Any], error: Exception) -> Any:
     """Answer like `answered`, for a call of which all parameter values are known: defaults where none were given."""
-    written = getattr(function, "before_modes", function)
+    written = getattr(function, "raw", function)
     positional, keywords, rest = parameters_of(written)
     defaults, options = written.__defaults__ or (), written.__kwdefaults__ or {}
     args = [values[name] for name in positional]
@@ -323,9 +350,8 @@ def arguments() -> Any:
     return import_module("._arguments", __package__)
 
 
-quick: list[Any] = []  # public functions in their quick form
 # what the code of public functions finds among the names of each
-first = call = function = out = old_forms = together = general = cast("Any", None)
+first = call = function = out = old_forms = together = general = plain = cast("Any", None)
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:
@@ -338,37 +364,85 @@ def _at_first(*args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(shown)  # noqa: B904 - the same error
 
 
-def in_general(*args: Any, **kwargs: Any) -> Any:
+def asking(*args: Any, **kwargs: Any) -> Any:
+    mode = read_mode()
+    if (
+        (mode is PLAIN or mode is NO_GRAD)
+        and unseeing(map(type, args))
+        and (not kwargs or unseeing(map(type, kwargs.values())))
+    ):
+        if held[0]() is None:
+            unneeded()
+        return plain(*args, **kwargs)
+    mode = current_mode()
+    if mode.autocast is None and not mode.function_modes and not taken_over(flat(args, kwargs)):
+        return plain(*args, **kwargs)
     return general(args, kwargs)
 
 
-def watch_calls() -> None:
-    """Give every public function its general form. See Note [Forms of a public function]."""
-    tensor_layer()._base.plain_types.clear()
-    while quick:
-        call = quick.pop()
-        call.__code__ = in_general.__code__
-        call.__defaults__ = call.__kwdefaults__ = None
+def flat(args: Any, kwargs: Any) -> list[Any]:
+    flat: list[Any] = []
+    for arg in (*args, *kwargs.values()):
+        flat.extend(arg) if isinstance(arg, (list, tuple)) else flat.append(arg)
+    return flat
 
 
-_asking_nobody: list[Any] = []  # public functions that do not ask for modes
-_watched = False  # whether there has been a mode
+# ---- who takes calls over: see Note [What a mode sees] in `_watching.py` ----
+UNSEEING = {
+    int,
+    float,
+    bool,
+    str,
+    slice,
+    type(None),
+    type(Ellipsis),
+    dtype,
+    device,
+    Size,
+}  # and the two classes of tensors
+unseeing = UNSEEING.issuperset
+held: list[Callable[[], Any]] = [
+    lambda: None
+]  # gives what everybody holds who takes calls over, as long as there is one
+noted: list[Any] = []  # public functions that ask nobody
+made: list[tuple[Any, Any, Any]] = []  # those that were called, with their plain and their asking code
+watching: Any = None  # the module, once there has been something that takes calls over
+
+
+def hold() -> Any:
+    """Have public functions ask who takes their calls over, as long as the result is kept."""
+    return import_module("._watching", __package__).hold()
+
+
+def unneeded() -> None:
+    """Be told of a call that nobody took over while nobody holds anything."""
+    watching.unneeded()
+
+
+FOR_ASKING = {
+    one: globals()[one]
+    for one in ("NO_GRAD", "PLAIN", "current_mode", "flat", "held", "read_mode", "taken_over", "unneeded", "unseeing")
+}
+
+
+def received(call: Any, code: Any) -> None:
+    """Give a public function its plain code, or the asking one, which are exchanged from now on."""
+    if watching is None:
+        call.__code__ = code
+        made.append((call, code, asking.__code__))
+    else:
+        watching.add(call, code, asking.__code__)
+
+
+def may_take_over() -> bool:
+    """Tell whether anything in the program may take calls over now."""
+    return watching is not None and watching.asking
 
 
 def asks_nobody(function: Any) -> Any:
-    """Note a public function that asks for no mode until there is one. See Note [What a mode sees]."""
-    if _watched:
-        import_module("._watching", __package__).watch(function)
-    else:
-        _asking_nobody.append(function)
+    """Note a public function that asks for no mode until there is one."""
+    noted.append(function) if watching is None else watching.note(function)
     return function
-
-
-def _watch_the_others() -> None:
-    global _watched
-    if not _watched:
-        _watched = True
-        import_module("._watching", __package__).watch_all(_asking_nobody)
 
 
 def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
@@ -380,13 +454,6 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str 
     names = code.co_varnames
     rest = names[count + keywords] if code.co_flags & VARARGS else None
     return names[:count], names[count : count + keywords], rest
-
-
-def flat(args: Any, kwargs: Any) -> list[Any]:
-    flat: list[Any] = []
-    for arg in (*args, *kwargs.values()):
-        flat.extend(arg) if isinstance(arg, (list, tuple)) else flat.append(arg)
-    return flat
 
 
 # ---- questions about what can be taken over ----

@@ -56,7 +56,7 @@ def test_a_derivative_sees_what_was_kept_and_which_inputs_need_it(sine: Any) -> 
 
 def test_tensors_without_numbers_go_to_the_shape_rule(sine: Any) -> None:
     empty = retrograd.empty(3, device="meta")
-    with pytest.raises(NotImplementedError, match="no fake impl"):
+    with pytest.raises(RuntimeError, match="no fake impl"):
         sine(empty)
     sine.register_fake(lambda x, scale=1.0: retrograd.empty_like(x))
     assert sine(empty).shape == (3,)

@@ -37,5 +37,5 @@ def test_the_classes_leave_functions_quick() -> None:
     import subprocess
     import sys
 
-    program = "import retrograd.nn, sys; from retrograd.tensor import _base; sys.exit(not _base.plain_types)"
+    program = "import retrograd.nn, sys; from retrograd import overrides; sys.exit(overrides.may_take_over())"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

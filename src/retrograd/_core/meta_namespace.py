@@ -109,6 +109,8 @@ class MetaNamespace(ArrayNamespace):
 
     def run_fused(self, operation: Any, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run a fused operation by its decomposition, whose results have the shapes of the kernel's; backward needs nothing."""
+        if any(type(one) is np.ndarray and one.ndim for one in arrays):
+            raise _of_two_devices(arrays)
         rule = shape_rules.get(operation.name)
         half = next((a.dtype for a in arrays if a is not None and is_half(a.dtype)), None) if operation.widens else None
         try:
@@ -197,13 +199,19 @@ def _beside_meta(args: Sequence[Any], primitive: Any) -> list[Any]:
             if not arg.ndim:
                 arg = arg[()]
             elif primitive.kind == "elementwise" or primitive.variadic:
-                first = next(one for one in args if isinstance(one, np.ndarray) and one.ndim)
-                here, there = ("cpu", "meta") if type(first) is not np.ndarray else ("meta", "cpu")
-                raise RuntimeError(f"Tensor on device {here} is not on the expected device {there}!")
+                raise _of_two_devices(args)
             elif primitive.rest is None:
                 arg = fresh(arg.shape, arg.dtype)
+            elif not settled:  # numbers at places that are not known
+                raise _of_two_devices(args)
         settled.append(arg)
     return settled
+
+
+def _of_two_devices(args: Sequence[Any]) -> RuntimeError:
+    first = next(one for one in args if isinstance(one, np.ndarray) and one.ndim)
+    here, there = ("cpu", "meta") if type(first) is not np.ndarray else ("meta", "cpu")
+    return RuntimeError(f"Tensor on device {here} is not on the expected device {there}!")
 
 
 meta_namespace = MetaNamespace()

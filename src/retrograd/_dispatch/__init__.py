@@ -12,8 +12,7 @@ calls take another way:
    one operation as its backward, `retrograd::<name>_vjp`.
 4. `redispatch` asks the innermost mode, without it, or the classes of the tensors; `func(*args)` in there asks the next. Under the
    last one there is the kernel: the public function again, in no_grad, or what `kernels.py` has for operations that programs do not call.
-As long as nothing of this is used nothing is paid: `install` is called by the first mode or class, and gives public
-functions and methods a form that looks for them.
+As long as nothing of this is used nothing is paid: see Note [What a mode sees] in `_watching.py`.
 """
 
 from __future__ import annotations
@@ -74,20 +73,39 @@ def redispatch(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         with using(dispatch_modes=modes[:-1]):
             if (rule := _registered_rule(op, type(modes[-1]))) is not None:
                 return rule(modes[-1], op, types, tuple(args), kwargs)
-            return modes[-1].__torch_dispatch__(op, types, tuple(args), kwargs)
+            result = modes[-1].__torch_dispatch__(op, types, tuple(args), kwargs)
+        if result is not NotImplemented:
+            return _need_fitting(op, result)
     for kind in types:
         if (rule := _registered_rule(op, kind)) is not None:
             return rule(op, types, tuple(args), kwargs)
         result = kind.__torch_dispatch__(op, types, tuple(args), kwargs)
         if result is not NotImplemented:
-            return result
-    if types:
-        tried = "".join(f"\n  - tensor subclass {kind}" for kind in types)
+            return _need_fitting(op, result)
+    if modes or types:
+        tried = f"\n  - mode object {modes[-1]!r}" if modes else ""
+        tried += "".join(f"\n  - tensor subclass {kind}" for kind in types)
         raise TypeError(
-            f"Multiple dispatch failed for 'torch.ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n{tried}\n"
+            f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n{tried}\n"
             "\nFor more information, try re-running with TORCH_LOGS=not_implemented"
         )
     return kernel_of(op)(*args, **kwargs)
+
+
+def _need_fitting(op: Any, result: Any) -> Any:
+    """Return what a mode or class has answered; refuse what is no result of the operation, in torch's words."""
+    returns = op._schema.returns
+    if len(returns) == 1:
+        kind = returns[0].type
+        if kind == "Tensor" and result is not None and not isinstance(result, _base.Tensor):
+            raise RuntimeError(f"Unable to cast {result} to Tensor")
+        if kind == "Scalar" and not isinstance(result, (bool, int, float, complex)):
+            raise RuntimeError(f"Cannot cast {result} to number")
+    elif returns and not isinstance(result, (tuple, list)):
+        raise RuntimeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
+    elif len(returns) > len(result or ()):
+        raise RuntimeError(f"Expected {returns[len(result)].type} but got None")
+    return result
 
 
 def _registered_rule(op: Any, kind: type) -> Any:
@@ -120,13 +138,35 @@ def hidden() -> using:
     return using(dispatch_modes=())
 
 
+SEEN_PROPERTIES: dict[str, Any] = {
+    "T": lambda x: x.permute([*range(x.dim())][::-1]),
+    "mT": lambda x: x.transpose(-2, -1),
+    "H": lambda x: x.transpose(-2, -1).conj() if x.dim() else x.conj(),
+    "mH": lambda x: x.transpose(-2, -1).conj(),
+    "data": lambda x: x.detach(),
+    "real": lambda x: _package().view_as_real(x).select(x.dim(), 0) if x.is_complex() else x,
+    "imag": lambda x: _package().view_as_real(x).select(x.dim(), 1) if x.is_complex() else _package().imag(x),
+}
+
+
+def _package() -> Any:
+    return import_module(__package__.partition(".")[0])
+
+
 @cache
 def install() -> None:
-    """Let every public function and method look for modes and classes from now on."""
-    from ..overrides import watch_calls
+    """Let the attributes of tensors that are operations look for modes and classes from now on, as public functions do."""
+    for name in SEEN_PROPERTIES:
+        setattr(_base.Tensor, name, _seen_property(name, vars(_base.Tensor)[name]))
 
-    watch_calls()
-    import_module(f"{__name__}.watching").watch()
+
+def _seen_property(name: str, plain: Any) -> property:
+    def read(self: Any) -> Any:
+        if current_mode().dispatch_modes or type(self) in _base.dispatch_types:
+            return SEEN_PROPERTIES[name](self)
+        return plain.__get__(self, type(self))
+
+    return property(read, plain.fset, plain.fdel, plain.__doc__)
 
 
 __all__ = ["call", "flat_tensors", "hidden", "install", "is_wanted", "kernel_of", "redispatch"]

@@ -79,6 +79,13 @@ def _families() -> dict[Any, str]:
     return found
 
 
+@cache
+def is_operation(function: Any) -> bool:
+    """Tell whether a public function is an operation of torch's, or made of some."""
+    name = name_of(function)
+    return name not in ANSWERED and (name in composites.FOUND or bool(schemas.forms_of(name)))
+
+
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 
 

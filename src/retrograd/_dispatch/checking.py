@@ -14,6 +14,10 @@ class OpCheckError(Exception):
     """What a check of an operation has found."""
 
 
+class MetadataMismatchError(RuntimeError):
+    """A rule for shapes gives another shape, dtype or stride than the kernel."""
+
+
 def _tensor_map(values: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(values, (list, tuple)):
         return type(values)(_tensor_map(one, change) for one in values)
@@ -74,20 +78,25 @@ def _faketensor(op: Any, args: Any, kwargs: Any, tolerance: Any) -> None:
     fake = flat_tensors((op(*fake_args, **fake_kwargs),))
     start = f"When comparing the output of {op} on FakeTensor and concrete Tensors, found mismatched"
     if len(real) != len(fake):
-        raise RuntimeError(f"{start} numbers of outputs: {len(real)} and {len(fake)}")
+        raise MetadataMismatchError(f"{start} numbers of outputs: {len(real)} and {len(fake)}")
     for one, other in zip(real, fake, strict=True):
         if one.shape != other.shape:
-            raise RuntimeError(f"{start} tensor metadata: Shapes {one.shape} and {other.shape} are not equal!")
+            raise MetadataMismatchError(f"{start} tensor metadata: Shapes {one.shape} and {other.shape} are not equal!")
         if one.dtype != other.dtype:
-            raise RuntimeError(f"{start} tensor metadata: Dtypes {one.dtype} and {other.dtype} are not equal!")
+            raise MetadataMismatchError(f"{start} tensor metadata: Dtypes {one.dtype} and {other.dtype} are not equal!")
         if one.stride() != other.stride():
-            raise RuntimeError(f"{start} tensor metadata: Strides {one.stride()} and {other.stride()} are not equal!")
+            raise MetadataMismatchError(
+                f"{start} tensor metadata: Strides {one.stride()} and {other.stride()} are not equal!"
+            )
 
 
 def _aot_dispatch(op: Any, args: Any, kwargs: Any, tolerance: Any) -> None:
-    """The operation gives the same results and gradients where a mode sees it as where none does."""
+    """The operation has a rule for shapes, and gives the same results and gradients where a mode sees it as where none does."""
     from ..testing import assert_close
     from ..utils._python_dispatch import BaseTorchDispatchMode
+
+    fake_args, fake_kwargs = _tensor_map((args, kwargs), lambda one: one.detach().to("meta"))
+    op(*fake_args, **fake_kwargs)
 
     plain, seen = _copied((args, kwargs)), _copied((args, kwargs))
     one = op(*plain[0], **plain[1])

@@ -318,14 +318,26 @@ FOUND["__complex__"] = lambda self: complex(item(self))
 FOUND["is_nonzero"] = FOUND["__bool__"]
 
 
-@composite("tensor", "as_tensor", "scalar_tensor", "new_tensor", "asarray")
-def tensor(*args: Any, **kwargs: Any) -> Any:
+@composite("as_tensor", "scalar_tensor", "new_tensor", "asarray")
+def made_of_tensors(*args: Any, **kwargs: Any) -> Any:
     return NotImplemented
 
 
 def fresh(made: Any) -> Any:
     """Show a tensor that was made of Python's data."""
     return aten.lift_fresh.default(made)
+
+
+def _made_of_data(name: str) -> Any:
+    def made(*args: Any, **kwargs: Any) -> Any:
+        with hidden():
+            result = getattr(torch, name)(*args, **kwargs)
+        return fresh(result)
+
+    return made
+
+
+FOUND["tensor"], FOUND["from_numpy"] = _made_of_data("tensor"), _made_of_data("from_numpy")
 
 
 # ---- arithmetic under other names ----

@@ -47,6 +47,7 @@ class Operation:
         ] = {}  # what runs instead while autocast is on for a kind of device
         self.enabled: dict[str, bool] = {}
         self.tags: tuple[Any, ...] = ()
+        self.function: Any = _function_of(self)
 
     @property
     def _opoverload(self) -> Any:
@@ -84,7 +85,7 @@ class Operation:
         if self.mutates:
             with using(grad=False):
                 return self.computed(values)
-        return OfProgram.apply(self, *values)
+        return self.function.apply(*values)
 
     def below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the operation."""
@@ -100,6 +101,8 @@ class Operation:
         if kind == "meta":
             compute = self.fake or self.kernels.get("meta")
             compute = compute or (self.kernels.get(None) if self.sees_through else None)
+            if compute is None and self.of_function and not self._schema.returns:
+                return None  # it only writes, so that there is no shape to be known
             if compute is None:
                 raise self.without_fake()
         else:
@@ -176,54 +179,44 @@ def _values(schema: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-class OfProgram(Function):
-    """A call of an operation of a program, in the graph."""
+def _function_of(operation: Operation) -> type[Function]:
+    """Make the class of an operation's calls in the graph."""
+    schema = operation._schema
+    arguments = schema.arguments
+    returns_list = bool(schema.returns) and schema.returns[0].type == "Tensor[]"
 
-    @staticmethod
-    def forward(operation: Operation, *values: Any) -> Any:
+    def taken_apart(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
+        return tuple(v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only), named
+
+    def forward(*values: Any) -> Any:
         if is_wanted(values, {}):
-            names = [one.name for one in operation._schema.arguments]
-            return redispatch(
-                operation._opoverload, *schemas.given(operation._schema, dict(zip(names, values, strict=True)))
-            )
+            names = [one.name for one in arguments]
+            return redispatch(operation._opoverload, *schemas.given(schema, dict(zip(names, values, strict=True))))
         return operation.computed(list(values))
 
-    @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        operation, *values = inputs
-        ctx.operation = operation
         if operation.setup_context is not None:
-            arguments = operation._schema.arguments
-            named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
-            positional = tuple(v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only)
-            own = _OwnContext(ctx)
-            if named:
-                operation.setup_context(own, positional, named, output)
-            else:
-                operation.setup_context(own, positional, output)
+            positional, named = taken_apart(inputs)
+            operation.setup_context(ctx, positional, *((named,) if named else ()), output)
 
-    @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        operation = ctx.operation
         if operation.backward is None:
             raise RuntimeError(
                 f"Trying to backward through {operation._namespace}.{operation._name}.default but no autograd formula was "
                 "registered. Please use register_autograd to add one."
             )
-        lists = (
-            [list(grads)] if operation._schema.returns and operation._schema.returns[0].type == "Tensor[]" else grads
-        )
-        found = operation.backward(_OwnContext(ctx), *lists)
-        return (None, *found) if isinstance(found, tuple) else (None, found)
+        return operation.backward(ctx, *([list(grads)] if returns_list else grads))
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, operation: Operation, *values: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, *values: Any) -> Any:
         if operation.by_vmap is not None:
-            arguments = operation._schema.arguments
-            named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
-            positional = [v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only]
-            return operation.by_vmap(info, tuple(in_dims[1 : 1 + len(positional)]), *positional, **named)
-        return _sample_by_sample(info.batch_size, in_dims[1:], operation, values)
+            positional, named = taken_apart(values)
+            return operation.by_vmap(info, tuple(in_dims[: len(positional)]), *positional, **named)
+        return _sample_by_sample(info.batch_size, in_dims, operation, values)
+
+    name = f"GeneratedBackwardFor_{operation._namespace}_{operation._name}_{operation.overload or 'default'}"
+    methods = {one.__name__: staticmethod(one) for one in (forward, setup_context, backward, vmap)}
+    return type(name, (Function,), {**methods, "__module__": __name__})
 
 
 def _sample_by_sample(size: int, in_dims: Any, operation: Operation, values: Any) -> Any:
@@ -238,24 +231,6 @@ def _sample_by_sample(size: int, in_dims: Any, operation: Operation, values: Any
         return stack(rows, 0), 0
     made = tuple(stack([row[k] for row in rows], 0) for k in range(len(rows[0])))
     return made, (0,) * len(made)
-
-
-class _OwnContext:
-    """The context of a call as the program sees it: what it needs is told of its own inputs alone."""
-
-    def __init__(self, ctx: Any) -> None:
-        object.__setattr__(self, "_ctx", ctx)
-
-    @property
-    def needs_input_grad(self) -> tuple[bool, ...]:
-        needs: tuple[bool, ...] = self._ctx.needs_input_grad[1:]
-        return needs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ctx, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._ctx, name, value)
 
 
 def find(name: str) -> Operation:

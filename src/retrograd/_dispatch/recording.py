@@ -322,14 +322,14 @@ def _drawn_from(state: Any) -> Any:
 
 def _of_program(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Run an operation of a program, with the derivative that was registered for it."""
-    from .programs import OfProgram, find
+    from .programs import find
 
     operation = find(op.name())
     values = operation.bound(args, kwargs)
     if operation.mutates:
         with using(grad=False):
             return redispatch(op, args, kwargs)
-    return OfProgram.apply(operation, *values)
+    return operation.function.apply(*values)
 
 
 def _written(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:

@@ -100,15 +100,32 @@ def parse(text: str) -> FunctionSchema:
         )
     name, overload, given, made = found.groups()
     arguments, keyword_only = [], False
-    for part in _PART.findall(given):
-        part = part.strip()
+    parts = [part.strip() for part in _PART.findall(given) if part.strip()]
+    for part in parts:
         if part == "*":
             keyword_only = True
-        elif part:
+        else:
             arguments.append(_argument(part, keyword_only))
+    shown = [
+        _with_torchs_number(part, one) for part, one in zip((p for p in parts if p != "*"), arguments, strict=True)
+    ]
+    if "*" in parts:
+        shown.insert(parts.index("*"), "*")
     outer = made[1:-1] if made.startswith("(") else made
     returns = [_argument(part.strip(), False) for part in _PART.findall(outer) if part.strip()]
-    return FunctionSchema(name, overload or "", arguments, returns, text.strip())
+    full = f"{name}.{overload}" if overload else name
+    return FunctionSchema(name, overload or "", arguments, returns, f"{full}({', '.join(shown)}) -> {made}")
+
+
+def _with_torchs_number(text: str, argument: Argument) -> str:
+    """Write an argument with its default as torch prints numbers: "2." for 2.0, others with 17 digits."""
+    value, is_float = argument.default_value, argument.type.startswith("float")
+    numbers = value if isinstance(value, list) else [value]
+    if not any(type(one) is float or (is_float and type(one) is int) for one in numbers):
+        return text
+    shown = [f"{int(one)}." if abs(one) < 1e10 and one == int(one) else f"{one:.17g}" for one in numbers]
+    default = f"[{', '.join(shown)}]" if isinstance(value, list) else shown[0]
+    return f"{text.partition('=')[0]}={default}"
 
 
 def _argument(text: str, keyword_only: bool) -> Argument:

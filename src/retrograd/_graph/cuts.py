@@ -21,7 +21,7 @@ from .node import Node, Slot
 KEPT = 512
 PASSING = (
     OWN_TEXT,
-    *(f"{PACKAGE_FOLDER}{name}.py" for name in ("_watching", "tensor/_overriding", "_dispatch/watching")),
+    *(f"{PACKAGE_FOLDER}{name}.py" for name in ("_watching", "overrides", "tensor/_overriding")),
 )
 
 

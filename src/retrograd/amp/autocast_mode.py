@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
-from .._modes import Block, change_mode, current_mode, push, unique, write
+from .._modes import Block, Entry, Mode, change_mode, current_mode, push, unique, write
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
-from ..overrides import watch_calls
+from ..overrides import hold
 from ..tensor._tensor import Tensor
 
 _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
@@ -20,6 +21,7 @@ _taken = {
     kind: _BY_NAME[names[0]] for kind, names in _LOWER.items()
 }  # by itself, until `set_autocast_dtype` says another
 _nesting, _keeps = 0, True
+_holds: dict[int, Any] = {}  # of threads in which it was switched on for good
 
 
 class autocast(Block):  # noqa: N801 - torch's name
@@ -56,14 +58,17 @@ class autocast(Block):  # noqa: N801 - torch's name
 
     def __enter__(self) -> autocast:
         now = (self.device, self.fast_dtype) if self._enabled else None
-        if now is not None:
-            watch_calls()  # public functions look at modes from now on
         before = current_mode()
         entered = unique(before._replace(autocast=now))
         entry = self._block_entry(before, entered)
         write[entered]
         push[entry]
         return self
+
+    def _block_entry(self, before: Mode, entered: Mode) -> Entry:
+        entry = super()._block_entry(before, entered)
+        entry.holds = None if entered.autocast is None else hold()
+        return entry
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return autocast_decorator(self, func)
@@ -114,10 +119,11 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Switch autocast on or off for good: for a type of device, by default CUDA."""
     kind, on = ("cuda", bool(device_type)) if enabled is None else (_device_type(device_type).type, enabled)
     if on:
-        watch_calls()  # public functions look at modes from now on
+        _holds[get_ident()] = hold()
         change_mode(autocast=(kind, get_autocast_dtype(kind)))
     elif is_autocast_enabled(kind):
         change_mode(autocast=None)
+        _holds.pop(get_ident(), None)
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .. import _dtypes, _errors
+from .. import _dtypes, _errors, overrides
 from .._core.primitive import ones_beside
 from .._graph.cuts import note_cut
 from .._modes import current_mode, using
@@ -208,13 +208,11 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Compute the sum of gradients of tensors with respect to the graph's leaves."""
-    if not _base.plain_types:  # something may take calls over
-        from ..overrides import handle_torch_function, has_torch_function
-
+    if overrides.may_take_over():
         of = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
-        if has_torch_function(of):
+        if overrides.has_torch_function(of):
             more = {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph}
-            handle_torch_function(backward, of, tensors, inputs=inputs, **more)
+            overrides.handle_torch_function(backward, of, tensors, inputs=inputs, **more)
             return
     if grad_variables is not None:
         warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)

@@ -251,11 +251,11 @@ def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) ->
 
 def _returned_input(out: Any, edge: Any, mode: Any, variables: int) -> Any:
     from .._ops.shape import alias
-    from ..overrides import has_torch_function
+    from ..overrides import has_torch_function, may_take_over
 
     array = _base.materialise(out)
     result = wrap(vocabulary.alias(array) if array.ndim else array, None)
-    if not _base.plain_types and has_torch_function((out,)):
+    if may_take_over() and has_torch_function((out,)):
         result = result.as_subclass(type(out))
     result._edge = edge
     register_view(out, result, ((alias, {}),), mode)

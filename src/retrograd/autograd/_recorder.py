@@ -11,10 +11,9 @@ from importlib import import_module
 from time import perf_counter_ns
 from typing import Any
 
-from .._modes import change_mode, current_mode
+from .._modes import Entry as BlockEntry
+from .._modes import Mode, change_mode, current_mode
 from ..overrides import TorchFunctionMode
-from ..tensor import Tensor
-from ..tensor._overriding import seen_method
 
 USER, OPERATION = "user_annotation", "cpu_op"
 NAMES = {
@@ -27,10 +26,6 @@ NAMES = {
     "backward": None,  # its nodes are recorded
 }
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "pow", "matmul", "mod")
-# Methods that look for no mode, so that they cost nothing: they are replaced while a recording runs.
-UNSEEN = """__getitem__ __setitem__ __pow__ __rpow__ __rsub__ __rtruediv__ __iadd__ __isub__ __imul__ __itruediv__ __ipow__ __eq__ __ne__
-view expand contiguous detach to item copy_ fill_ zero_ masked_fill_ index_put_ add_ sub_ mul_ div_ pow_ neg_ exp_ sqrt_ tanh_
-sigmoid_ relu_ clamp_ uniform_ normal_ float double half bfloat16 int long bool""".split()  # noqa: SIM905
 
 
 class Entry:
@@ -55,7 +50,6 @@ class Recorder(TorchFunctionMode):
         self._has_shapes = shapes
         self._open: list[Entry] = []
         self._handles: list[Any] = []
-        self._methods: dict[str, Any] = {}
         self._names: dict[Any, str | None] = {}
 
     def start(self) -> None:
@@ -67,11 +61,12 @@ class Recorder(TorchFunctionMode):
             optimizers.register_optimizer_step_pre_hook(self._step_begins),
             optimizers.register_optimizer_step_post_hook(self._step_ends),
         ]
-        self._methods = {name: Tensor.__dict__[name] for name in UNSEEN if name in Tensor.__dict__}
-        for name, method in self._methods.items():
-            setattr(Tensor, name, seen_method(method, name))
         self.__enter__()
         Recorder.running = self
+
+    def _block_entry(self, before: Mode, entered: Mode) -> BlockEntry:
+        self._entry = super()._block_entry(before, entered)
+        return self._entry
 
     def stop(self) -> None:
         """End; what has not ended ends now."""
@@ -80,8 +75,7 @@ class Recorder(TorchFunctionMode):
         Recorder.running = None
         # A block such as no_grad, entered before the recording began and left since, has put the modes back already.
         change_mode(function_modes=tuple(one for one in current_mode().function_modes if one is not self))
-        for name, method in self._methods.items():
-            setattr(Tensor, name, method)
+        self._entry.holds = None
         for handle in self._handles:
             handle.remove()
         if self._open:

@@ -26,7 +26,7 @@ from .._places import is_own
 from .._size import Size
 from ..autograd.function import Function
 from ..jit._marks import recordings
-from ..overrides import resolve_name
+from ..overrides import hold, resolve_name
 from ..tensor import Tensor
 from ..tensor._base import array_slot
 from ..tensor._devices import device_of_array
@@ -225,6 +225,7 @@ class Recorder(Tracer):
         self.constants: dict[str, Any] = {}
         self.is_over = False
         self._told = asked
+        self._holds = hold()  # recorded values take calls over
         self._busy = 0
         self._droppable: list[Node] = []
         self._makers: dict[int, Callable[..., Any]] = {}

@@ -163,8 +163,10 @@ class Proxy:
     It cannot be run over, and no branch can depend on it: put such code into a function and declare that with `fx.wrap`.
     """
 
+    tells_operators = True  # from functions, though both are one object here: `tensor + proxy` is a method's call
+
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        overrides.watch_calls()  # so that arguments arrive as they were given, and proxies inside lists are seen
+        self._holds = overrides.hold()  # so that arguments arrive as they were given, and proxies inside lists are seen
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 

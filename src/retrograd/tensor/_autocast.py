@@ -30,7 +30,7 @@ _SENSITIVE_ON_CUDA = """acos asin cosh tan sinh exp expm1 log log10 log1p log2 p
     log_softmax layer_norm group_norm norm vector_norm matrix_norm normalize cosine_similarity cdist pdist dist renorm
     sum prod cumsum cumprod"""
 LOWERED = {
-    "cpu": frozenset(f"{_PRODUCTS} lstm rnn_tanh rnn_relu".split()),
+    "cpu": frozenset(f"{_PRODUCTS} prelu lstm rnn_tanh rnn_relu".split()),
     "cuda": frozenset(f"{_PRODUCTS} mv addmv addr prelu lstm gru rnn_tanh rnn_relu".split()),
 }
 RAISED = {

@@ -187,16 +187,19 @@ class Extra(NothingExtra):
 leaf_types: set[type] = set()
 # Classes with a `__torch_dispatch__`: see Note [Below autograd] in `_dispatch/__init__.py`.
 dispatch_types: set[type] = set()
-# Arguments of these types let a public function go straight through; empty once anything may take calls over.
+# Arguments of these types let a public function go straight through.
 plain_types: set[type] = {int, float, bool, str, tuple, list, slice, type(None), type(Ellipsis), _dtypes.dtype}
 
 
 # Classes that may exist without any function looking for `__torch_function__`. The uninitialised ones are met as first arguments,
-# where the quick forms see them as well.
+# where the quick forms see them as well; what makes the others holds for them.
 UNWATCHED = frozenset(
     """TensorBase Tensor Parameter Buffer ForbiddenView SignedView ConjugateView NegativeView NegativeConjugateView
-    UninitializedParameter UninitializedBuffer DTensor""".split()  # noqa: SIM905
+    UninitializedParameter UninitializedBuffer DTensor RecordedTensor""".split()  # noqa: SIM905
 )
+
+
+_held_by_classes: list[Any] = []  # see Note [What a mode sees] in `_watching.py`
 
 
 def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -231,9 +234,9 @@ class TensorMeta(type):
         if cls.__torch_dispatch__ is not disabled_torch_dispatch:  # type: ignore[attr-defined]
             add_dispatch_type(cls)
         if name not in UNWATCHED:
-            from ..overrides import watch_calls
+            from ..overrides import hold
 
-            watch_calls()
+            _held_by_classes.append(hold())
 
     def __repr__(cls) -> str:
         names = {"Tensor": "torch.Tensor", "Parameter": "torch.nn.parameter.Parameter", "Buffer": "torch.nn.Buffer"}
@@ -296,6 +299,9 @@ def install(tensor_class: type, parameter_class: type) -> None:
     global Tensor, Parameter, new_tensor
     Tensor, Parameter = tensor_class, parameter_class
     plain_types.update((tensor_class, parameter_class))
+    from ..overrides import UNSEEING
+
+    UNSEEING.update((tensor_class, parameter_class))
     new_tensor = partial(object.__new__, tensor_class)
 
 

@@ -136,10 +136,8 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
         return memo[id(tensor)]
     if tensor._edge is not None and not tensor.is_leaf:
         raise RuntimeError(NOT_A_LEAF)
-    if type(tensor) in _base.signed_types:  # the copy holds the values, as torch's
-        result = memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor._edge is not None)
-        result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
-        return result
+    if type(tensor) in _base.signed_types or hasattr(tensor._array, "place"):
+        return _copied_by_clone(tensor, memo)
     _base.materialise(tensor)
     owner, offset = memory_of(tensor)
     steps = steps_of(tensor, owner)
@@ -156,6 +154,23 @@ def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
     memo[id(tensor)] = result
     result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
     if not isinstance(tensor, _base.Parameter) and tensor._extra is not None and tensor._extra.grad is not None:
+        result._need_extra().grad = copy.deepcopy(tensor._extra.grad, memo)
+    return result
+
+
+def _copied_by_clone(tensor: Any, memo: dict[int, Any]) -> Any:
+    """Copy a tensor that has no memory of its own: a wrapper, or one whose values are others than its memory's."""
+    result = tensor.detach().clone()
+    if type(tensor) in _base.dispatch_types and type(result) is not type(tensor):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+            "implement clone() and for which cloning returns another instance of the same subclass. You should either properly "
+            "implement clone() for your subclass or override __deepcopy__() if it is intended behavior for clone() to return an "
+            "instance of a different type."
+        )
+    memo[id(tensor)] = result.requires_grad_(tensor._edge is not None)
+    result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    if tensor._extra is not None and tensor._extra.grad is not None:
         result._need_extra().grad = copy.deepcopy(tensor._extra.grad, memo)
     return result
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from . import _base
-
 METHODS = """
 __getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __complex__ __index__
-__pow__ __rpow__ __rsub__ __rtruediv__ __rfloordiv__ __rmod__ __matmul__ __rmatmul__ __eq__ __ne__ __pos__
+__floordiv__ __mod__ __pow__ __rpow__ __rsub__ __rtruediv__ __rfloordiv__ __rmod__ __matmul__ __rmatmul__ __eq__ __ne__ __pos__
 __iadd__ __isub__ __imul__ __itruediv__ __ipow__
 unfold view expand expand_as view_as contiguous detach to item tolist numpy float double half bfloat16 int long short char byte
 bool new_zeros new_ones new_empty new_full new_tensor copy_ fill_ zero_ masked_fill_ index_put_ detach_ requires_grad_
@@ -48,22 +46,13 @@ def _handled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def seen_method(function: Any, name: str) -> Any:
-    """Return a method that goes through `__torch_function__` of modes and subclasses."""
-
-    @functools.wraps(function, assigned=("__doc__",), updated=())
-    def plain(*args: Any, **kwargs: Any) -> Any:
-        if _base.dispatch_types and not getattr(function, "watches_dispatch", False):
-            layer = _base.dispatch_layer()
-            if layer.is_wanted(args, kwargs):
-                return layer.call(plain, args, kwargs)
-        return function(*args, **kwargs)
+    """Return a method that goes through `__torch_function__` of modes and subclasses, which get the function itself."""
 
     @functools.wraps(function, assigned=("__doc__",), updated=())
     def method(*args: Any, **kwargs: Any) -> Any:
-        return _handled(plain, args, kwargs)  # a function of the package, too: all may be given by name
+        return _handled(function, args, kwargs)  # a function of the package, too: all may be given by name
 
-    plain.raw = function  # type: ignore[attr-defined]
-    plain.__name__ = plain.__qualname__ = method.__name__ = method.__qualname__ = name
+    method.__name__ = method.__qualname__ = name
     return method
 
 

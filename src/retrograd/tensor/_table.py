@@ -41,6 +41,19 @@ PLAIN_METHODS = {
     *"bool contiguous item tolist numpy zero_ detach_ requires_grad_ cpu".split(),  # noqa: SIM905
 }
 
+# Operators that a mode or class gets as the method of this name: as in torch, `x + 1` is handed over as `Tensor.add`.
+HANDED_OVER = {
+    f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "lt", "le", "gt", "ge", "ne", "neg", "abs")
+}
+HANDED_OVER |= {
+    "__radd__": "add",
+    "__rmul__": "mul",
+    "__truediv__": "div",
+    "__mod__": "remainder",
+    "__pos__": "positive",
+}
+HANDED_OVER |= {"__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor"}
+
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -81,16 +94,7 @@ def _refusing(value: Any) -> Any:
 def _set_method(name: str, function: Any) -> None:
     method = _named(function, f"Tensor.{name}")
     method = asks_nobody(method) if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
-    setattr(Tensor, name, method if _watching is None else _watching[0](name, method))
-
-
-_watching: Any = None
-
-
-def install_watching(of_method: Any, of_function: Any) -> None:
-    """Receive what gives methods and functions that are loaded from now on a form that looks for `__torch_dispatch__`."""
-    global _watching
-    _watching = of_method, of_function
+    setattr(Tensor, name, method)
 
 
 def functions() -> dict[str, Any]:
@@ -113,8 +117,7 @@ def find(name: str) -> Any:
     if module is None:
         return None
     function = getattr(_family(module), name)
-    found = in_place_function(function) if _is_in_place(name) else _refusing(function)
-    return found if _watching is None else _watching[1](name, found)
+    return in_place_function(function) if _is_in_place(name) else _refusing(function)
 
 
 @cache
@@ -273,7 +276,10 @@ def install_methods() -> None:
         read = partial(_pointwise.real_view, part=name)
         setattr(Tensor, name, property(read, partial(_casting.write_part, part=name)))
     for name, operator in _operators().items():
+        if name not in HANDED_OVER and operator.__name__[:2] != "__" and not hasattr(operator, "ufunc"):
+            operator.__name__ = {"__pow__": "pow", "__rtruediv__": "__rdiv__"}.get(name, name)
         _set_method(name, operator)
-    for name in ("__getitem__", "__setitem__"):
-        getattr(Tensor, name).__name__ = name
+    for name, other in HANDED_OVER.items():
+        if vars(Tensor)[name] is not vars(Tensor)[other]:
+            vars(Tensor)[name].handed_over_as = other
     Tensor.__hash__ = object.__hash__  # setting __eq__ would have cleared it

@@ -10,8 +10,9 @@ from typing import Any
 
 from .. import _dispatch
 from .._absent import finder
-from .._modes import Block, current_mode, push, using, write
+from .._modes import current_mode, push, using, write
 from .._warnings import warn
+from ..overrides import TakingOver
 from ..tensor import Tensor
 
 __getattr__ = finder("torch.utils._python_dispatch")
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-class TorchDispatchMode(Block):
+class TorchDispatchMode(TakingOver):
     """A mode that sees every operation; override `__torch_dispatch__(self, func, types, args=(), kwargs=None)`."""
 
     _block_fields = ("dispatch_modes",)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ...overrides import watch_calls
+from ...overrides import hold
 from ...tensor import Tensor
 from ...tensor._overriding import take_over
 from ..device_mesh import DeviceMesh, _mesh_resources
@@ -200,10 +200,10 @@ def _placed(tensor: Any, mesh: DeviceMesh, placements: tuple[Placement, ...]) ->
 
 
 @cache
-def _watch() -> None:
+def _watch() -> Any:
     """Let DTensor take calls over, from the first one on: libraries import the class and mostly make none."""
     take_over(DTensor, Tensor)
-    watch_calls()
+    return hold()
 
 
 def _tensors(values: Any) -> Iterable[Any]:
