@@ -101,9 +101,9 @@ def _need_fitting(op: Any, result: Any) -> Any:
             raise RuntimeError(f"Unable to cast {result} to Tensor")
         if kind == "Scalar" and not isinstance(result, (bool, int, float, complex)):
             raise RuntimeError(f"Cannot cast {result} to number")
-    elif returns and not isinstance(result, (tuple, list)):
+    elif returns and not isinstance(result, (tuple, list, _base.Tensor)):
         raise RuntimeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
-    elif len(returns) > len(result or ()):
+    elif returns and not isinstance(result, _base.Tensor) and len(returns) > len(result):
         raise RuntimeError(f"Expected {returns[len(result)].type} but got None")
     return result
 
