@@ -144,13 +144,13 @@ SEEN_PROPERTIES: dict[str, Any] = {
     "H": lambda x: x.transpose(-2, -1).conj() if x.dim() else x.conj(),
     "mH": lambda x: x.transpose(-2, -1).conj(),
     "data": lambda x: x.detach(),
-    "real": lambda x: _package().view_as_real(x).select(x.dim(), 0) if x.is_complex() else x,
-    "imag": lambda x: _package().view_as_real(x).select(x.dim(), 1) if x.is_complex() else _package().imag(x),
+    "real": lambda x: _composites().real(x),
+    "imag": lambda x: _composites().imag(x),
 }
 
 
-def _package() -> Any:
-    return import_module(__package__.partition(".")[0])
+def _composites() -> Any:
+    return import_module(f"{__package__}.composites")
 
 
 @cache
@@ -163,7 +163,9 @@ def install() -> None:
 def _seen_property(name: str, plain: Any) -> property:
     def read(self: Any) -> Any:
         if current_mode().dispatch_modes or type(self) in _base.dispatch_types:
-            return SEEN_PROPERTIES[name](self)
+            found = SEEN_PROPERTIES[name](self)
+            if found is not NotImplemented:
+                return found
         return plain.__get__(self, type(self))
 
     return property(read, plain.fset, plain.fdel, plain.__doc__)

@@ -167,6 +167,24 @@ FOUND["conj"] = lambda input: aten._conj.default(input) if input.is_complex() el
 FOUND["diag"] = lambda input, diagonal=0: (
     torch.diag_embed(input, diagonal) if input.dim() == 1 else torch.diagonal_copy(input, diagonal)
 )
+
+
+@composite()
+def real(input: Any) -> Any:
+    if not input.is_complex():
+        return input
+    return torch.view_as_real(input.conj() if input.is_conj() else input).select(-1, 0)
+
+
+@composite()
+def imag(input: Any) -> Any:
+    if not input.is_complex():
+        return NotImplemented  # it is refused
+    if input.is_conj():
+        return torch._neg_view(torch.view_as_real(input.conj()).select(-1, 1))
+    return torch.view_as_real(input).select(-1, 1)
+
+
 FOUND["adjoint"] = lambda self: self.transpose(-2, -1).conj()
 
 

@@ -32,18 +32,24 @@ NO_DERIVATIVE = frozenset(
 
 
 def _times(grad: Any, number: Any) -> Any:
-    return grad if number == 1 else grad * number
+    return grad if number == 1 else aten.mul.Scalar(grad, number)
+
+
+def _plus(x: Any, number: Any) -> Any:
+    return aten.add.Scalar(x, number)
+
+
+def _restored(x: Any, rank: int, dim: Any, keepdim: bool) -> Any:
+    """Give the result of a reduction the dimensions that it has lost; one that has lost them all broadcasts as it is."""
+    if not keepdim and rank:
+        for d in sorted(d % rank for d in ([dim] if isinstance(dim, int) else dim or ())):
+            x = x.unsqueeze(d)
+    return x
 
 
 def _undone(grad: Any, sizes: Any, dim: Any, keepdim: bool) -> Any:
     """Spread the gradient of a reduction over what was reduced."""
-    if not sizes:
-        return grad
-    dims = [d % len(sizes) for d in ([dim] if isinstance(dim, int) else dim or range(len(sizes)))]
-    if not keepdim:
-        for d in sorted(dims):
-            grad = grad.unsqueeze(d)
-    return grad.expand(sizes)
+    return _restored(grad, len(sizes), dim, keepdim).expand(sizes) if sizes else grad
 
 
 def _conj(x: Any) -> Any:
@@ -145,55 +151,59 @@ def _of_unbound(grads: Any, sizes: Any, dim: int, options: Any) -> Any:
 
 
 def _of_extreme(grad: Any, self: Any, dim: Any, keepdim: Any, result: Any) -> Any:
-    if not keepdim and self.dim():
-        dims = [d % self.dim() for d in ([dim] if isinstance(dim, int) else dim or range(self.dim()))]
-        for d in sorted(dims):
-            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
-    mask = self == result
-    count = mask.sum(dim or None, keepdim=True) if self.dim() else mask.sum()
-    return mask * (grad / count)
+    dims = [d % self.dim() for d in dim or range(self.dim())] if self.dim() else []
+    sizes = [1 if d in dims else n for d, n in enumerate(self.shape)]
+    mask = (result if keepdim else result.view(sizes)) == self
+    grad = grad if keepdim else grad.view(sizes)
+    return grad / mask.sum(dim or None, keepdim=True) * mask if self.dim() else grad / mask.sum() * mask
 
 
 def _of_whole_extreme(grad: Any, self: Any, result: Any) -> Any:
-    mask = self == result
+    mask = torch.logical_and(self.isnan(), result.isnan()).logical_or_(self == result)
     return mask * (grad / mask.sum())
 
 
-def _chosen(grad: Any, sizes: Any, dim: int, indices: Any, keepdim: bool, options: Any) -> Any:
+def _chosen(grad: Any, sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
     """Put the gradient of chosen elements where they were chosen from."""
-    if not keepdim and sizes:
+    if not sizes:
+        return grad
+    if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    zeros = torch.zeros(sizes, **options)
-    return zeros.scatter_(dim, indices, grad) if sizes else grad
+    return aten.new_zeros.default(grad, sizes).scatter(dim, indices, grad)
 
 
 def _of_vector_norm(grad: Any, self: Any, ord: Any, dim: Any, keepdim: bool, result: Any) -> Any:
-    if not keepdim and self.dim():
-        for d in sorted(d % self.dim() for d in (dim or range(self.dim()))):
-            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
-    if ord == 2:
-        return (self * (grad / result)).masked_fill_(result == 0, 0)
+    result, grad = _restored(result, self.dim(), dim, keepdim), _restored(grad, self.dim(), dim, keepdim)
+    if ord == 0:
+        return None
     if ord == 1:
         return self.sgn() * grad
+    if ord == 2:
+        return self * (grad / result).masked_fill_(result == 0, 0)
     if ord in (math.inf, -math.inf):
-        mask = self.abs() == result
-        return self.sgn() * (mask * (grad / mask.sum(dim or None, keepdim=True)))
-    if ord == 0:
-        return torch.zeros_like(self)
-    scaled = self * self.abs().pow(ord - 2)
-    return (scaled * (grad / result.pow(ord - 1))).masked_fill_(result == 0, 0)
+        mask = torch.logical_or(self.abs() == result, result.isnan())
+        return (grad / mask.sum(dim or None, keepdim=True) * mask) * self.sgn()
+    if ord < 1:
+        scaled = self.abs().pow_(ord - 1).masked_fill_(self == 0, 0) * self.sgn()
+        power = result.pow(1 - ord)
+        return scaled * grad * power
+    scaled = self.abs().pow_(ord - 1) * self.sgn() if ord < 2 else self * self.abs().pow_(ord - 2)
+    return scaled * (grad / result.pow(ord - 1)).masked_fill_(result == 0, 0)
 
 
 def _of_variance(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     correction = 1 if correction is None else correction
-    sizes = list(self.shape)
-    grad = _undone(grad, sizes, dim, keepdim) if self.dim() else grad
-    count = _count(sizes, dim)
-    return (2.0 / (count - correction)) * grad * (self - self.mean(dim or None, keepdim=True))
+    scale = 2.0 / (_count(list(self.shape), dim) - correction)
+    if not self.dim() or dim is None:
+        centred = self - self.mean()
+    else:
+        grad = _restored(grad, self.dim(), dim, keepdim)
+        centred = self - self.mean(dim or None, keepdim=True)
+    return aten.mul.Scalar(grad, scale) * centred
 
 
 def _of_deviation(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:
-    variance = (grad / (result * 2)).masked_fill_(result == 0, 0)
+    variance = (grad / aten.mul.Scalar(result, 2)).masked_fill_(result == 0, 0)
     return _of_variance(variance, self, dim, correction, keepdim)
 
 
@@ -212,17 +222,18 @@ def _of_strided(
     extent = max(_last_place(*own), _last_place(*view)) + 1
     memory = grad.new_zeros([extent])
     if _overlaps(*view):
-        memory.index_add_(0, _places(grad, extent, view), grad.reshape(-1))
+        places, parts = _places(grad, extent, view), grad.reshape(-1)
+        memory.index_add_(0, places.reshape(-1), parts)
     else:
         memory.as_strided(*view).copy_(grad)
     if _overlaps(*own):
-        places = _places(grad, extent, own)
+        places = _places(grad, extent, own).reshape(-1)
         memory = memory / torch.zeros_like(memory).index_add_(0, places, grad.new_ones([1]).expand(places.shape))
     return memory.as_strided(*own)
 
 
 def _places(grad: Any, extent: int, layout: Any) -> Any:
-    return torch.arange(extent, device=grad.device).as_strided(*layout).reshape(-1)
+    return torch.arange(0, extent, device=grad.device).as_strided(*layout)
 
 
 def _last_place(sizes: Any, strides: Any, offset: int) -> int:
@@ -240,26 +251,37 @@ def _overlaps(sizes: Any, strides: Any, offset: int) -> bool:
 
 
 def _of_where(grad: Any, condition: Any, first: bool) -> Any:
-    zeros = torch.zeros_like(grad)
-    return torch.where(condition, grad, zeros) if first else torch.where(condition, zeros, grad)
+    zero = _zero_beside(grad)
+    return torch.where(condition, grad, zero) if first else torch.where(condition, zero, grad)
 
 
-def _of_larger(grad: Any, self: Any, other: Any, larger: bool) -> Any:
-    ties = self == other
-    half = torch.where(ties, grad / 2, grad)
-    return half.masked_fill_(self < other if larger else self > other, 0)
+def _of_larger(grad: Any, self: Any, other: Any, loses: Formula) -> Any:
+    half = aten.div.Scalar(grad, 2)
+    return torch.where(self == other, half, grad).masked_fill_(loses(other), 0)
+
+
+def _where_kept(grad: Any, kept: Formula) -> Any:
+    zero = _zero_beside(grad)
+    return torch.where(kept(), grad, zero)
 
 
 def _of_clamp(grad: Any, self: Any, min: Any, max: Any) -> Any:
-    zero = _zero_beside(grad)
     if max is None:
-        return torch.where(self >= min, grad, zero)
+        return _where_kept(grad, lambda: self >= min)
     if min is None:
-        return torch.where(self <= max, grad, zero)
-    return torch.where((self >= min).logical_and_(self <= max), grad, zero)
+        return _where_kept(grad, lambda: self <= max)
+    return _where_kept(grad, lambda: (self >= min).logical_and_(self <= max))
+
+
+def _of_added_divisor(grad: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    square = tensor2 * tensor2
+    found = aten.mul.Scalar(tensor1, value) / square
+    return -grad * found
 
 
 def _of_cumsum(grad: Any, dim: int) -> Any:
+    if grad.numel() <= 1 or grad.shape[dim] == 1:
+        return grad
     return grad.flip(dim).cumsum(dim).flip(dim)
 
 
@@ -377,7 +399,7 @@ def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
 
 # Operations whose formulas hold for complex numbers, too.
 OF_COMPLEX_NUMBERS = frozenset(
-    """add sub rsub mul div neg mm view _unsafe_view reshape t transpose permute expand unsqueeze squeeze select slice split
+    """add sub rsub mul div neg mm view _unsafe_view t transpose permute expand unsqueeze squeeze select slice split
     split_with_sizes unbind _conj as_strided cat stack clone alias _to_copy sum mean index index_put gather copy fill masked_fill where repeat flip tril triu
     select_backward slice_backward""".split()  # noqa: SIM905
 )
@@ -411,27 +433,27 @@ FORMULAS: dict[str, Formulas] = {
     "div.Tensor": {"self": lambda grad, other: grad / _conj(other), "other": _of_divisor},
     "div.Scalar": {"self": lambda grad, other: grad / other},
     "neg": {"self": lambda grad: grad.neg()},
-    "reciprocal": {"self": lambda grad, result: -grad * (result * result)},
+    "reciprocal": {"self": lambda grad, result: grad * -(result * result)},
     "pow.Tensor_Scalar": {"self": _of_power},
     "pow.Tensor_Tensor": {"self": _of_power_base, "exponent": _of_exponent},
     "exp": {"self": lambda grad, result: grad * _conj(result)},
-    "expm1": {"self": lambda grad, result: grad * (result + 1)},
+    "expm1": {"self": lambda grad, result: grad * _plus(result, 1)},
     "log": {"self": lambda grad, self: grad.div(self)},
-    "log2": {"self": lambda grad, self: grad / (self * math.log(2))},
-    "log10": {"self": lambda grad, self: grad / (self * math.log(10))},
-    "log1p": {"self": lambda grad, self: grad / (self + 1)},
-    "sqrt": {"self": lambda grad, result: grad / (2 * result)},
-    "rsqrt": {"self": lambda grad, result: -0.5 * grad * result.pow(3)},
+    "log2": {"self": lambda grad, self: grad / _times(self, math.log(2))},
+    "log10": {"self": lambda grad, self: grad / _times(self, math.log(10))},
+    "log1p": {"self": lambda grad, self: grad / _plus(self, 1)},
+    "sqrt": {"self": lambda grad, result: grad / _times(result, 2)},
+    "rsqrt": {"self": lambda grad, result: grad * _times(result.pow(3), -0.5)},
     "sin": {"self": lambda grad, self: grad * self.cos()},
     "cos": {"self": lambda grad, self: grad * -self.sin()},
-    "tan": {"self": lambda grad, result: grad * (1 + result.pow(2))},
+    "tan": {"self": lambda grad, result: grad * _plus(result.pow(2), 1)},
     "sinh": {"self": lambda grad, self: grad * self.cosh()},
     "cosh": {"self": lambda grad, self: grad * self.sinh()},
-    "asin": {"self": lambda grad, self: grad * (-self * self + 1).rsqrt()},
-    "acos": {"self": lambda grad, self: grad * -((-self * self + 1).rsqrt())},
-    "atan": {"self": lambda grad, self: grad / (self * self + 1)},
+    "asin": {"self": lambda grad, self: grad * _plus(-self * self, 1).rsqrt()},
+    "acos": {"self": lambda grad, self: grad * -_plus(-self * self, 1).rsqrt()},
+    "atan": {"self": lambda grad, self: grad / _plus(self * self, 1)},
     "abs": {"self": lambda grad, self: grad * self.sgn()},
-    "erf": {"self": lambda grad, self: 2.0 / math.sqrt(math.pi) * torch.exp(-(self.pow(2))) * grad},
+    "erf": {"self": lambda grad, self: _times(torch.exp(-(self.pow(2))), 2.0 / math.sqrt(math.pi)) * grad},
     "sigmoid": {"self": lambda grad, result: aten.sigmoid_backward.default(grad, result)},
     "tanh": {"self": lambda grad, result: aten.tanh_backward.default(grad, result)},
     "relu": {"self": lambda grad, result: aten.threshold_backward.default(grad, result, 0)},
@@ -448,18 +470,19 @@ FORMULAS: dict[str, Formulas] = {
     "round": {"self": zeros_of},
     "trunc": {"self": zeros_of},
     "frac": {"self": _same},
-    "maximum": {"self": lambda grad, self, other: _of_larger(grad, self, other, True), "other": lambda grad, self, other: _of_larger(grad, other, self, True)},
-    "minimum": {"self": lambda grad, self, other: _of_larger(grad, self, other, False), "other": lambda grad, self, other: _of_larger(grad, other, self, False)},
+    "maximum": {"self": lambda grad, self, other: _of_larger(grad, self, other, self.lt), "other": lambda grad, self, other: _of_larger(grad, self, other, self.gt)},
+    "minimum": {"self": lambda grad, self, other: _of_larger(grad, self, other, self.gt), "other": lambda grad, self, other: _of_larger(grad, self, other, self.lt)},
     "clamp.default": {"self": _of_clamp},
-    "clamp_min.default": {"self": lambda grad, self, min: torch.where(self >= min, grad, _zero_beside(grad))},
-    "clamp_max.default": {"self": lambda grad, self, max: torch.where(self <= max, grad, _zero_beside(grad))},
+    "clamp_min.default": {"self": lambda grad, self, min: _where_kept(grad, lambda: self >= min)},
+    "clamp_max.default": {"self": lambda grad, self, max: _where_kept(grad, lambda: self <= max)},
     "where.self": {"self": lambda grad, condition: _of_where(grad, condition, True), "other": lambda grad, condition: _of_where(grad, condition, False)},
-    "lerp.Scalar": {"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
-    "addcmul": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value), "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value)},
-    "addcdiv": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
-                "tensor2": lambda grad, tensor1, tensor2, value: -grad * ((tensor1 * value) / (tensor2 * tensor2))},
+    "lerp.Scalar": {"self": lambda grad, weight: _times(grad, 1 - weight), "end": lambda grad, weight: _times(grad, weight)},
+    "addcmul": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * aten.mul.Scalar(tensor2, value),
+                "tensor2": lambda grad, tensor1, value: grad * aten.mul.Scalar(tensor1, value)},
+    "addcdiv": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * aten.empty_like.default(tensor2).fill_(value).div_(tensor2),
+                "tensor2": _of_added_divisor},
     "masked_fill.Scalar": {"self": _masked},
-    "masked_fill.Tensor": {"self": _masked, "value": lambda grad, mask: grad.masked_fill(mask.logical_not(), 0).sum()},
+    "masked_fill.Tensor": {"self": _masked, "value": lambda grad, mask: _of_where(grad, mask, True).sum()},
     "fill.Scalar": {"self": zeros_of},
     "fill.Tensor": {"self": zeros_of, "value": lambda grad: grad.sum()},
     "copy": {"self": zeros_of, "src": _same},
@@ -479,7 +502,6 @@ FORMULAS: dict[str, Formulas] = {
     # ---- views and shapes ----
     "view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
     "_unsafe_view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
-    "reshape": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
     "t": {"self": lambda grad: grad.t()},
     "transpose.int": {"self": lambda grad, dim0, dim1: grad.transpose(dim0, dim1)},
     "permute": {"self": lambda grad, dims: grad.permute([[d % len(dims) for d in dims].index(k) for k in range(len(dims))])},
@@ -530,10 +552,10 @@ FORMULAS: dict[str, Formulas] = {
     "amin": {"self": _of_extreme},
     "max.default": {"self": _of_whole_extreme},
     "min.default": {"self": _of_whole_extreme},
-    "max.dim": {"self": lambda grads, self_sizes, self_options, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim, self_options)},
-    "min.dim": {"self": lambda grads, self_sizes, self_options, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim, self_options)},
-    "topk": {"self": lambda grads, self_sizes, self_options, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True, self_options)},
-    "sort": {"self": lambda grads, self_sizes, self_options, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True, self_options)},
+    "max.dim": {"self": lambda grads, self_sizes, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim)},
+    "min.dim": {"self": lambda grads, self_sizes, dim, keepdim, result1: _chosen(grads[0], self_sizes, dim, result1, keepdim)},
+    "topk": {"self": lambda grads, self_sizes, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True)},
+    "sort": {"self": lambda grads, self_sizes, dim, result1: _chosen(grads[0], self_sizes, dim, result1, True)},
     "logsumexp": {"self": lambda grad, self, dim, keepdim, result: _of_logsumexp(grad, self, dim, keepdim, result)},
     "cumsum": {"self": _of_cumsum},
     "linalg_vector_norm": {"self": _of_vector_norm},
@@ -566,9 +588,7 @@ FORMULAS: dict[str, Formulas] = {
 
 
 def _of_logsumexp(grad: Any, self: Any, dim: Any, keepdim: bool, result: Any) -> Any:
-    if not keepdim and self.dim():
-        for d in sorted(d % self.dim() for d in dim):
-            grad, result = grad.unsqueeze(d), result.unsqueeze(d)
+    grad, result = _restored(grad, self.dim(), dim, keepdim), _restored(result, self.dim(), dim, keepdim)
     return grad * (self - result).exp()
 
 
@@ -577,4 +597,4 @@ def _of_repeats(grad: Any, sizes: Any, repeats: Any) -> Any:
     split: list[int] = []
     for k, count in enumerate(repeats):
         split += [count, 1 if k < lead else sizes[k - lead]]
-    return grad.reshape(split).sum([*range(0, len(split), 2)]).reshape(sizes)
+    return grad.reshape(split).sum([*range(0, len(split), 2)])

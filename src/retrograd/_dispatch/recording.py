@@ -158,6 +158,8 @@ def _fitted(grad: Any, facts: Any) -> Any:
 
 def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     """Sum a gradient over the dimensions that broadcasting has made."""
+    if not shape:
+        return grad.sum()
     lead = grad.dim() - len(shape)
     dims = [*range(lead)] + [k for k in range(lead, grad.dim()) if shape[k - lead] == 1 and grad.shape[k] != 1]
     if dims:

@@ -216,7 +216,7 @@ def _fits(value: Any, argument: Argument, numbers: bool) -> bool:
             item = argument._replace(type=base)
             return all(_fits(one, item, False) for one in value)
         return (
-            (bool(size) or argument.name == "size")
+            (bool(size) or argument.name in ("size", "dims"))  # by a method, as in x.flip(0)
             and base in _KINDS
             and _fits(value, argument._replace(type=base), False)
         )
