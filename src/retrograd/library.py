@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any
+from typing import Any, overload
 
 from ._absent import finder
 from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, inferred
@@ -127,6 +127,28 @@ class _Enabled:
         self._operation.enabled[self._device] = self._before
 
 
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: Iterable[str] | str,
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+@overload
+def custom_op(
+    name: str,
+    fn: Callable[..., Any],
+    /,
+    *,
+    mutates_args: Iterable[str] | str,
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> CustomOpDef: ...
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,

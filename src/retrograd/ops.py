@@ -334,7 +334,7 @@ class _Namespace(types.ModuleType):
 class _OfPrograms(types.ModuleType):
     """A namespace of operations that programs define by `torch.library`."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> OpOverloadPacket:
         library = importlib.import_module(".library", __package__)
         if name.startswith("__") or not library.forms_of(f"{self.__name__}::{name}"):
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
@@ -343,7 +343,7 @@ class _OfPrograms(types.ModuleType):
         return made
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _OfPrograms:
     """Return a namespace: as in torch every name is one, and has what programs defined there."""
     if name.startswith("__"):
         raise AttributeError(name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ._absent import finder
 from ._device import device
@@ -161,7 +161,7 @@ class TorchFunctionMode(TakingOver):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("TorchFunctionMode: override __torch_function__")
 
-    def __enter__(self) -> TorchFunctionMode:
+    def __enter__(self) -> Self:
         before = current_mode()
         entered = before._replace(function_modes=(*before.function_modes, self))
         entry = self._block_entry(before, entered)

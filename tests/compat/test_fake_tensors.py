@@ -1,4 +1,4 @@
-"""Fake tensors are meta tensors that a mode makes; torch's small questions about shapes answer as torch's."""
+"""Fake tensors have no elements; torch's small questions about shapes answer as torch's."""
 
 from __future__ import annotations
 
@@ -43,6 +43,53 @@ def test_real_tensors_are_refused_unless_allowed() -> None:
         x + retrograd.zeros(2)
     with fakes.FakeTensorMode(allow_non_fake_inputs=True):
         assert fakes.is_fake(x + retrograd.zeros(2))
+
+
+FAKES = [
+    "torch.ones(3)",
+    "type(torch.ones(3) * 2).__name__",
+    "mode.from_tensor(real), mode.from_tensor(real).device, mode.from_tensor(real).is_meta",
+    "torch.nn.Linear(3, 4)(torch.randn(2, 3))",
+    "torch.nn.Linear(3, 4).weight",
+    "torch.ones(3).item()",
+    "bool(torch.ones(3).sum() > 0)",
+    "torch.tensor(2.0).item(), torch.tensor(3).tolist()",
+    "torch.ones(3).nonzero()",
+    "torch.ones(3).tolist()",
+    "torch.ones(3).numpy()",
+    "real + torch.ones(2)",
+    "torch.ones(3, requires_grad=True).exp().sum()",
+    "torch.empty(2, 2, device='cuda')",
+    "torch.ones(2, 3).t_(), torch.ones(2, 3).add_(1).to(torch.float64)",
+    "torch.nn.Conv2d(1, 2, 3)(torch.ones(1, 1, 5, 5)).stride()",
+    "torch.autograd.grad(torch.nn.Linear(3, 4)(torch.ones(2, 3, requires_grad=True)).sum(), [])",
+    "torch.cat([torch.ones(2), torch.ones(3)]), torch.ones(4).split(2)",
+]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("program", FAKES)
+def test_fakes_look_as_those_of_torch(program: str) -> None:
+    pytest.importorskip("torch")
+
+    def told(name: str) -> str:
+        library = importlib.import_module(name)
+        real = library.ones(2)
+        with importlib.import_module(f"{name}._subclasses.fake_tensor").FakeTensorMode() as mode:
+            try:
+                return repr(eval(program, {"torch": library, "mode": mode, "real": real}))
+            except Exception as error:
+                return f"{type(error).__name__}: {error}".split("\nHint")[0]
+
+    assert told("retrograd") == told("torch")
+
+
+def test_gradients_of_fakes_are_fake() -> None:
+    with fakes.FakeTensorMode():
+        x = retrograd.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+    assert fakes.is_fake(x.grad)
+    assert x.grad.shape == (3,)
 
 
 QUESTIONS = [

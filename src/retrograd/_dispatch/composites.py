@@ -324,15 +324,22 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 
 @composite("item", "__float__", "__int__", "__bool__", "__index__", "__complex__")
 def item(self: Any) -> Any:
+    return _number(self, "item")
+
+
+def _number(self: Any, method: str) -> Any:
+    """Return the only element; a plain tensor says what is wrong where there are others."""
     if self.numel() != 1:
-        return NotImplemented
+        with hidden():
+            return getattr(torch.zeros((), dtype=self.dtype).expand(self.shape), method)()
     return aten._local_scalar_dense.default(self)
 
 
-FOUND["__float__"] = lambda self: float(item(self))
-FOUND["__int__"] = FOUND["__index__"] = lambda self: int(item(self))
-FOUND["__bool__"] = lambda self: NotImplemented if self.numel() != 1 else bool(item(self))
-FOUND["__complex__"] = lambda self: complex(item(self))
+FOUND["__float__"] = lambda self: float(_number(self, "__float__"))
+FOUND["__int__"] = lambda self: int(_number(self, "__int__"))
+FOUND["__index__"] = lambda self: int(_number(self, "__index__"))
+FOUND["__bool__"] = lambda self: bool(_number(self, "__bool__"))
+FOUND["__complex__"] = lambda self: complex(_number(self, "__complex__"))
 FOUND["is_nonzero"] = FOUND["__bool__"]
 
 

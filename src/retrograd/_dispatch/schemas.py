@@ -256,7 +256,7 @@ def bind(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) ->
     arguments = schema.arguments
     positional = [one for one in arguments if not one.kwarg_only]
     if len(args) > len(positional):
-        if positional and positional[-1].type.startswith(("int[", "SymInt[")) and not kwargs:
+        if positional and positional[-1].type.startswith(("int[", "SymInt[")):
             start = len(positional) - 1
             args = (*args[:start], list(args[start:]))
         else:

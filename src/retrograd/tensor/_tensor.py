@@ -563,18 +563,22 @@ def tensor_text(tensor: Any, prefix: str | None = None, contents: str | None = N
     except RuntimeError:  # a ForbiddenView
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)
-    return tensor_repr(
+    is_marked = parameter and not issubclass(kind, Parameter)  # of another class, which has been made a parameter
+    text = tensor_repr(
         array if hasattr(array, "standin") else np.asarray(array),
-        class_name="tensor" if kind is Tensor or parameter or kind in signed_types else kind.__name__,
+        class_name="tensor"
+        if kind is Tensor or (parameter and not is_marked) or kind in signed_types
+        else kind.__name__,
         dtype_text=str(tensor.dtype),
         default_float_text=str(_dtypes.get_default_dtype()),
         device_text=None if device.type == "cpu" else str(device),
         requires_grad=tensor.requires_grad,
         grad_fn_name=name,
         extra_suffixes=tuple(extra),
-        is_parameter=parameter,
+        is_parameter=parameter and not is_marked,
         contents=contents,
     )
+    return f"Parameter({text})" if is_marked else text
 
 
 class ParameterMeta(TensorMeta):

@@ -6,7 +6,7 @@ See Note [Below autograd] in `_dispatch/__init__.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from .. import _dispatch
 from .._absent import finder
@@ -38,7 +38,7 @@ class TorchDispatchMode(TakingOver):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("TorchDispatchMode: override __torch_dispatch__")
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         _dispatch.install()
         before = current_mode()
         entered = before._replace(dispatch_modes=(*before.dispatch_modes, self))

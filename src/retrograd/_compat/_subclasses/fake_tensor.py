@@ -1,27 +1,37 @@
-"""torch._subclasses.fake_tensor: fake tensors, which here are tensors of the meta device.
+"""torch._subclasses.fake_tensor: tensors that have a shape, a dtype and a device, and no elements.
 
-Torch's say that they are on the device of what they stand for. Ours say "meta"; the device of what `from_tensor` was given is kept as
-`fake_device`. A mode makes the meta device the default one; a tensor that is made with a `device=` of its own is a real one.
+A `FakeTensor` is a wrapper of a tensor of the meta device, and says that it is on another. Its mode sees every operation, has
+it computed on what is wrapped, and wraps what came of it.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
+from weakref import WeakValueDictionary, ref
 
 import retrograd
+from retrograd import Tensor
 from retrograd._device import device as device_type
-from retrograd.overrides import TorchFunctionMode
+from retrograd._dispatch import flat_tensors
+from retrograd._dispatch.checking import MetadataMismatchError as MetadataMismatchError
+from retrograd._dispatch.wrappers import make_wrapper
+from retrograd.nn.parameter import make_parameter
+from retrograd.utils._python_dispatch import TorchDispatchMode
 from retrograd.utils._pytree import tree_map_only
 
-from .meta_utils import MetaConverter
-
 META = device_type("meta")
-_running: ContextVar[int] = ContextVar("retrograd_fake_modes", default=0)
+ASKING_FOR_VALUES = ("_local_scalar_dense", "equal", "is_nonzero")
+SHAPED_BY_VALUES = frozenset(
+    "nonzero masked_select unique_dim unique_consecutive _unique _unique2 bincount histogram".split()  # noqa: SIM905
+)
 
 
 class UnsupportedFakeTensorException(RuntimeError):  # noqa: N818 - torch's names
     """An operation has no shape rule."""
+
+
+class UnsupportedOperatorException(RuntimeError):  # noqa: N818
+    """An operation of a program has no shape rule."""
 
 
 class DynamicOutputShapeException(RuntimeError):  # noqa: N818
@@ -32,25 +42,51 @@ class DataDependentOutputException(RuntimeError):  # noqa: N818
     """A program asked a fake tensor for a value."""
 
 
-class _Fakes(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        if not isinstance(instance, retrograd.Tensor) or not instance.is_meta:
-            return False
-        return hasattr(instance, "fake_mode") or bool(_running.get())
+class FakeTensor(Tensor):
+    """What a mode has made. `constant` is what it was made of, if that is one number, and nothing has written into it."""
 
+    fake_mode: FakeTensorMode
+    fake_device: Any
+    constant: Any
+    _meta: Any
+    _of: Any
 
-class FakeTensor(metaclass=_Fakes):
-    """What a mode has made, and every meta tensor inside of its block."""
-
-    def __new__(cls, fake_mode: FakeTensorMode, elem: Any, device: Any, **_: Any) -> Any:
-        """Note what a meta tensor stands for."""
+    @staticmethod
+    def __new__(
+        cls: Any, fake_mode: FakeTensorMode, elem: Any, device: Any, constant: Any = None, **_: Any
+    ) -> FakeTensor:
+        """Wrap a meta tensor, which stands for one on another device."""
         if not elem.is_meta:
-            raise AssertionError("elem must be a meta tensor")
-        elem.fake_mode, elem.fake_device = fake_mode, device_type(device)
-        return elem
+            raise AssertionError(f"elem.device.type must be 'meta', got {elem.device.type}")
+        made: FakeTensor = make_wrapper(
+            cls, elem.shape, elem.stride(), dtype=elem.dtype, device=device, requires_grad=elem.requires_grad
+        )
+        made.fake_mode, made.fake_device, made.constant = fake_mode, device_type(device), constant
+        made._meta = elem.detach() if elem.requires_grad else elem
+        made._of = None
+        return make_parameter(made, elem.requires_grad) if isinstance(elem, retrograd.nn.Parameter) else made
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def tolist(self) -> Any:  # type: ignore[override]
+        """Ask for numbers one by one, so that constants are told."""
+        return self.item() if not self.dim() else [one.tolist() for one in self]
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        modes = {id(one.fake_mode): one.fake_mode for one in _fakes((args, kwargs or {}))}
+        if len(modes) > 1:
+            raise AssertionError("Mixing fake modes NYI")
+        with next(iter(modes.values())):
+            return func(*args, **(kwargs or {}))
 
 
-class FakeTensorMode(TorchFunctionMode):
+def _fakes(values: Any) -> list[Any]:
+    args, kwargs = values
+    return [one for one in flat_tensors((*args, *kwargs.values())) if isinstance(one, FakeTensor)]
+
+
+class FakeTensorMode(TorchDispatchMode):
     """Lets functions make and compute with tensors that have no elements."""
 
     def __init__(
@@ -65,46 +101,94 @@ class FakeTensorMode(TorchFunctionMode):
         super().__init__()
         if shape_env is not None:
             raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, not symbols")
+        self.shape_env = None
+        self.static_shapes = True
+        self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
-        self.converter = MetaConverter()
+        self._made: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
-    def __enter__(self) -> Any:
-        """Make the meta device that of new tensors."""
-        entered = super().__enter__()
-        META.__enter__()
-        _running.set(_running.get() + 1)
-        return entered
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation on what is wrapped; what it makes is fake."""
+        kwargs, name = dict(kwargs or {}), func.overloadpacket.__name__
+        if name == "lift_fresh":
+            return self._constant(args[0])
+        if name in ASKING_FOR_VALUES:
+            constants = [getattr(one, "constant", one) for one in args]
+            if any(one is None for one in constants):
+                raise DataDependentOutputException(func)
+            return func(*constants, **kwargs)
+        if name in SHAPED_BY_VALUES or (name == "repeat_interleave" and func._overloadname == "Tensor"):
+            raise DynamicOutputShapeException(func)
+        args, kwargs = tree_map_only(Tensor, lambda one: self._arrived(one, func, args, kwargs), (args, kwargs))
+        fakes = _fakes((args, kwargs))
+        device = _device_of(kwargs, fakes)
+        outer = {id(one._meta): one for one in fakes}
+        inner_args, inner_kwargs = tree_map_only(FakeTensor, lambda one: one._meta, (args, kwargs))
+        if "device" in kwargs or not fakes:
+            inner_kwargs["device"] = META
+        try:
+            made = func(*inner_args, **inner_kwargs)
+        except NotImplementedError as error:
+            raise UnsupportedOperatorException(f"{func}: {error}") from error
+        return tree_map_only(Tensor, lambda one: self._left(one, outer.get(id(one)), device), made)
 
-    def __exit__(self, *error: Any) -> None:
-        """Return to the device of before."""
-        _running.set(_running.get() - 1)
-        META.__exit__(*error)
-        super().__exit__(*error)
+    def _left(self, meta: Any, written: Any, device: Any) -> Any:
+        if written is None:
+            return FakeTensor(self, meta, device)
+        written.constant = None
+        if written.shape != meta.shape or written.stride() != meta.stride():
+            written._array = FakeTensor(self, meta, device)._array
+        return written
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run a call on meta tensors; what it makes is fake."""
-        args, kwargs = tree_map_only(retrograd.Tensor, self._arrived, (args, kwargs or {}))
-        made = func(*args, **kwargs)
-        tree_map_only(retrograd.Tensor, self._left, made)
-        return made
-
-    def _left(self, tensor: Any) -> Any:
-        if tensor.is_meta and not hasattr(tensor, "fake_mode"):
-            tensor.fake_mode, tensor.fake_device = self, device_type("cpu")
-        return tensor
-
-    def _arrived(self, tensor: Any) -> Any:
-        if tensor.is_meta or not tensor.dim():
-            return tensor
-        if not self.allow_non_fake_inputs:
+    def _arrived(self, tensor: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(tensor, FakeTensor) or tensor.is_meta:
+            return tensor if isinstance(tensor, FakeTensor) else FakeTensor(self, tensor, META)
+        if not self.allow_non_fake_inputs and tensor.dim():
+            shown = [_shown(one) for one in args] + [f"{name}={_shown(one)}" for name, one in kwargs.items()]
             raise AssertionError(
-                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'."
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {func}({', '.join(shown)})"
             )
         return self.from_tensor(tensor)
 
+    def _constant(self, tensor: Any) -> Any:
+        fake = self.from_tensor(tensor)
+        fake.constant = tensor if tensor.numel() == 1 else None
+        return fake
+
     def from_tensor(self, tensor: Any, **_: Any) -> Any:
-        """Return a fake tensor in the shape, dtype and strides of another."""
-        return tensor if tensor.is_meta else FakeTensor(self, self.converter.meta_tensor(tensor), tensor.device)
+        """Return a fake tensor in the shape, dtype, strides and device of another; the same one again for the same tensor."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        found = self._made.get(id(tensor))
+        if found is not None and found._of() is tensor:
+            return found
+        with retrograd.utils._python_dispatch._disable_current_modes():
+            meta: Any = retrograd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+            fake = FakeTensor(self, meta, tensor.device)
+            if isinstance(tensor, retrograd.nn.Parameter):
+                fake = make_parameter(fake, tensor.requires_grad)
+            elif tensor.requires_grad:
+                fake.requires_grad_()
+        fake._of = ref(tensor)
+        self._made[id(tensor)] = fake
+        return fake
+
+
+def _device_of(kwargs: dict[str, Any], fakes: list[Any]) -> Any:
+    if kwargs.get("device") is not None:
+        return _with_index(device_type(kwargs["device"]))
+    found = next((one for one in fakes if one.dim()), fakes[0] if fakes else None)
+    return device_type("cpu") if found is None else found.fake_device
+
+
+def _with_index(device: Any) -> Any:
+    return device_type(device.type, 0) if device.type == "cuda" and device.index is None else device
+
+
+def _shown(value: Any) -> str:
+    is_real = isinstance(value, Tensor) and not isinstance(value, FakeTensor)
+    return f"tensor([...], size={tuple(value.shape)})" if is_real else repr(value)
 
 
 def is_fake(x: Any) -> bool:
