@@ -54,7 +54,7 @@ def hold() -> Holder:
     """Have public functions ask, as long as the result is kept."""
     global _idle
     with _lock:
-        holder = held[0]()
+        holder: Holder | None = held[0]()
         if holder is None:
             holder = Holder()
             held[0] = ref(holder)

@@ -193,7 +193,7 @@ def _refusal(name: str, error: Exception) -> Exception:
 
 def _beside_meta(args: Sequence[Any], primitive: Any) -> list[Any]:
     """Let numbers of the CPU join meta arrays; refuse whole arrays beside them, element by element, as torch does."""
-    settled = []
+    settled: list[Any] = []
     for arg in args:
         if type(arg) is np.ndarray:
             if not arg.ndim:

@@ -78,10 +78,11 @@ class Tensor(TensorMethods):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        is_default = getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__
+        default: Any = Tensor.__torch_function__
+        is_default = getattr(cls.__torch_function__, "__func__", None) is default.__func__
         if is_default and cls.__torch_dispatch__ is not _base.disabled_torch_dispatch:
             # like torch: what sees operations does not see functions by default
-            cls.__torch_function__ = _base.disabled_torch_function  # type: ignore[assignment, method-assign]
+            cls.__torch_function__ = _base.disabled_torch_function  # type: ignore[method-assign]
         if (
             cls.__module__.partition(".")[0] != "retrograd"
             and cls.__torch_function__ is not _base.disabled_torch_function

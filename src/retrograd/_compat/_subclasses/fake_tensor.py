@@ -68,7 +68,7 @@ class FakeTensor(Tensor):
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
-    def tolist(self) -> Any:  # type: ignore[override]
+    def tolist(self) -> Any:
         """Ask for numbers one by one, so that constants are told."""
         return self.item() if not self.dim() else [one.tolist() for one in self]
 
