@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,23 @@ def tensors_of(result: Any) -> list[Any]:
     return [one for part in parts for one in (part if isinstance(part, (tuple, list)) else [part])]
 
 
-def derivatives(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str) -> list[Any]:
-    """Return the values of an operation, its gradients, and the gradients of these."""
+Seen = tuple[bool, bool, bool]
+PLAIN, SEEN = (False,) * 3, (True,) * 3
+
+
+def mode(is_seen: bool) -> Any:
+    return BaseTorchDispatchMode() if is_seen else nullcontext()
+
+
+def derivatives(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str, seen: Seen) -> list[Any]:
+    """Return the values of an operation, its gradients, and the gradients of these; `seen` says which of them a mode sees."""
     torch.manual_seed(0)
     wanted = [one and op.differentiable for one in is_float(sample)]
     given = [torch.tensor(a) for a in arrays_of(op, sample, dtype)]
     given = [one.requires_grad_() if is_wanted else one for one, is_wanted in zip(given, wanted, strict=True)]
     inputs = [one for one in given if one.requires_grad]
-    result = op.function(torch, sample, [prepare(one) for one in given])
+    with mode(seen[0]):
+        result = op.function(torch, sample, [prepare(one) for one in given])
     outs = [one for one in tensors_of(result) if isinstance(one, torch.Tensor)]
     found = [array(one).copy() for one in outs] + [np.array([one.requires_grad for one in outs])]
     for order in (1, 2):
@@ -51,7 +61,8 @@ def derivatives(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: st
             break
         seeds = [torch.tensor(weights([array(one)], 9 * order + k)[0]) for k, one in sources]
         roots = [one for _, one in sources]
-        outs = torch.autograd.grad(roots, inputs, seeds, create_graph=order == 1, allow_unused=True)
+        with mode(seen[order]):
+            outs = torch.autograd.grad(roots, inputs, seeds, create_graph=order == 1, allow_unused=True)
         found += [None if one is None else array(one).copy() for one in outs]
     return found
 
@@ -68,11 +79,10 @@ def same(plain: list[Any], seen: list[Any]) -> None:
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9)
 
 
-def compare(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str) -> None:
-    plain = derivatives(op, sample, prepare, dtype)
-    with BaseTorchDispatchMode():
-        seen = derivatives(op, sample, prepare, dtype)
-    same(plain, seen)
+def compare(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str, *seen: Seen) -> None:
+    plain = derivatives(op, sample, prepare, dtype, PLAIN)
+    for one in seen:
+        same(list(plain), derivatives(op, sample, prepare, dtype, one))
 
 
 def chosen(op: Op, count: int) -> list[Sample]:
@@ -84,11 +94,12 @@ def chosen(op: Op, count: int) -> list[Sample]:
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_derivatives_are_those_without_a_mode(op: Op) -> None:
     for sample in chosen(op, 2):
-        compare(op, sample, as_it_is, dtype_for(op))
-        if op.complex:
-            compare(op, sample, as_it_is, "complex128")
+        compare(op, sample, as_it_is, dtype_for(op), SEEN)
+    if op.complex:
+        compare(op, chosen(op, 1)[0], as_it_is, "complex128", SEEN)
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_a_write_through_a_view_reaches_the_derivatives(op: Op) -> None:
-    compare(op, chosen(op, 1)[0], written, dtype_for(op))
+def test_a_write_through_a_view_reaches_the_derivatives_wherever_they_are_computed(op: Op) -> None:
+    only_forward, only_backward = (True, False, False), (False, True, False)
+    compare(op, chosen(op, 1)[0], written, dtype_for(op), SEEN, only_forward, only_backward)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -177,6 +180,14 @@ def writes_without_gradients(t: Any, x: Any) -> Any:
         x[1].mul_(2)
     (x**2).sum().backward()
     return x, x.grad
+
+
+@of_one
+def third_derivatives(t: Any, x: Any) -> Any:
+    y = x.lgamma()
+    for _ in range(3):
+        (y,) = t.autograd.grad(y.sum(), x, create_graph=True)
+    return y
 
 
 # ---- the graph ----
@@ -456,3 +467,30 @@ def test_what_happens_to_a_wrapped_tensor_is_what_happens_to_a_plain_one(name: s
     leaf = drawn(retrograd, 3, 4).detach()
     wrapped = outcome(lambda: OF_ONE[name](retrograd, Wrapped(leaf, True)))
     agree(outcome(lambda: PROGRAMS[name](retrograd)), wrapped)
+
+
+def test_a_backward_that_needs_the_numbers_that_were_drawn_is_not_recorded() -> None:
+    def gradient(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        return retrograd.autograd.grad(retrograd._standard_gamma(x).sum(), x)[0]
+
+    make_fx = import_module("retrograd.fx.experimental.proxy_tensor").make_fx
+    with pytest.raises(NotImplementedError, match="numbers that it drew"):
+        make_fx(gradient)(retrograd.ones(3))
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_a_written_tensor_does_not_keep_itself_alive(wraps: bool) -> None:
+    leaf = drawn(retrograd, 3, 4)
+    leaf = Wrapped(leaf.detach(), True) if wraps else leaf
+    gc.disable()
+    try:
+        with import_module("retrograd.utils._python_dispatch").BaseTorchDispatchMode() if not wraps else nullcontext():
+            y = leaf.clone()
+            y[0] = 1.0
+            y.mul_(leaf)
+            kept = weakref.ref(y)
+            del y
+        assert kept() is None
+    finally:
+        gc.enable()

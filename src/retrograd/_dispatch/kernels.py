@@ -80,7 +80,7 @@ def _by_name(function: Callable[..., Any], schema: Any, in_functional: bool) -> 
 
 def of_forward(forward: Callable[..., Any], inputs: list[Any], grad: Any) -> tuple[Any, ...]:
     """Return the gradients of a function's inputs; None for those that are None."""
-    keep = current_mode().grad
+    keep = _is_recorded((*inputs, grad))
     with _differentiating():
         own = [None if one is None else _apart(one, keep) for one in inputs]
         out = forward(*own)
@@ -93,6 +93,11 @@ def of_forward(forward: Callable[..., Any], inputs: list[Any], grad: Any) -> tup
 def _differentiating() -> using:
     """Record a graph of our own, below all transforms."""
     return using(grad=True, transforms=())
+
+
+def _is_recorded(tensors: Any) -> bool:
+    """Tell whether what is computed of some tensors, or None, has a place in a graph."""
+    return current_mode().grad and any(one is not None and one.requires_grad for one in tensors)
 
 
 def _apart(tensor: Any, keep: bool) -> Any:
@@ -109,7 +114,7 @@ def vjp(op: Any) -> Callable[..., Any]:
     def run(seeds: Any, which: Any, wanted: Any, drawing: Any, stale: Any, *args: Any) -> Any:
         from . import flat_tensors, kernel_of, schemas
 
-        keep = current_mode().grad
+        keep = _is_recorded(flat_tensors((seeds, *args)))
         schema = op._schema
         grads = iter(seeds)
         with _differentiating():

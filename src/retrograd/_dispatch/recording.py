@@ -269,6 +269,10 @@ def _by_vjp(op: Any) -> tuple[tuple[str, ...], Formula]:
     vjp = import_module(f"{PACKAGE}.ops").vjp_of(op)
 
     def of_all(grads: Any, needed: Any, drawing: Any, stale: Any, *values: Any) -> Any:
+        if drawing is not None and any(getattr(one, "sees_samples", False) for one in current_mode().dispatch_modes):
+            raise NotImplementedError(
+                f"make_fx: the backward of {op} is for the numbers that it drew, so it cannot be recorded"
+            )
         arrived = [one for one in grads if one is not None]
         which = [one is not None for one in grads]
         found = run(vjp, [arrived, which, list(needed), drawing, stale if any(stale) else [], *values], {})

@@ -46,9 +46,6 @@ class ViewStep:
         self.op, self.source, self.args, self.kwargs = op, args[0], args[1:], kwargs
         self.name = str(op)
 
-    def __call__(self, source: Any) -> Any:
-        return self.op(source, *self.args, **self.kwargs)
-
 
 def note_views(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, mode: Mode) -> None:
     """Views are made below, where gradients are off; autograd follows writes into them all the same."""
@@ -76,8 +73,9 @@ def note_views(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, m
 class SeenCopySlices(CopySlices):
     """The node of a base of which a view was written, by operations that are seen."""
 
-    __slots__ = ("geometry", "of_view")
+    __slots__ = ("calls", "geometry", "of_view")
     of_dispatch = True
+    steps = property(lambda self: (), lambda self, steps: None)  # they hold the base, which holds this node
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         self.check_freed()
@@ -98,8 +96,8 @@ class SeenCopySlices(CopySlices):
         """Take what the view takes of its base."""
         if self.of_view is not None:
             return whole.as_strided(*self.of_view)
-        for step, _ in self.steps:
-            whole = step(whole)
+        for op, args, kwargs in self.calls:
+            whole = op(whole, *args, **kwargs)
         return whole
 
 
@@ -122,6 +120,8 @@ def copy_slices(tensor: Any, view: View) -> CopySlices:
     node = SeenCopySlices()
     node.geometry = list(view.base.shape), list(view.base.stride())
     node.of_view = _place_in(view.base, tensor)
+    steps: Any = view.steps if node.of_view is None else ()
+    node.calls = [(step.op, step.args, step.kwargs) for step, _ in steps]
     return node
 
 
