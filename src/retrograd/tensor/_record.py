@@ -246,18 +246,18 @@ def _numbers_next_to_halves(
     name: str, arrays: Sequence[Any], cast_arrays: Sequence[Any], params: dict[str, Any], dtype: np.dtype[Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Round numbers as torch does: what it adds is of half precision like the tensor, what it multiplies by is a float32."""
-    exact = name in ("mul", "div", "lerp_scalar")
+    if name not in ("add", "sub", "rsub", "pow", "mul", "div", "lerp_scalar"):
+        return cast_arrays, params
+    rounded = name in ("add", "sub", "rsub", "pow")
 
     def as_there(given: Any, made: Any) -> Any:
         if type(made) is float:
-            return F32.type(made) if exact else float(np.asarray(made, dtype))
+            return float(np.asarray(made, dtype)) if rounded else F32.type(made)
         if name == "mul" and isinstance(given, (np.ndarray, np.generic)) and not given.ndim and given.dtype.kind == "f":
             return given.astype(F32)
         return made
 
-    for key in ("alpha", "exponent", "base"):
-        if type(params.get(key)) is float:
-            params = {**params, key: as_there(None, params[key])}
+    params = {key: as_there(None, value) for key, value in params.items()}
     return [as_there(*pair) for pair in zip(arrays, cast_arrays, strict=True)], params
 
 
