@@ -89,3 +89,79 @@ with logging.capture_logs_with_logging_tensor_mode() as logs:
     x = torch.ones(2, requires_grad=True)
     (x * 2).sum().backward()
 print(*logs, sep="\n")
+
+
+# ---- gradients, whatever a class is made of ----
+def row(x: Any) -> Any:
+    y = x.clone()
+    y[0] = 1.0
+    y.sum().backward()
+    return x.grad
+
+
+def views(x: Any) -> Any:
+    y = x * 2
+    y[1:].mul_(x[1:])
+    first = y[0]
+    y.add_(x)
+    y.t()[0] += 1
+    (first * y).sum().backward()
+    return x.grad
+
+
+def mask(x: Any) -> Any:
+    y = x.clone()
+    y[x > 1] = 0.0
+    (y * x).sum().backward()
+    return x.grad
+
+
+def itself(x: Any) -> Any:
+    y = x.clone()
+    y.mul_(y)
+    y.sum().backward()
+
+
+def saved_result(x: Any) -> Any:
+    y = x.clone()
+    y.relu_().clamp_(max=2.0)
+    y.sum().backward()
+
+
+def twice(x: Any) -> Any:
+    (g,) = torch.autograd.grad(x.t().diagonal().lgamma().sum(), x, create_graph=True)
+    return torch.autograd.grad(g.sum(), x)[0]
+
+
+def transform(x: Any) -> Any:
+    return torch.func.grad(lambda x: (x * x).sum())(x.detach())
+
+
+def turned(x: Any) -> Any:
+    y = x.clone().unsqueeze_(0).squeeze_(0).t_()
+    (y * 2).sum().backward()
+    return x.grad
+
+
+def hooked(x: Any) -> Any:
+    y = x * 2
+    y.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    y.sum().backward()
+    print(type(y.grad).__name__)
+    return x.grad
+
+
+def numbers(x: Any) -> Any:
+    held = [x.elem] if isinstance(x, Logging) else [x.a, x.b] if isinstance(x, Two) else [x]
+    return [[[round(value, 3) for value in part] for part in one.tolist()] for one in held]
+
+
+for run in (row, views, mask, itself, saved_result, twice, transform, turned, hooked):
+    for make in (Logging, lambda data: Two(data, data * 2)):
+        leaf = make(torch.tensor([[0.5, 1.5], [2.5, 3.5]])).requires_grad_()
+        try:
+            found = run(leaf)
+            print(run.__name__, type(found).__name__, numbers(found))
+        except RuntimeError as error:
+            print(run.__name__, str(error)[:180])

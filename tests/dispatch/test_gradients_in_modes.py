@@ -121,6 +121,15 @@ def second_derivatives_through_writes(t: Any, x: Any) -> Any:
 
 
 @of_one
+def second_derivatives_of_results_written_into_views(t: Any, x: Any) -> Any:
+    y = x * x
+    y[0].exp_()
+    y[1:].t()[0].sigmoid_().mul_(x[0, :2])
+    (g,) = t.autograd.grad((y * x).sum(), x, create_graph=True)
+    return y, g, t.autograd.grad((g * g).sum(), x)[0]
+
+
+@of_one
 def a_linear_operation_before_a_write(t: Any, x: Any) -> Any:
     y = x * 1
     z = y.roll(1, 0)

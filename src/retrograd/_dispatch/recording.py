@@ -15,17 +15,17 @@ import numpy as np
 
 from .._core.arrays import levels_of
 from .._core.levels import creation_numbers
+from .._errors import overwritten
 from .._graph.node import Node, Slot
-from .._graph.unpacked import unpacked
 from .._modes import current_mode, setting, using
 from .._ops.phases import of_a_part
 from .._places import user_place
 from ..autograd._function_node import Saved
 from ..ops import Vjp, numbered_node, of_node
 from ..tensor import _base
-from ..tensor._base import edge_of, storage_of, wrap, wrap_leaf_alias
+from ..tensor._base import edge_of, storage_of, wrap
 from ..tensor._generators import Generator, default_generator
-from ..tensor._record_saved import note_origin, pack
+from ..tensor._record_saved import note_origin
 from ..tensor._views import NOWHERE, check_inplace, rebase
 from . import flat_tensors, hidden, redispatch, writing
 from .derivatives import (
@@ -85,7 +85,7 @@ class OperationNode(Node):
 
     def _unpacked(self, kept: Any, stale: bool) -> Any:
         if stale and _was_overwritten(kept):
-            return kept.tensor if isinstance(kept, _KeptWrapper) else wrap(kept.array)
+            return kept.tensor if type(kept.tensor) in _base.dispatch_types else wrap(kept.array)
         return kept.unpack(self) if hasattr(kept, "unpack") else kept
 
     def _stale(self, formula: Formula) -> list[bool]:
@@ -167,38 +167,8 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     return grad.view(shape) if lead > 0 else grad
 
 
-class _KeptWrapper:
-    """A tensor of a class with `__torch_dispatch__`, which is kept as it is, or handed to hooks."""
-
-    __slots__ = ("edge", "packed", "tensor", "version")
-
-    def __init__(self, tensor: Any) -> None:
-        mode = current_mode()
-        self.version, self.edge = tensor._version, edge_of(tensor)
-        self.packed = pack(tensor, mode) if mode.saved_hooks else None
-        self.tensor: Any = None if mode.saved_hooks else tensor
-
-    def unpack(self, node: Any) -> Any:
-        if self.packed is not None:
-            tensor = unpacked(self.packed, self.edge is not None)
-            if self.edge is not None and current_mode().grad:
-                tensor = _detached(tensor)
-                is_leaf = isinstance(self.edge, _base.Tensor)
-                tensor._edge = wrap_leaf_alias(self.edge, tensor._array)._edge if is_leaf else self.edge
-            return tensor
-        if self.tensor._version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{type(self.tensor).__name__} {list(self.tensor.shape)}] is at version {self.tensor._version}; expected "
-                f"version {self.version} instead."
-            )
-        return self.tensor
-
-
 def _was_overwritten(kept: Any) -> bool:
     """Tell whether a tensor that was kept for a backward was written since."""
-    if isinstance(kept, _KeptWrapper):
-        return kept.tensor is not None and kept.tensor._version != kept.version
     return isinstance(kept, Saved) and kept.packed is None and kept.storage.version != kept.version
 
 
@@ -211,10 +181,12 @@ class _KeptOutput:
         self.kept, self.index = _kept(tensor), index
 
     def unpack(self, node: Any) -> Any:
-        tensor = self.kept.unpack(node)
-        tensor = _detached(tensor)
+        edge = Slot(node, self.index) if node.num_outputs != 1 else node
+        if _was_overwritten(self.kept):
+            raise overwritten(self.kept.array, edge, self.kept.storage, self.kept.version, node.place())
+        tensor = _detached(self.kept.unpack(node))
         if current_mode().grad:
-            tensor._edge = Slot(node, self.index) if node.num_outputs != 1 else node
+            tensor._edge = edge
         return tensor
 
 
@@ -231,8 +203,6 @@ def _kept(value: Any) -> Any:
         return [_kept(one) for one in value]
     if not isinstance(value, _base.Tensor):
         return value
-    if type(value) in _base.dispatch_types:
-        return _KeptWrapper(value)
     saved = Saved(value, None)
     if saved.packed is None:
         saved.tensor = value  # the object itself: a trace knows it
@@ -390,12 +360,12 @@ def _prepared(
         (names, one) for names, one in formulas if any(_is_needed(node.places.get(n), edges) for n in names)
     ]
     node.kept = {}
-    overwritten = {one.name for one in schema.arguments if one.is_write and values[one.name] is not None}
+    by_name = {one.name for one in schema.arguments if one.is_write and values[one.name] is not None}
     for _, formula in node.formulas:
         for name in reads(formula):
             if name in values and name not in node.kept:
                 value = values[name]
-                if name in overwritten:
+                if name in by_name:
                     value = value.clone()
                 elif isinstance(value, Generator):
                     value = value.clone_state()

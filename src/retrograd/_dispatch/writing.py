@@ -49,9 +49,13 @@ class ViewStep:
 
 def note_views(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, mode: Mode) -> None:
     """Views are made below, where gradients are off; autograd follows writes into them all the same."""
-    if not op.is_view or op._overloadpacket.__name__ == "detach" or not args:
+    if not op.is_view or not args:
         return
     source = args[0]
+    if op._overloadpacket.__name__ == "detach":
+        if type(out) in _base.dispatch_types and out is not source:
+            out._storage = storage_of(source)  # which counts the writes
+        return
     of = None if source._extra is None else source._extra.view
     many = isinstance(out, (list, tuple))
     made_in = INFERENCE if mode.inference else NO_GRAD if not mode.grad else MULTIPLE if many else GRAD

@@ -61,20 +61,26 @@ class Saved:
         if self.packed is not None:
             tensor = unpacked(self.packed, edge is not None and not isinstance(self.edge, int))
             if isinstance(edge, Tensor):
-                return wrap_leaf_alias(edge, tensor._array)
+                alias = wrap_leaf_alias(edge, tensor._array)
+                return _placed(tensor, alias._edge) if type(tensor) in dispatch_types else alias
             if edge is None and tensor._edge is None:
                 return tensor
+            if type(tensor) in dispatch_types:
+                return _placed(tensor, edge)
             return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there
         if self.storage.version != self.version:
             array, edge = (self.array, edge) if isinstance(self.edge, int) else self.storage.now(self.array, edge)
             raise _errors.overwritten(array, edge, self.storage, self.version, node.place())
         if self.tensor is not None:  # even with another array: a view makes one of a number, `data` may have been set
-            if isinstance(self.edge, int):  # a wrapper, kept without its node
-                made = self.tensor.detach()
-                made._edge = edge
-                return made
-            return self.tensor
+            return _placed(self.tensor, edge) if isinstance(self.edge, int) else self.tensor
         return wrap(self.array, edge, self.storage)
+
+
+def _placed(wrapper: Any, edge: Any) -> Any:
+    """Return what a wrapper holds at a place in the graph."""
+    made = wrapper.detach()
+    made._edge = edge
+    return made
 
 
 class SavedTensor(SavedByName):

@@ -90,7 +90,7 @@ class _Outside:
         shown = out_of_variables(value)
         if shown is not value or value._edge is None or base_of(value) is not value or self.needs(value):
             return shown
-        return wrap(value._array, None, value._storage)
+        return _beside(value, value._array, None, value._storage)
 
     def release_aux(self, aux: Any) -> Any:
         """Release the tensors of `aux`, which may hold nothing else."""
@@ -164,6 +164,19 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     return wrapper
 
 
+def _beside(tensor: Any, array: Any, edge: Any, storage: Any = None) -> Any:
+    """Return another tensor with the array of one, and of its class where that computes, at a place in the graph."""
+    if type(tensor) not in _base.dispatch_types:
+        return wrap(array, edge, storage)
+    made = tensor.detach()
+    made._edge = edge
+    return made
+
+
+def _alias_edge(tensor: Any) -> Any:
+    return (tensor.view(tensor.shape) if type(tensor) in _base.dispatch_types else alias(tensor))._edge
+
+
 def _variables_of(transform: Transform, differentiable: bool) -> Callable[[Any], Any]:
     """Return what makes a variable of a tensor: an alias in its graph if it needs an outer gradient, else a leaf."""
 
@@ -178,9 +191,9 @@ def _variables_of(transform: Transform, differentiable: bool) -> Callable[[Any],
         if storage.inference:
             storage = _base.Storage()  # inside, it is a normal tensor
         if differentiable and tensor._edge is not None:
-            variable = enter(wrap(array, alias(tensor)._edge), tensor, None)
+            variable = enter(_beside(tensor, array, _alias_edge(tensor)), tensor, None)
         else:
-            variable = enter(wrap(array, LEAF), tensor, None)
+            variable = enter(_beside(tensor, array, LEAF), tensor, None)
             variable._extra.transform = transform
         variable._storage = storage
         return variable
@@ -201,14 +214,14 @@ class _Others:
     def _enter(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        edge = None if value._edge is None else alias(value)._edge
+        edge = None if value._edge is None else _alias_edge(value)
         shown: Any = value
         while shown is not None:  # a write reaches what it shows, and so on
             base = base_of(shown)
             self.edges.append((base, base._edge))
             link = entered(base)
             shown = None if link is None else link.outer
-        return enter(wrap(_base.materialise(value), edge), value, (vocabulary.alias, {}))
+        return enter(_beside(value, _base.materialise(value), edge), value, (vocabulary.alias, {}))
 
     def beside(self, numbers: tuple[int, ...], variables: Any, args: tuple[Any, ...]) -> list[Any]:
         """Return all arguments, of which some are variables."""
