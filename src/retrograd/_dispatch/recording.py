@@ -360,12 +360,12 @@ def _prepared(
         (names, one) for names, one in formulas if any(_is_needed(node.places.get(n), edges) for n in names)
     ]
     node.kept = {}
-    by_name = {one.name for one in schema.arguments if one.is_write and values[one.name] is not None}
+    written_names = {one.name for one in schema.arguments if one.is_write and values[one.name] is not None}
     for _, formula in node.formulas:
         for name in reads(formula):
             if name in values and name not in node.kept:
                 value = values[name]
-                if name in by_name:
+                if name in written_names:
                     value = value.clone()
                 elif isinstance(value, Generator):
                     value = value.clone_state()
