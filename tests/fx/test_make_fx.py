@@ -134,9 +134,23 @@ def test_operations_are_replaced_by_a_table() -> None:
     assert targets == [aten.cos.default, aten.add.Tensor]
 
 
-def test_samples_without_a_rule_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match="inside of vmap has no rule"):
-        make_fx(rg.func.vmap(lambda x: x.sort()[0]))(rg.ones(2, 3))
+def test_samples_without_a_rule_are_one_operation() -> None:
+    module = make_fx(rg.func.vmap(lambda x: x.sort()[0]))(rg.ones(2, 3))
+    assert module(rg.tensor([[2.0, 1.0, 3.0], [6.0, 5.0, 4.0]])).tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+def test_batches_along_other_dimensions() -> None:
+    x, y = rg.arange(6.0).reshape(2, 3), rg.arange(6.0).reshape(2, 3).flip(0)
+    function = rg.func.vmap(lambda a: a.cumsum(0), in_dims=1, out_dims=1)
+    assert make_fx(function)(x)(y).tolist() == function(y).tolist()
+
+
+def test_a_computation_beside_all_operations_is_refused() -> None:
+    def function(x: Any) -> Any:
+        return rg.nn.utils.rnn.pack_padded_sequence(x, [3, 2]).data * 2
+
+    with pytest.raises(NotImplementedError, match="by no operation that the trace sees"):
+        make_fx(function)(rg.ones(3, 2, 2))
 
 
 def test_an_unknown_mode_is_refused() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from .._core.arrays import LevelArray
 from .._modes import current_mode, using
 from . import (
     classes_of,
@@ -116,7 +117,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     given = args, kwargs
     recorders = [one for one in current_mode().dispatch_modes if getattr(one, "sees_samples", False)]
     tensors = flat_tensors((*args, *kwargs.values()))
-    if name in UNSEEN and not classes_of(tensors) and not (recorders and not any(one.requires_grad for one in tensors)):
+    if name in UNSEEN and not classes_of(tensors) and not (recorders and not any(map(_is_followed, tensors))):
         with hidden():
             return _for_recorders(recorders, name, args, kwargs, function(*args, **kwargs))
     if type(kwargs.get("reduction")) is str and kwargs["reduction"] in REDUCTIONS:
@@ -151,6 +152,11 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             values["device"] = _get_default_device()
     made = recording.run(op, *schemas.given(op._schema, values))
     return made.requires_grad_() if requires_grad else made
+
+
+def _is_followed(tensor: Any) -> bool:
+    """Tell whether a tensor is more than its values: a gradient is wanted, or it has a level."""
+    return bool(tensor.requires_grad) or isinstance(tensor._array, LevelArray)
 
 
 def _for_recorders(recorders: Any, name: str, args: Any, kwargs: Any, result: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .._modes import current_mode
 from . import hidden
 
 torch: Any = import_module(__package__.partition(".")[0])
@@ -59,7 +60,8 @@ def matmul(input: Any, other: Any) -> Any:
     if left == 2 and right == 1:
         return torch.mv(input, other)
     if left == 1 and right == 2:
-        return torch.mm(input.unsqueeze(0), other).squeeze_(0)
+        made = torch.mm(input.unsqueeze(0), other)
+        return made.squeeze(0) if made.requires_grad or current_mode().transforms else made.squeeze_(0)
     if left == 2 and right == 2:
         return torch.mm(input, other)
     if right <= 2 and left >= 3:

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
-from ..tensor._base import wrap
+from ..tensor._base import LEAF, wrap
 from ..tensor._generators import drawing_apart
 
 torch: Any = import_module(__package__.partition(".")[0])
@@ -102,7 +102,9 @@ def _is_recorded(tensors: Any) -> bool:
 
 def _apart(tensor: Any, keep: bool) -> Any:
     """Return a tensor whose gradient is that of one argument, even if it is given for several; `keep`: with its history."""
-    return tensor.view(tensor.shape) if keep and tensor.requires_grad else tensor.detach().requires_grad_()
+    if keep and tensor.requires_grad:
+        return tensor.view(tensor.shape)
+    return wrap(tensor._array, LEAF)  # a dual stays one, which `detach` would end
 
 
 def vjp(op: Any) -> Callable[..., Any]:

@@ -87,7 +87,7 @@ def _normalised(x: Any, input: Any, rstd: Any, dims: Any) -> Any:
     """Return `x` with mean 0 and deviation 1. What was added to the variance of `input`, its value, is known by `rstd` alone."""
     x, rstd = _in_single(x), _in_single(rstd)
     before = _in_single(input).var(dims, correction=0, keepdim=True).detach()
-    variance = x.var(dims, correction=0, keepdim=True) - before + rstd.pow(-2)
+    variance = x.var(dims, correction=0, keepdim=True) - before + rstd.detach().pow(-2)
     return (x - x.mean(dims, keepdim=True)) * variance.rsqrt()
 
 

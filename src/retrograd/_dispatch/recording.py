@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import levels_of
+from .._core.arrays import Batched, levels_of
 from .._core.levels import creation_numbers
 from .._errors import overwritten
 from .._graph.node import Node, Slot
@@ -148,11 +148,23 @@ def _fitted(grad: Any, facts: Any) -> Any:
     """Bring a gradient to the shape and dtype of what it is for, by operations that are seen."""
     if grad is None or facts is None:
         return None
-    shape, dtype = facts
+    shape, dtype, levels = facts
+    if extra := [one for one in levels_of(grad._array) - levels if not one.alive]:
+        grad = _without_batches(grad, extra)
     if tuple(grad.shape) != shape:
         grad = sum_to(grad, shape)
     if grad.dtype != dtype:
         grad = (grad.real if grad.is_complex() and not dtype.is_complex else grad).to(dtype)
+    return grad
+
+
+def _without_batches(grad: Any, ended: list[Any]) -> Any:
+    """Sum the gradient of what was no sample over the samples of vmaps that have ended; inside of one it is that of each sample."""
+    for level in sorted(ended, key=lambda one: -one.number):
+        array = grad._array
+        if not isinstance(array, Batched) or array.level is not level:
+            raise NotImplementedError("a mode that sees samples and duals cannot follow a gradient out of these transforms")
+        grad = wrap(array.array).sum(0)
     return grad
 
 
@@ -327,10 +339,6 @@ def _prepared(
 
     `of_first` is the edge of the first argument, where it is not the one that the tensor has now.
     """
-    if len({levels_of(one._array) for one in flat_tensors((*args, *kwargs.values()))}) > 1:
-        raise NotImplementedError(
-            f"{op}: a mode that sees the samples of a vmap cannot follow a gradient from samples to what is no sample"
-        )
     node: OperationNode = _node_class(op)(op)
     values = {one.name: one.default_value for one in schema.arguments}
     values.update(zip(values, args, strict=False))
@@ -343,7 +351,7 @@ def _prepared(
         edge = edge_of(tensor) if tensor._array.dtype.kind in "fcV" else None
         edge = of_first if of_first is not None and not edges else edge
         edges.append(edge)
-        facts.append(None if edge is None else (tuple(tensor.shape), tensor.dtype))
+        facts.append(None if edge is None else (tuple(tensor.shape), tensor.dtype, levels_of(tensor._array)))
         return len(edges) - 1
 
     for argument in schema.arguments:

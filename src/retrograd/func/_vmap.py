@@ -10,6 +10,7 @@ from typing import Any
 from .._core.arrays import Batched, levels_of
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
+from .._modes import current_mode
 from ..overrides import refuse_other_torch
 from ..tensor._base import signed_types, stored
 from ..tensor._entering import enter, entered
@@ -182,6 +183,8 @@ def _leave_as_it_lies(out: Any, level: Level, leaving: Leaving) -> tuple[Any, in
 
 def _enter(arg: Any, level: Level, axis: int) -> Any:
     """Show a tensor as a batch; a write into it is one into the tensor."""
+    if axis and current_mode().dispatch_modes:
+        arg, axis = arg.movedim(axis, 0), 0  # by an operation that modes see
     inside = vocabulary.enter_batch(arg, level=level, axis=axis)
     if type(arg) in signed_types:
         from ..tensor._signs import carry
@@ -207,6 +210,8 @@ def _leave(func: Any, out: Any, dim: Any, leaving: Leaving, allow_none: bool) ->
     ndim = out._array.ndim + 1
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    if dim % ndim and current_mode().dispatch_modes:
+        return leaving.leave(out, 0).movedim(0, dim)
     return leaving.leave(out, dim % ndim)
 
 

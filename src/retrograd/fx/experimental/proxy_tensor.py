@@ -12,19 +12,22 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ... import nn
+import numpy as np
+
+from ... import nn, return_types
 from ..._absent import finder
-from ..._core.arrays import Batched, LevelArray
+from ..._core.arrays import Batched, LevelArray, highest_level, levels_of, raw_leaf
+from ..._core.levels import DUAL
 from ..._modes import current_mode, using
 from ...ops import aten
 from ...tensor import Tensor
-from ...tensor._base import signed_types, stored, wrap
+from ...tensor._base import materialise, signed_types, stored, wrap
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._symbolic_trace import PH, Tracer
 from ..graph_module import GraphModule
 from ..proxy import Proxy
-from ._batched_operations import physical
+from ._batched_operations import physical, taken_apart, written_at
 
 __getattr__ = finder("torch.fx.experimental.proxy_tensor")
 __all__ = [
@@ -93,6 +96,8 @@ class PythonKeyTracer(Tracer):
     def track(self, value: Any, proxy: Any) -> None:
         """Note what stands for a tensor, or for each of a sequence of them."""
         if isinstance(value, Tensor):
+            if type(value) not in signed_types:
+                materialise(value)  # else it would get another array when somebody shares its memory
             self.known[_identity(value)] = stored(value), proxy
             proxy.node.meta["val"] = value
             proxy.node.meta["tensor_meta"] = None
@@ -112,22 +117,23 @@ class _Watch:
     def __init__(self, tracer: PythonKeyTracer) -> None:
         self.tracer = tracer
         self.by: str | None = None
+        self.given: set[Any] = set()
 
     def __call__(self, primitive: Any, name: str | None, args: Sequence[Any], compute: Callable[[], Any]) -> Any:
         out = compute()
         self.by = None
         if current_mode().dispatch_modes:  # else it is an operation that is being computed
-            tracer = self.tracer
-            known = (tracer.known, tracer.unseen)
-            if any(isinstance(one, Tensor) and any(_identity(one) in table for table in known) for one in args):
+            self.given = {_identity(part) for one in args if isinstance(one, Tensor) for part in _parts(one)}
+            if not self.given.isdisjoint(self.tracer.known) or not self.given.isdisjoint(self.tracer.unseen):
                 self.by = str(getattr(primitive, "name", primitive))
         return out
 
     def made(self, tensors: Sequence[Any]) -> None:
-        """Note the results of what was computed last."""
+        """Note the results of what was computed last, as far as they are no arguments."""
         if self.by is not None:
-            for one in tensors:
-                self.tracer.unseen[_identity(one)] = stored(one), self.by
+            for part in (part for one in tensors for part in _parts(one)):
+                if _identity(part) not in self.given:
+                    self.tracer.unseen[_identity(part)] = stored(part), self.by
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -149,6 +155,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracing_mode = tracing_mode
         self.enable_tracing = True
         self.decomposition_table = decomposition_table or {}
+        self._views_of_duals: list[Any] = []
         self._without_numbers: dict[Any, tuple[Any, Any]] = {}
 
     @property
@@ -170,16 +177,50 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return self._recorded(func, args, kwargs)
 
     def _batched(self, func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
-        """Record an operation on the samples of a vmap as one on the whole batch."""
+        """Record an operation on the samples of a vmap, or on duals, as one on plain tensors."""
         found = physical(func, args, kwargs, leveled)
-        if found is None or any(self.tracer.find(wrap(one._array.array)) is None for one in leveled):
+        if found is not None:
+            level, op, args, kwargs = found
+            out = self._recorded(op, args, kwargs)
+            return pytree.tree_map_only(Tensor, lambda one: wrap(Batched(level, one._array)), out)
+        if func is aten._local_scalar_dense.default:
+            raise RuntimeError(NO_VALUE.format(op=func))
+        written = [args[written_at(func)]] if func._schema.is_mutable else []
+        if any(level.kind == DUAL for one in leveled for level in levels_of(one._array)):
+            self._follow_memory(func, args, written)
+        op, given, put_back, is_many = taken_apart(func, args, kwargs, leveled)
+        top = highest_level([one._array for one in leveled])
+        if written and getattr(written[0]._array, "level", None) is not top:
             raise NotImplementedError(
-                f"make_fx: {func} inside of vmap has no rule that records it on the whole batch\nHint: trace the function without "
-                "vmap, or write it on batches."
+                f"make_fx: {func} writes samples of a vmap, or duals, into what is none, which is not recorded\nHint: write it "
+                "without writing in place."
             )
-        level, op, args, kwargs = found
-        out = self._recorded(op, args, kwargs)
-        return pytree.tree_map_only(Tensor, lambda one: wrap(Batched(level, one._array)), out)
+        out = self.__torch_dispatch__(op, (), tuple(given))
+        if written and isinstance(array := written[0]._array, Batched):
+            proxy = self.tracer.find(out[0])
+            if proxy is not None:  # it stands for the memory of the batch from now on
+                self.tracer.track(wrap(array.array), proxy)
+            return written[0]
+        if written:
+            for part, value in zip((array.primal, array.tangent), (out[0], out[len(out) // 2]), strict=True):
+                self.__torch_dispatch__(aten.copy_.default, (), (wrap(part), value))
+            return written[0]
+        made = put_back(out)
+        named = getattr(return_types, func._overloadpacket.__name__, None)
+        if is_many and named is not None and len(named._fields) == len(made):
+            return named(*made)
+        return made if is_many else made[0]
+
+    def _follow_memory(self, func: Any, args: Any, written: list[Any]) -> None:
+        """Refuse a write into duals of which there are views: a view's tangent has memory of its own here."""
+        if func.is_view:
+            self._views_of_duals.append(raw_leaf(args[0]._array))
+        for one in written:
+            if any(np.may_share_memory(raw_leaf(one._array), other) for other in self._views_of_duals):
+                raise NotImplementedError(
+                    f"make_fx: {func} writes into duals of which there are views, which is not recorded\nHint: write it without "
+                    "writing in place."
+                )
 
     def _recorded(self, func: Any, args: Any, kwargs: Any) -> Any:
         tracer = self.tracer
@@ -220,6 +261,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
 def _has_level(value: Any) -> bool:
     return isinstance(value, Tensor) and isinstance(value._array, LevelArray)
+
+
+def _parts(tensor: Any) -> list[Any]:
+    """Return the plain tensors that a batch, or a dual, is made of."""
+    array = tensor._array
+    if not isinstance(array, LevelArray):
+        return [tensor]
+    inner = [array.array] if isinstance(array, Batched) else [array.primal, array.tangent]  # type: ignore[attr-defined]
+    return [part for one in inner for part in _parts(wrap(one))]
 
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
