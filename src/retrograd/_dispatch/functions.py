@@ -17,7 +17,9 @@ from . import flat_tensors, schemas
 from .composites import REDUCTIONS
 
 PACKAGE = __package__.partition(".")[0]
-OF_PYTHON = frozenset({"stft"})  # in torch a function of Python, with other defaults than the operation of that name
+OF_PYTHON = frozenset(
+    {"stft", "unique", "unique_consecutive"}
+)  # in torch functions of Python, with other defaults or results than the operations
 IN_FUNCTIONAL = (
     "nn_functional_"  # before the name of a function of nn.functional, if the package has another of that name
 )

@@ -163,7 +163,9 @@ def _without_batches(grad: Any, ended: list[Any]) -> Any:
     for level in sorted(ended, key=lambda one: -one.number):
         array = grad._array
         if not isinstance(array, Batched) or array.level is not level:
-            raise NotImplementedError("a mode that sees samples and duals cannot follow a gradient out of these transforms")
+            raise NotImplementedError(
+                "a mode that sees samples and duals cannot follow a gradient out of these transforms"
+            )
         grad = wrap(array.array).sum(0)
     return grad
 
