@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -242,6 +243,30 @@ def test_checkpoints_run_twice_under_a_mode() -> None:
         checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).sum().backward()
     assert mode.seen.count(aten.exp.default) == 2
     np.testing.assert_allclose(x.grad.numpy(), np.exp([1.0, 2.0]) * np.cos(np.exp([1.0, 2.0])), rtol=1e-6)
+
+
+@pytest.mark.parametrize("of_forward", [False, True])
+@pytest.mark.parametrize("of_second_run", [False, True])
+@pytest.mark.parametrize("around_forward", [False, True])
+@pytest.mark.parametrize("around_backward", [False, True])
+def test_checkpoints_may_have_a_mode_in_one_run_only(
+    of_forward: bool, of_second_run: bool, around_forward: bool, around_backward: bool
+) -> None:
+    def modes() -> Any:
+        return Seeing() if of_forward else nullcontext(), Seeing() if of_second_run else nullcontext()
+
+    layer = rg.nn.Sequential(rg.nn.Linear(2, 3), rg.nn.GELU(), rg.nn.Linear(3, 2))
+    x = leaf(1.0, 2.0)
+    (layer(x).exp() * x).sum().backward()
+    expected = x.grad.clone()
+    x.grad = None
+    with Seeing() if around_forward else nullcontext():
+        y = checkpoint(lambda x: layer(x).exp() * x, x, use_reentrant=False, context_fn=modes).sum()
+    for _ in range(100):  # after the last mode, public functions look for none any more
+        rg.ones(2).sum()
+    with Seeing() if around_backward else nullcontext():
+        y.backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected.numpy(), rtol=1e-5)
 
 
 def test_tensors_without_numbers_are_seen_too() -> None:

@@ -384,7 +384,14 @@ class _Frame:
     )  # fmt: skip
 
     def __init__(
-        self, function: Any, arguments: _Arguments, random: Any, context: Any, extract: Any, early_stop: bool
+        self,
+        function: Any,
+        arguments: _Arguments,
+        random: Any,
+        context: Any,
+        extract: Any,
+        early_stop: bool,
+        seen: bool,
     ) -> None:
         self.function = function
         self.arguments = arguments
@@ -394,7 +401,7 @@ class _Frame:
         self.early_stop = early_stop
         mode = current_mode()
         self.transforms, self.autocast = mode.transforms, mode.autocast
-        self.seen = bool(mode.dispatch_modes)  # operations that modes see save other values than those that none sees
+        self.seen = seen
         self.device: AbstractContextManager[Any] = chosen_device() or nullcontext()
         self.complete = False  # whether the first run has returned
         self.ignore_mismatch = False  # a backward inside the first run: more will be saved than is now
@@ -456,12 +463,11 @@ class _Frame:
         arguments = self.arguments.get()
         mode = current_mode()
         changes: dict[str, Any] = {"grad": True, "inference": False, "saved_hooks": (*mode.saved_hooks, (pack, _same))}
-        if self.seen != bool(mode.dispatch_modes):
-            changes["dispatch_modes"] = (_passing_mode(),) if self.seen else ()
         try:
             with (
                 _random_state(self.random),
                 using(transforms=self.transforms, autocast=self.autocast, **changes),
+                _seen_or_not(self.seen),
                 self.context,
                 self.device,
             ):
@@ -497,8 +503,12 @@ def _same(tensor: Any) -> Any:
     return tensor
 
 
-def _passing_mode() -> Any:
-    """Return a mode that sees operations and runs them as they are."""
+def _seen_or_not(seen: bool) -> AbstractContextManager[Any]:
+    """Run a block in modes or in none: what modes see saves other values than what none sees, and both runs must save the same."""
+    if seen == bool(current_mode().dispatch_modes):
+        return nullcontext()
+    if not seen:
+        return using(dispatch_modes=())
     from ._python_dispatch import BaseTorchDispatchMode
 
     return BaseTorchDispatchMode()
@@ -529,6 +539,8 @@ def _checkpoint_frames(
         return function(*args, **kwargs)
     if mode.saved_hooks_disabled is not None:
         raise RuntimeError(mode.saved_hooks_disabled)
+    contexts = forward_context, recompute_context
+    seen = bool(mode.dispatch_modes) or any(hasattr(one, "__torch_dispatch__") for one in contexts)
     frame = _Frame(
         function,
         _Arguments(args, kwargs, where),
@@ -536,10 +548,12 @@ def _checkpoint_frames(
         recompute_context,
         _determinism_checks[determinism_check],
         _early_stop.or_else(early_stop),
+        seen,
     )
     unpack = frame.unpack if on_error is None else _explained(frame.unpack, on_error)
     result: Any = _same  # stands for: nothing was returned
-    with using(saved_hooks=(*mode.saved_hooks, (frame.pack, unpack))), forward_context:
+    hooks = (*mode.saved_hooks, (frame.pack, unpack))
+    with using(saved_hooks=hooks), _seen_or_not(seen), forward_context:
         result = function(*args, **kwargs)
     if result is _same:
         raise RuntimeError(
