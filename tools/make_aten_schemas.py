@@ -13,7 +13,7 @@ _amp _cuda _triton _jagged _coalesce _to_sparse to_sparse quant _prim to_mkldnn 
 
 def main() -> None:
     """Print one line for each form of an operation; `~` before those that autograd sees through, names alone last."""
-    lines, names = [], set()
+    lines, names, tagged = [], set(), {}
     for full in torch._C._dispatch_get_all_op_names():
         if not full.startswith("aten::"):
             continue
@@ -27,10 +27,14 @@ def main() -> None:
             continue
         composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
         lines.append(("~" if composite else "") + text)
+        for tag in getattr(getattr(torch.ops.aten, name), overload or "default").tags:
+            tagged.setdefault(tag.name, []).append(f"{name}.{overload}" if overload else name)
     print("# torch's operations, as its dispatcher declares them: written by tools/make_aten_schemas.py, do not edit.")
     print("\n".join(sorted(lines, key=lambda line: line.lstrip("~"))))
     shown = {line.lstrip("~").partition("(")[0].partition(".")[0] for line in lines}
     print("\n".join(sorted(names - shown)))
+    del tagged["pt2_compliant_tag"]  # which all have
+    print("\n".join(f"= {tag} {' '.join(sorted(tagged[tag]))}" for tag in sorted(tagged)))
 
 
 main()

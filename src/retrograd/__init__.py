@@ -56,6 +56,7 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     set_autocast_gpu_dtype""".split(),  # noqa: SIM905
     "amp.autocast_mode",
 ) | {
+    "Tag": "ops",
     **dict.fromkeys(
         """_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all
         _check_tensor_all_with _check_type _check_value _check_with""".split(),  # noqa: SIM905

@@ -33,6 +33,7 @@ from .cuda.streams import Stream as Stream
 from ._symbols import SymBool as SymBool
 from ._symbols import SymFloat as SymFloat
 from ._symbols import SymInt as SymInt
+from .ops import Tag as Tag
 from ._as_torch import as_torch as as_torch
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting

@@ -54,6 +54,24 @@ def user_frame(frame: FrameType) -> FrameType:
         if (back := frame.f_back) is None:
             break
         frame = back
+    return _called_over(frame) if may_be_taken_over else frame
+
+
+may_be_taken_over = (
+    False  # whether calls may come from what took others over: see Note [What a mode sees] in `_watching.py`
+)
+HANDLERS = ("__torch_dispatch__", "__torch_function__")
+
+
+def _called_over(frame: FrameType) -> FrameType:
+    """Return the caller whose call was taken over, if a frame is in what did so or in a function that it called."""
+    above: FrameType | None = frame
+    for _ in range(4):
+        if above is None or is_own(above.f_code.co_filename):
+            break
+        if above.f_code.co_name in HANDLERS:
+            return frame if above.f_back is None else user_frame(above.f_back)
+        above = above.f_back
     return frame
 
 

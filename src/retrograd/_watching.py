@@ -20,7 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any
 from weakref import ref
 
-from . import overrides
+from . import _places, overrides
 from ._generated import emit
 from ._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .overrides import flat, handle_torch_function, held, unseeing
@@ -75,6 +75,7 @@ def _let_ask() -> None:
         note(value, by_modes=getattr(value, "__name__", None) in _overriding.METHODS)
     for function, _, asks in _forms:
         function.__code__ = asks
+    _places.may_be_taken_over = True
     asking = True  # last: whoever comes after an interrupt does all of it again
 
 
@@ -90,6 +91,7 @@ def unneeded() -> None:
                 return _let_ask()
             function.__code__ = plain
         asking, _idle = False, 0
+        _places.may_be_taken_over = False
 
 
 def add(function: Any, plain: CodeType, asks: CodeType) -> None:

@@ -53,6 +53,7 @@ class CustomOpDef(Operation):
         full = f"{namespace}::{name}"
         super().__init__(full, parse(f"{full}{schema}"))
         self._init_fn = fn
+        self.tags = tuple(tags) if isinstance(tags, (list, tuple)) else () if tags is None else (tags,)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -166,7 +167,7 @@ def custom_op(
     def made(function: Callable[..., Any]) -> CustomOpDef:
         namespace, _, own = name.partition("::")
         text = inferred(function, mutates_args) if schema is None else schema
-        operation = CustomOpDef(namespace, own, text, function)
+        operation = CustomOpDef(namespace, own, text, function, tags)
         operation.register_kernel(device_types)(function)
         defined[name] = operation
         _forget_packet(name)

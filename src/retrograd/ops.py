@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import re
 import types
+from enum import Enum
 from functools import cache, cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 # Which overload torch records under a node's name, where it is not "default".
@@ -53,6 +55,34 @@ _NAMES = {
 }
 
 
+class Tag(Enum):
+    """What can be said of an operation: `torch.Tag`."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
+
+
+_value = attrgetter("value")
+
+
 class OperatorBase:
     """What `torch._ops` calls an operation of any kind."""
 
@@ -60,7 +90,15 @@ class OperatorBase:
 class OpOverload(OperatorBase):
     """One form of an operation."""
 
-    tags: tuple[Any, ...] = ()
+    @property
+    def tags(self) -> list[Tag]:
+        """What torch says of the operation: that it is pointwise, draws random numbers, changes a view."""
+        name = self._overloadpacket.__name__
+        if self.namespace == "aten":
+            full = name if self._overloadname == "default" else f"{name}.{self._overloadname}"
+            return sorted([Tag.pt2_compliant_tag, *(Tag[one] for one in _schemas().tags().get(full, ()))], key=_value)
+        given = importlib.import_module("._dispatch.programs", __package__).find(self.name()).tags
+        return [Tag.pt2_compliant_tag, *given]
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self._overloadpacket = self.overloadpacket = packet
@@ -421,4 +459,4 @@ def _packet(name: str) -> OpOverloadPacket:
     return found
 
 
-__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "aten", "higher_order"]
+__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "Tag", "aten", "higher_order"]

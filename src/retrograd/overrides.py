@@ -133,9 +133,30 @@ def handle_torch_function(function: Callable[..., Any], relevant: Iterable[Any],
             return result
     if current_mode().dispatch_modes or any(type(one) in tensor_layer()._base.dispatch_types for one in relevant):
         return import_module("._dispatch", __package__).call(function, args, kwargs)
-    name = getattr(function, "__name__", str(function))
+    if method is not None or getattr(operator, "__name__", "") in OPERATORS:
+        return NotImplemented  # the other operand is asked, and Python says what is wrong
+    return _refuse_unanswered(function, types, modes)
+
+
+# of two operands, besides those that are handed over under another name
+OPERATORS = frozenset(
+    """__pow__ __rpow__ __rsub__ __rdiv__ __floordiv__ __rfloordiv__ __rmod__ __rmatmul__ __eq__ __lshift__ __rlshift__ __rshift__
+    __rrshift__""".split()  # noqa: SIM905 - names read better as text
+)
+
+
+def _refuse_unanswered(function: Any, types: Any, modes: Any) -> Any:
+    name = f"torch.{getattr(function, '__name__', function)}"
+    if isinstance(function, FunctionType) and arguments().is_bound_by_python(function):
+        name = resolve_name(function) or name
+        raise TypeError(
+            f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}"
+        )
+    tried = f"\n  - mode object {modes[-1]!r}" if modes else ""
+    tried += "".join(f"\n  - tensor subclass {kind}" for kind in types)
     raise TypeError(
-        f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}"
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n{tried}\n\n"
+        "For more information, try re-running with TORCH_LOGS=not_implemented"
     )
 
 
@@ -168,6 +189,13 @@ class TorchFunctionMode(TakingOver):
         write[entered]
         push[entry]
         return self
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that runs every call as it is."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 def disable_torch_function() -> using:

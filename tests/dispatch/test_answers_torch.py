@@ -38,6 +38,13 @@ def _wrapper(torch: Library) -> Any:
         def __repr__(self) -> str:  # type: ignore[override]
             return f"Wrapped({self.inner})"
 
+        def __tensor_flatten__(self) -> Any:
+            return ["inner"], None
+
+        @classmethod
+        def __tensor_unflatten__(cls, inner: Any, context: Any, size: Any, stride: Any) -> Any:
+            return cls(inner["inner"])
+
         @classmethod
         def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             def inside(one: Any) -> Any:
@@ -131,6 +138,99 @@ def nobody_answers(torch: Library) -> Any:
         return one.sum()
 
 
+def pickles_of_wrappers(torch: Library) -> Any:
+    one = _wrapper(torch)(torch.arange(3.0), requires_grad=True)
+    # classes inside of functions cannot be pickled: only what would be called and with what
+    function, (made_by, kind, looks, state) = one.__reduce_ex__(2)
+    again = function(made_by, kind, looks, state)
+    return made_by.__name__, looks[1:], again, again.requires_grad
+
+
+def modules_of_wrappers_in_another_dtype(torch: Library) -> Any:
+    layer = torch.nn.Linear(2, 2)
+    layer.weight = torch.nn.Parameter(_wrapper(torch)(torch.ones(2, 2)))
+    weight = layer.weight
+    layer.double()
+    return layer.weight is weight, type(layer.weight).__name__, layer.weight.dtype, layer.weight.inner.dtype
+
+
+def wrappers_without_dispatch(torch: Library) -> Any:
+    class Plain(torch.Tensor): ...  # type: ignore[misc]
+
+    return torch.Tensor._make_wrapper_subclass(Plain, (2,))
+
+
+def elements_of_wrappers_that_are_not_one(torch: Library) -> Any:
+    one, seen = _wrapper(torch)(torch.ones(3)), []
+    for read in (float, int, bool, complex, lambda x: x.item(), lambda x: [1][x]):
+        try:
+            seen.append(read(one))
+        except Exception as error:
+            seen.append((type(error).__name__, str(error).split("\nHint")[0]))
+    return seen
+
+
+def parameters_of_wrappers_in_words(torch: Library) -> Any:
+    class Shown(torch.Tensor):  # type: ignore[misc]
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return torch.Tensor._make_wrapper_subclass(cls, args[0].shape)
+
+        def __repr__(self) -> str:  # type: ignore[override]
+            return super().__repr__(tensor_contents="...")
+
+    return torch.nn.Parameter(torch.Tensor._make_wrapper_subclass(Shown, (2, 3)))
+
+
+# ---- functions that are taken over ----
+def functions_that_nobody_answers(torch: Library) -> Any:
+    class Silent:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented
+
+    Silent.__module__, Silent.__qualname__ = "here", "Silent"
+    seen = []
+    for call in (lambda: torch.mul(Silent(), 3), lambda: torch.nn.functional.softmax(Silent(), 0)):
+        try:
+            seen.append(call())
+        except TypeError as error:
+            seen.append(str(error))
+    return seen
+
+
+def operators_of_two_classes(torch: Library) -> Any:
+    class One(torch.Tensor): ...  # type: ignore[misc]
+
+    class Other(torch.Tensor): ...  # type: ignore[misc]
+
+    return One([1.0]) + Other([1.0])
+
+
+def named_results_of_classes(torch: Library) -> Any:
+    class One(torch.Tensor): ...  # type: ignore[misc]
+
+    found = One([1.0, 2.0]).max(0)
+    return type(found).__name__, type(found.values).__name__, type(found.indices).__name__
+
+
+def modes_that_only_pass_on(torch: Library) -> Any:
+    with torch.overrides.BaseTorchFunctionMode():
+        return torch.ones(2) + 1
+
+
+def silent_function_modes(torch: Library) -> Any:
+    class Silent(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented
+
+        def __repr__(self) -> str:
+            return "Silent()"
+
+    with Silent():
+        return torch.ones(2)
+
+
 # ---- what modes answer ----
 def _answered(answer: Callable[..., Any], call: Callable[[Any], Any]) -> Callable[[Library], Any]:
     def program(torch: Library) -> Any:
@@ -208,6 +308,12 @@ def defaults_in_schemas(torch: Library) -> Any:
     return made
 
 
+def tags_of_operations(torch: Library) -> Any:
+    aten = torch.ops.aten
+    some = (aten.add.Tensor, aten.t_.default, aten.native_dropout.default, aten.sum.default, aten.view.default)
+    return [one.tags for one in some], torch.Tag.pointwise in aten.mul.Tensor.tags
+
+
 def _writing(torch: Library, name: str, returned: Any) -> Any:
     def write(x):  # type: ignore[no-untyped-def]
         x.add_(1)
@@ -257,11 +363,35 @@ def losses_of_two_devices(torch: Library) -> Any:
 
 
 PROGRAMS = [
-    copies_hold_copies, copies_of_modules, copies_where_clone_gives_something_else, writes_into_plain_tensors,
-    writes_into_wrappers, classes_that_see_operations_see_no_functions, nobody_answers, numbers_are_read_by_one_operation,
-    nodes_of_operations, gradients_of_a_wrong_shape, what_a_context_needs, defaults_in_schemas, checks_of_what_only_writes,
-    checks_without_a_rule_for_shapes, checks_of_a_wrong_rule_for_shapes, prelu_in_autocast, losses_of_two_devices,
-]  # fmt: skip
+    copies_hold_copies,
+    copies_of_modules,
+    copies_where_clone_gives_something_else,
+    writes_into_plain_tensors,
+    writes_into_wrappers,
+    pickles_of_wrappers,
+    modules_of_wrappers_in_another_dtype,
+    wrappers_without_dispatch,
+    elements_of_wrappers_that_are_not_one,
+    parameters_of_wrappers_in_words,
+    functions_that_nobody_answers,
+    operators_of_two_classes,
+    named_results_of_classes,
+    modes_that_only_pass_on,
+    silent_function_modes,
+    classes_that_see_operations_see_no_functions,
+    nobody_answers,
+    numbers_are_read_by_one_operation,
+    nodes_of_operations,
+    gradients_of_a_wrong_shape,
+    what_a_context_needs,
+    defaults_in_schemas,
+    tags_of_operations,
+    checks_of_what_only_writes,
+    checks_without_a_rule_for_shapes,
+    checks_of_a_wrong_rule_for_shapes,
+    prelu_in_autocast,
+    losses_of_two_devices,
+]
 
 
 def _told(program: Callable[[Library], Any], torch: Library) -> str:

@@ -315,3 +315,21 @@ def test_gradients_of_samples_are_right_under_a_mode() -> None:
     with Seeing():
         found = rg.func.vmap(rg.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))(w, x)
     assert found.tolist() == expected.tolist()
+
+
+def test_an_overwritten_value_is_told_by_the_line_of_the_program() -> None:
+    class Handing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return self.on(func, args, kwargs or {})
+
+        def on(self, func: Any, args: Any, kwargs: Any) -> Any:
+            return func(*args, **kwargs)
+
+    with Handing():
+        x = retrograd.ones(3, requires_grad=True)
+        y = x.exp()
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as raised:
+            y.sum().backward()
+    assert "y.add_(1)" in str(raised.value)
+    assert "func(*args" not in str(raised.value)

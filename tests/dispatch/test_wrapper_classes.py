@@ -88,7 +88,7 @@ def test_a_class_without_dispatch_cannot_wrap() -> None:
     class Plain(rg.Tensor):
         pass
 
-    with pytest.raises(RuntimeError, match="must have a __torch_dispatch__"):
+    with pytest.raises(TypeError, match="Plain must define __torch_dispatch__"):
         rg.Tensor._make_wrapper_subclass(Plain, (2,))
 
 

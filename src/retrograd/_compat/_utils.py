@@ -20,6 +20,7 @@ from retrograd.tensor._pickling import (
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_wrapper_subclass,
     _set_obj_state,
 )
 from retrograd.utils.data._utils.exceptions import ExceptionWrapper
@@ -144,6 +145,7 @@ __all__ = [
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
     "_rebuild_tensor_v3",
+    "_rebuild_wrapper_subclass",
     "_reorder_tensors_as",
     "_set_obj_state",
     "_take_tensors",

@@ -1,6 +1,7 @@
 """The operations that torch's dispatcher knows, and the forms they take.
 
 `schemas.txt` has a line for each form, as torch prints it; `~` marks those that torch makes of others before autograd sees them.
+Lines with `=` say which forms have one of torch's tags.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .. import _dtypes
 from .._signatures import NUMBERS_AS_TENSORS
 from ..tensor import Tensor
 
+_FILE = os.path.join(os.path.dirname(__file__), "schemas.txt")
 NO_DEFAULT = object()
 _CONSTANTS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": "contiguous_format"}
 _PART = re.compile(r"(?:[^,\[(]|\[[^\]]*\]|\([^)]*\))+")
@@ -167,9 +169,9 @@ def lines() -> tuple[dict[str, list[str]], frozenset[str]]:
     """Return the lines of each operation, by its name, and the forms that torch makes of others."""
     found: dict[str, list[str]] = {}
     composite = set()
-    with open(os.path.join(os.path.dirname(__file__), "schemas.txt"), encoding="ascii") as file:
+    with open(_FILE, encoding="ascii") as file:
         for line in file.read().splitlines():
-            if line.startswith("#"):
+            if line.startswith(("#", "=")):
                 continue
             text = line.lstrip("~")
             full = text.partition("(")[0]
@@ -179,6 +181,19 @@ def lines() -> tuple[dict[str, list[str]], frozenset[str]]:
                 if text != line:
                     composite.add(full)
     return found, frozenset(composite)
+
+
+@cache
+def tags() -> dict[str, list[str]]:
+    """Return the names of torch's tags of each form of an operation."""
+    found: dict[str, list[str]] = {}
+    with open(_FILE, encoding="ascii") as file:
+        for line in file:
+            if line.startswith("="):
+                tag, *forms = line[1:].split()
+                for form in forms:
+                    found.setdefault(form, []).append(tag)
+    return found
 
 
 @cache

@@ -46,8 +46,8 @@ def make_wrapper(
             else f"{cls} is no class of tensors"
         )
     if cls not in _base.dispatch_types:
-        raise RuntimeError(
-            f"{cls.__name__}: a class of tensors that wrap others must have a __torch_dispatch__, or nothing computes with them"
+        raise TypeError(
+            f"{cls.__name__} must define __torch_dispatch__\nHint: nothing else computes with a tensor that wraps others."
         )
     shape = tuple(int(n) for n in size)
     steps = dense_strides(shape) if strides is None else tuple(int(n) for n in strides)

@@ -114,6 +114,15 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks
     return _set_obj_state(_base.Parameter(data, requires_grad), state)
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: int, layout: Any, device: Any, requires_grad: bool
+) -> Any:
+    """Make a tensor of a class that wraps others."""
+    return _base.make_wrapper_subclass(
+        cls, size, stride, storage_offset, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
+
+
 def _rebuild_from_type_v2(func: Callable[..., Any], new_type: Any, args: tuple[Any, ...], state: Any) -> Any:
     """Make a tensor that has attributes, or is of a subclass."""
     made = func(*args)
@@ -194,6 +203,10 @@ def reduced(tensor: Any) -> Any:
         function, parts = _parts(as_stored(tensor))
         signs = {"conj": kind.conjugated, "neg": kind.negated}
         parts, kind = (*parts, {name: True for name, given in signs.items() if given}), _base.Tensor
+    elif hasattr(tensor._array, "place"):
+        function = named(_rebuild_wrapper_subclass, "_utils")
+        looks = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.layout)
+        parts = (kind, *looks, tensor.device, tensor.requires_grad)
     else:
         function, parts = _parts(tensor)
     if kind is _base.Tensor and not state:

@@ -85,6 +85,7 @@ SAFE |= {
         "_rebuild_meta_tensor_no_storage",
         "_rebuild_parameter",
         "_rebuild_parameter_with_state",
+        "_rebuild_wrapper_subclass",
     ]
 }
 SAFE |= {f"torch.{each.name}": each for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)}

@@ -532,10 +532,8 @@ class Tensor(TensorMethods):
 def _as_class(result: Any, cls: Any) -> Any:
     if isinstance(result, Tensor) and not isinstance(result, cls):
         return result.as_subclass(cls)
-    if isinstance(result, tuple) and not hasattr(result, "_fields"):
-        return tuple(_as_class(one, cls) for one in result)
-    if isinstance(result, list):
-        return [_as_class(one, cls) for one in result]
+    if isinstance(result, (tuple, list)):  # torch's named results take their parts in one sequence, too
+        return type(result)([_as_class(one, cls) for one in result])
     return result
 
 

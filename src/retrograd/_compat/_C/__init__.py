@@ -27,6 +27,7 @@ from retrograd.autograd._running import will_engine_execute_node as _will_engine
 from retrograd.autograd.forward_ad import _is_fwd_grad_enabled
 from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
 from retrograd.autograd.grad_mode import is_grad_enabled
+from retrograd.ops import Tag as Tag
 from retrograd.tensor import Tensor as TensorBase
 from retrograd.tensor._base import TensorMeta as _TensorMeta
 from retrograd.tensor._base import disabled_torch_dispatch as _disabled_torch_dispatch_impl

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from ..._modes import using
 from ...autograd.graph import RemovableHandle
+from ...tensor import _base
 from ...tensor._creation import empty_like
 from ..parameter import make_parameter
 from ._calling import (  # the tables of hooks for every module: libraries look for them here
@@ -122,7 +123,11 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
                 made = fn(parameter)
             if made is not parameter:
                 alike = made.dtype.is_complex == parameter.dtype.is_complex and made.is_meta == parameter.is_meta
-                if alike and type(made) in (type(parameter), type(parameter.data)):
+                if type(made) in _base.dispatch_types and type(made) is type(parameter):  # what it wraps has changed
+                    from ...utils._swapping import swap_tensors
+
+                    swap_tensors(parameter, make_parameter(made, parameter.requires_grad))
+                elif alike and type(made) in (type(parameter), type(parameter.data)):
                     parameter.data = made
                 else:
                     self._parameters[name] = parameter = make_parameter(made, parameter.requires_grad)
