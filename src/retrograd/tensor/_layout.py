@@ -47,7 +47,9 @@ def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
     raw = raw_leaf(array)  # of a batch the first sample's
     if not isinstance(raw, np.ndarray):
         return strides(array), 0
-    if (offset := getattr(raw, "offset", None)) is not None:  # of a wrapper, see `_dispatch/wrappers.py`
+    if (
+        type(raw) is not np.ndarray and (offset := getattr(raw, "offset", None)) is not None
+    ):  # of a wrapper, see `_dispatch/wrappers.py`
         return strides(array), offset
     if raw.size:
         whole = owner_of_memory(raw)
