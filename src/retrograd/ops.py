@@ -167,7 +167,9 @@ class OpOverload(OperatorBase):
                 args, kwargs = _schemas().given(self._schema, values)  # defaults are not handed on
             return importlib.import_module("._dispatch.recording", __package__).run(self, args, kwargs)
         with dispatch.hidden():
-            return dispatch.kernel_of(self)(*args, **kwargs)
+            out = dispatch.kernel_of(self)(*args, **kwargs)
+        dispatch.note_samples(self._overloadpacket.__name__, args, kwargs, out)
+        return out
 
 
 def _made_of_others(op: OpOverload, args: Any, kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import retrograd
 from retrograd.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
 from retrograd.utils.module_tracker import ModuleTracker
+from tests.dispatch.flop_programs import FUNCTIONS, MODULES, OTHER_BACKWARD, TRANSFORMS
 from tests.dispatch.programs import drawn
 
 aten: Any = retrograd.ops.aten
@@ -108,3 +109,64 @@ def test_the_modules_that_run_are_known_by_their_names() -> None:
         model(retrograd.ones(5, 4))
     assert seen == [{"Global", "Sequential", "Sequential.2"}]
     assert tracker.parents == {"Global"}
+
+
+def total(library: Any, run: Callable[[], Any], backward: bool) -> int:
+    """Return the count of a function of no arguments, with that of the backward of its results."""
+    counter = importlib.import_module(f"{library.__name__}.utils.flop_counter")
+    with counter.FlopCounterMode(display=False) as mode:
+        out = run()
+        if backward:
+            leaves = library.utils._pytree.tree_leaves(out)
+            results = [one for one in leaves if isinstance(one, library.Tensor) and one.requires_grad]
+            sum(one.sum() for one in results).backward()
+    return int(mode.get_total_flops())
+
+
+def maker(library: Any, requires_grad: bool) -> Callable[..., Any]:
+    def make(*shape: int) -> Any:
+        made = drawn(library, *shape).detach().double().mul(7).sin()
+        return made.requires_grad_(requires_grad)
+
+    return make
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:.*chain_matmul")
+@pytest.mark.parametrize("backward", [False, True])
+def test_totals_of_functions_are_torchs(backward: bool) -> None:
+    torch = pytest.importorskip("torch")
+    asked = [name for name in FUNCTIONS if not (backward and name in OTHER_BACKWARD)]
+    found = {
+        library.__name__: {
+            name: total(library, lambda: FUNCTIONS[name](library, maker(library, True)), backward)  # noqa: B023
+            for name in asked
+        }
+        for library in (retrograd, torch)
+    }
+    assert found["retrograd"] == found["torch"]
+
+
+@pytest.mark.oracle
+def test_totals_inside_of_transforms_are_torchs() -> None:
+    torch = pytest.importorskip("torch")
+    found = {
+        library.__name__: {
+            name: total(library, lambda: run(library, maker(library, False)), False)  # noqa: B023
+            for name, run in TRANSFORMS.items()
+        }
+        for library in (retrograd, torch)
+    }
+    assert found["retrograd"] == found["torch"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("backward", [False, True])
+def test_totals_of_modules_are_torchs(backward: bool) -> None:
+    torch = pytest.importorskip("torch")
+    found: dict[str, dict[str, int]] = {"retrograd": {}, "torch": {}}
+    for library in (retrograd, torch):
+        for name, (make, shape) in MODULES.items():
+            module, x = make(library.nn).double(), maker(library, True)(*shape)
+            found[library.__name__][name] = total(library, lambda: module(x), backward)  # noqa: B023
+    assert found["retrograd"] == found["torch"]

@@ -46,6 +46,18 @@ def runs_unseen(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     return any(isinstance(one._array, LevelArray) for one in flat_tensors((*args, *kwargs.values())))
 
 
+def samples_are_counted() -> bool:
+    """Tell whether a mode wants to know of operations that run unseen."""
+    return any(hasattr(one, "on_samples") for one in current_mode().dispatch_modes)
+
+
+def note_samples(name: str, args: Any, kwargs: Any, out: Any) -> None:
+    """Tell modes that count of an operation on samples or duals, which has run."""
+    for one in current_mode().dispatch_modes:
+        if hasattr(one, "on_samples"):
+            one.on_samples(name, args, kwargs, out)
+
+
 def is_wanted(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     """Tell whether a mode or a class wants to see an operation on some arguments."""
     if current_mode().dispatch_modes:

@@ -18,8 +18,10 @@ from . import (
     functions,
     hidden,
     is_wanted,
+    note_samples,
     recording,
     runs_unseen,
+    samples_are_counted,
     schemas,
 )
 
@@ -92,10 +94,16 @@ _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or"
 
 def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Run a public function as operations."""
-    if runs_unseen(args, kwargs):
-        with hidden():
-            return function(*args, **kwargs)
     name = name_of(function)
+    if runs_unseen(args, kwargs):
+        if name in composites_products.PRODUCTS and samples_are_counted():
+            result = composites.FOUND[name](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        with hidden():
+            out = function(*args, **kwargs)
+        note_samples(name, args, kwargs, out)
+        return out
     if name in ANSWERED:
         with hidden(), using(torch_function=False):
             return getattr(function, "__wrapped__", function)(*args, **kwargs)
@@ -128,7 +136,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs = {key: value for key, value in kwargs.items() if key != "requires_grad"}
     found = None if name in functions.OF_PYTHON else schemas.resolve(name, args, kwargs)
     if found is None and (by_name := functions.resolve(function, name, *given)) is not None:
-        name, *found = by_name
+        name, found = by_name[0], by_name[1:]
     whole = functions.operation(function, name, *given) if found is None else None
     if whole is not None:
         return recording.run(*whole, {})

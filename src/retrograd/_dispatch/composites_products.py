@@ -106,13 +106,15 @@ def _path(equation: str, operands: Any) -> list[tuple[int, int]]:
             from opt_einsum import contract_path
         except ImportError:
             return [(0, 1), *[(0, count - 2 - k) for k in range(count - 2)]]
-        return [tuple(pair) for pair in contract_path(equation, *[one.shape for one in operands], shapes=True)[0]]  # type: ignore[misc]
+        return [tuple(pair) for pair in contract_path(equation, *[one.shape for one in operands], shapes=True)[0]]
     return [(0, 1)]
 
 
 def _contracted(left: Any, right: Any, counts: dict[int, int]) -> Any:
     """Multiply two operands, and sum over the dimensions that no other one has."""
-    summed, left_only, right_only = [], [], []
+    summed: list[int] = []
+    left_only: list[int] = []
+    right_only: list[int] = []
     for k in counts:
         if left.shape[k] != 1 and right.shape[k] != 1:
             counts[k] -= 1
@@ -140,6 +142,33 @@ def _contracted(left: Any, right: Any, counts: dict[int, int]) -> Any:
     second = second.reshape(size(right, both), size(right, summed), size(right, only_right))
     shape = [1 if k in summed else max(left.shape[k], right.shape[k]) for k in order]
     return torch.bmm(first, second).view(shape).permute([order.index(k) for k in range(len(order))])
+
+
+@composite("matrix_power", "linalg_matrix_power")
+def matrix_power(input: Any, n: int) -> Any:
+    if n == 0 or input.dim() < 2:
+        return NotImplemented
+    base = input if n > 0 else torch.linalg.inv(input)
+    if abs(n) == 3:
+        return (base @ base) @ base
+    result, left = None, abs(n)
+    while True:
+        if left % 2:
+            result = base if result is None else result @ base
+        left //= 2
+        if not left:
+            return result.clone() if result is input else result
+        base = base @ base
+
+
+@composite()
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    if fweights is not None or aweights is not None or input.dim() > 2:
+        return NotImplemented
+    rows = input if input.dim() == 2 else input.view(1, -1)
+    count = rows.shape[1]
+    apart = rows - (rows.sum(1) / count).unsqueeze(1)
+    return (torch.mm(apart, apart.t().conj()) / max(count - correction, 0)).squeeze()
 
 
 # ---- recurrent layers ----
@@ -186,7 +215,8 @@ def _layers(step: Callable[..., Any]) -> Callable[..., Any]:
             or len(params) % 2
         ):
             return NotImplemented  # packed steps, or projections
-        per, ways = (4 if has_biases else 2), (2 if bidirectional else 1)
+        is_projected = several and hx[0].shape[-1] != hx[1].shape[-1]
+        per, ways = (4 if has_biases else 2) + is_projected, (2 if bidirectional else 1)
         if len(params) != per * ways * num_layers:
             return NotImplemented
         states = [one.unbind(0) for one in (hx if several else [hx])]
@@ -195,13 +225,15 @@ def _layers(step: Callable[..., Any]) -> Callable[..., Any]:
             sides = []
             for way in range(ways):
                 at = layer * ways + way
-                w_ih, w_hh, *biases = params[per * at : per * at + per]
-                b_ih, b_hh = biases or (None, None)
+                w_ih, w_hh, *rest = params[per * at : per * at + per]
+                projection = rest.pop() if is_projected else None
+                b_ih, b_hh = rest or (None, None)
                 state = tuple(one[at] for one in states)
                 steps = F.linear(x, w_ih, b_ih).unbind(0)
                 made = []
                 for own in reversed(steps) if way else steps:
                     state = step(own, state, w_hh, b_hh)
+                    state = state if projection is None else (F.linear(state[0], projection), *state[1:])
                     made.append(state[0])
                 sides.append(torch.stack(made[::-1] if way else made, 0))
                 last.append(state)
@@ -214,11 +246,19 @@ def _layers(step: Callable[..., Any]) -> Callable[..., Any]:
     return layers
 
 
-for _name, _step in {
+_STEPS: dict[str, Callable[..., Any]] = {
     "lstm": _step_of_lstm,
     "gru": _step_of_gru,
     "rnn_tanh": partial(_plain_step, function=torch.tanh),
     "rnn_relu": partial(_plain_step, function=torch.relu),
-}.items():
+}
+for _name, _step in _STEPS.items():
     FOUND[_name] = _layers(_step)
     FOUND[f"{_name}_cell"] = _cell(_step)
+
+
+# Functions that are made of products inside of transforms, too, where somebody counts these.
+PRODUCTS = frozenset(
+    """linear matmul __matmul__ __rmatmul__ linalg_matmul tensordot inner einsum lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell
+    rnn_relu_cell conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d""".split()  # noqa: SIM905
+)

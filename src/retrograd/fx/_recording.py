@@ -99,12 +99,12 @@ class RecordedTensor(Tensor):
     _real: Any
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         array = self._real._array
         return array if self._recorder._busy or self._recorder.is_over else Unrecorded(array)
 
     @property
-    def _edge(self) -> Any:  # type: ignore[override]
+    def _edge(self) -> Any:
         return self._real._edge
 
     @_edge.setter

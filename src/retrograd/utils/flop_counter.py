@@ -8,6 +8,8 @@ from functools import wraps
 from math import prod
 from typing import Any
 
+from .._core.arrays import levels_of
+from .._core.levels import BATCH
 from ..ops import OpOverloadPacket, aten
 from ..tensor import Tensor
 from ._python_dispatch import TorchDispatchMode
@@ -200,6 +202,9 @@ def sdpa_backward_flop(
 
 
 # ---- the mode ----
+_NAMES = frozenset(
+    {"mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward"}
+)  # those inside of transforms
 _SUFFIXES = ["", "K", "M", "B", "T"]
 
 
@@ -306,7 +311,7 @@ class FlopCounterMode:
     def _count_flops(self, packet: Any, out: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         formula = self.flop_registry.get(packet)
         if formula is not None:
-            count = formula(*args, **kwargs, out_val=out)
+            count = formula(*args, **kwargs, out_val=out) * _times(packet.__name__, args)
             for name in set(self.mod_tracker.parents):
                 self.flop_counts[name][packet] += count
         return out
@@ -323,3 +328,16 @@ class _Counting(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         return self.counter._count_flops(func._overloadpacket, out, args, kwargs)
+
+    def on_samples(self, name: str, args: Any, kwargs: Any, out: Any) -> None:
+        """Count an operation on the samples of a vmap, or on duals, which no mode sees."""
+        if name in _NAMES:
+            self.counter._count_flops(getattr(aten, name), out, args, kwargs)
+
+
+def _times(name: str, args: Any) -> int:
+    """Return how often an operation is done: once for each sample, and on duals once more for each factor with a tangent."""
+    factors = [one for one in args[name in ("addmm", "baddbmm") :] if isinstance(one, Tensor)]
+    held = [levels_of(one._array) for one in factors]
+    levels: frozenset[Any] = frozenset().union(*held)
+    return prod(one.size if one.kind == BATCH else 1 + sum(one in own for own in held) for one in levels)

@@ -149,7 +149,7 @@ def written_at(op: OpOverload) -> int:
 def taken_apart(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
     """Return an operation on arguments without the innermost level, and what puts the level back on its results."""
     schemas = import_module("..._dispatch.schemas", __package__)
-    level = highest_level([one._array for one in leveled])
+    level: Any = highest_level([one._array for one in leveled])
     values = schemas.bind(func._schema, args, kwargs) if func.namespace == "aten" else None
     names = [one.name for one in func._schema.arguments]
     if values is None:
@@ -179,10 +179,10 @@ def taken_apart(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
 
 
 def _without(tensor: Any, level: Any) -> Any:
-    array = tensor._array
+    array: Any = tensor._array
     if not isinstance(array, LevelArray) or array.level is not level:
         return tensor
-    return wrap(array.array if isinstance(array, Batched) else array.primal)
+    return wrap(array.array if isinstance(array, Batched) else array.primal)  # type: ignore[attr-defined]
 
 
 def _whole(tensor: Any) -> Any:
