@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
+from .._core.numpy_namespace import is_half
 from .._modes import current_mode, using
 from . import _base
 from ._entering import NO_WRITES
@@ -87,9 +90,16 @@ def _binary(name: str) -> Callable[..., Any]:
             return tuple(one.__rpow__(self) for one in _listed(name, second))
         tensors = _listed(name, self)
         pairs = zip(tensors, _beside(tensors, second), strict=True)
+        if name == "mul_":  # of halves: torch rounds the number first here, and nowhere else
+            pairs = ((one, _rounded_for(one, value)) for one, value in pairs)
         return _returned(name, self, [method(one, value) for one, value in pairs])
 
     return function
+
+
+def _rounded_for(tensor: Any, value: Any) -> Any:
+    dtype = tensor._array.dtype
+    return float(np.asarray(value, dtype)) if type(value) is float and is_half(dtype) else value
 
 
 def _with_alpha(name: str) -> Callable[..., Any]:
