@@ -6,7 +6,6 @@ is in doubt (a value overwritten or freed, one that hooks hold, complex numbers,
 
 from __future__ import annotations
 
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def release(self, freed):
 """
 # The same once more for the most common case, in which nothing is asked twice: see `straight` in `node.py`.
 _STRAIGHT = """
-def straight(self, g, freed):
+def straight(self, g, freed, mine=False):
     if (
         self.extra is not None or type(g) not in raw_types or self.meta is not None
         or ((guard := self.guard) is not None and not intact(guard)){stale}{unlike}
@@ -89,7 +88,7 @@ def straight(self, g, freed):
     return pairs
 """
 _LARGE_PAIRS = """if type(g) is ndarray and g.size >= WIDE:
-        mine = getrefcount(g) <= ALONE and g.flags.owndata and g.flags.writeable
+        mine = mine and g.flags.owndata and g.flags.writeable
         edges = self._edges
         pairs = [*zip(edges, rules_in_blocks(numpy_xp, g, {tasks}, reuse=mine))]
     else:
@@ -118,18 +117,6 @@ _GENERAL_PAIRS = """edges = self._edges
     pairs = ({terms})"""
 
 
-class _Probe:
-    def straight(self, g: Any, freed: Any) -> int:
-        return getrefcount(g)
-
-
-def _references() -> int:
-    """Return what `getrefcount` says in `straight` of a gradient that only the engine's loop holds."""
-    g = np.empty(1)
-    return _Probe().straight(g, None)
-
-
-ALONE = _references()
 _HANDS_ON = (lambda xp, g: g).__code__.co_code
 _UNLIKE = """
         or (self._edges[0] is not None and self._edges[1] is not None and self.x.shape != self.y.shape)"""
@@ -166,7 +153,6 @@ def _written(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], no
     choose = _CHOOSE.format(stale=stale)
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
     scope |= {"WIDE": WIDE, "rules_in_blocks": rules_in_blocks, "slow": node.pull_back_some, "intact": intact}
-    scope |= {"getrefcount": getrefcount, "ALONE": ALONE}
     scope |= {"vocabulary": vocabulary, "level_types": LEVEL_TYPES, "in_general": node.straight}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
     scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}

@@ -131,6 +131,7 @@ class Node:
     hidden = False  # stands for "no edge" in `next_functions`
     stands_for_leaf = False  # a saved leaf that hooks gave back: torch shows no node
     of_dispatch = False  # its backward is seen, see Note [Below autograd] in `_dispatch/__init__.py`
+    makes_gradients = False  # in new memory, see Note [Who owns a gradient] in `autograd/engine.py`
     runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
 
     _edges: tuple[Any, ...]
@@ -379,10 +380,10 @@ class Node:
         """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
         return self.pull_back_some(g, graph, None)
 
-    def straight(self, g: Any, freed: Freed | None) -> Any:
+    def straight(self, g: Any, freed: Freed | None, mine: bool = False) -> Any:
         """Return edges with their gradients as arrays; None where hooks want to see more.
 
-        Saved values are let go, unless `freed` is None.
+        Saved values are let go, unless `freed` is None. `mine`: nobody else has the gradient, which may be overwritten.
         """
         if self.extra is not None:
             return None
@@ -525,7 +526,7 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         "input_of": {n: i for i, n in enumerate(primitive.inputs)},
         "readers": {n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names},
     }
-    body["takes_mask"] = True
+    body["takes_mask"] = body["makes_gradients"] = True
     body["saves"] = bool(arrays)
     elementwise = primitive.kind == ELEMENTWISE
     body["keeps_shapes"] = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -22,28 +21,8 @@ from ..tensor._views import wrote
 NDARRAY = np.ndarray
 
 
-def _holders(g: Any) -> int:
-    return getrefcount(g)
-
-
-def _one_holder() -> int:
-    """Return what `getrefcount` says in `accumulate_raw` of a gradient that only the engine's loop holds.
-
-    The same loop as the engine's, because what counts (the tuple, the loop variable, the argument) differs between Pythons.
-    """
-    pairs = ((None, np.empty(1)),)
-    for _, grad in pairs:
-        count = _holders(grad)
-    return count
-
-
-ONE_HOLDER = _one_holder()
-_VIEW = np.empty((2, 1)).reshape(2)
-ONLY_A_VIEW = getrefcount(_VIEW.base)
-
-
-def accumulate_raw(leaf: Any, g: Any) -> None:
-    """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if nobody else sees it."""
+def accumulate_raw(leaf: Any, g: Any, mine: bool) -> None:
+    """Add a raw gradient to `.grad` of a leaf without hooks; a first one is taken as it is if it is the engine's (`mine`)."""
     if leaf._edge is not LEAF:
         check_leaf(leaf)
         return
@@ -54,11 +33,11 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
         held = extra.grad
         if held is None:
             if (
-                type(g) is NDARRAY
-                and getrefcount(g) <= ONE_HOLDER
+                mine
+                and type(g) is NDARRAY
                 and g.flags.carray  # dense, and writable: a number that was spread is not
                 and leaf._array.flags.c_contiguous
-                and (g.base is None or _owns_its_base(g))
+                and (g.base is None or g.base.nbytes == g.nbytes)  # no more memory than is shown
             ):
                 extra.grad = wrap(g)
                 return
@@ -78,17 +57,6 @@ def accumulate_raw(leaf: Any, g: Any) -> None:
                 storage.version += 1
                 return
         accumulate_grad(leaf, g, False)
-
-
-def _owns_its_base(view: Any) -> bool:
-    """Tell whether nothing but a view holds the memory it shows all of, as after a rule that ended with a reshape."""
-    base = view.base
-    return (
-        getrefcount(base) <= ONLY_A_VIEW + 1
-        and base.base is None
-        and base.nbytes == view.nbytes
-        and view.flags.writeable
-    )
 
 
 def _is_plain(leaf: Any) -> bool:

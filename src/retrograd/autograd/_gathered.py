@@ -97,7 +97,7 @@ def gather(task: Any, bias: Any, weights: Any, left: Any, right: Any) -> bool:
 
 
 # ---- products of two matrices, as loops write them: x @ weights ----
-def _straight(self: Any, g: Any, freed: Any) -> Any:
+def _straight(self: Any, g: Any, freed: Any, mine: bool = False) -> Any:
     if (
         self.extra is not None
         or self.meta is not None

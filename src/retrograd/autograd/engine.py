@@ -6,10 +6,11 @@ nodes that are ready, leaves come first, then the newest node, which is torch's 
 usually the next one, so it is kept in hand instead of going through the heap.
 
 Note [Who owns a gradient]
-A gradient that somebody else may hold is never written to. The engine owns a sum it has made, and an array with memory of
-its own to which nobody else has a reference; it adds to them in place.
-What a rule returns is fresh unless it is the incoming gradient or a view; only fresh gradients become `.grad` as they
-are, others are copied.
+A gradient that somebody else may hold is never written to, and never becomes `.grad` as it is. The engine owns what is in
+`owned`: the sums it has made, and new memory from a rule. A rule of ours (`Node.makes_gradients`) returns new memory, the
+gradient that it was given, or a view of that; never a saved value (`tests/autograd/test_gradient_owners.py` asks all of
+them). The gradient that a node was given stays the engine's (`mine`) if one edge alone gets it, or a view of it.
+What users' functions return and what hooks have seen is not the engine's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush, heappushpop
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -118,14 +118,14 @@ def _in_fresh_thread(*arguments: Any) -> None:
 SINGLE, STEP, LAST = 1, 2, 2  # one consumer: 1; k > 1 consumers: 2 k, counted down by 2
 
 
-def _references() -> int:
-    """Return what `getrefcount` says in the engine's loop of an array that is pending and held by nothing else."""
-    pending = {None: np.empty(1)}
-    held = pending.get(None)
-    return getrefcount(held)
-
-
-ONLY_PENDING = _references()
+def _is_own(grad: Any, given: Any, handed_on: bool) -> bool:
+    """Tell whether a gradient is the engine's: one that a rule returned as a view, or of a node with several outputs."""
+    parts = given if type(given) is tuple else (given,)
+    if (base := grad.base) is None:
+        return all([grad is not one for one in parts])
+    if not grad.flags.carray:  # a number that was spread, or memory with gaps
+        return False
+    return handed_on or all([one is None or (base is not one and base is not one.base) for one in parts])
 
 
 def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
@@ -177,9 +177,9 @@ def _run(
     needed = None if capture is None else capture.needed(counts) if selecting else set(map(id, counts))
     keep_levels = _kept_levels(roots, seeds)
     pending: dict[Any, Any] = {}
-    sums: set[Any] = set()  # targets whose pending gradient is an array of the engine's own
+    owned: set[Any] = set()  # nodes and leaves whose pending gradient is the engine's
     ready: list[tuple[int, int, Any]] = []
-    _start(roots, seeds, counts, pending, sums, ready, graph)
+    _start(roots, seeds, counts, pending, owned, ready, graph)
     freed = Freed(place)
     task, outer = Task(counts, roots, capture, needed, keep_levels), _state.task
     _state.task = task
@@ -190,6 +190,7 @@ def _run(
     released = None if keep else freed
     leaf_types, gathered = _base.leaf_types, task.gathered
     node = g = None
+    mine = False  # whether `g` is the engine's
     try:
         while True:
             if node is None:
@@ -197,6 +198,7 @@ def _run(
                     break
                 node = heappop(ready)[2]
                 g = pending.pop(node, None)
+                mine = node in owned
                 if type(node) in leaf_types:  # a root that is a leaf, before all nodes
                     if g is not None:
                         finish_leaf(node, g, graph, capture, root=len(roots) == 1)
@@ -204,13 +206,15 @@ def _run(
                     continue
             if type(g) is list:
                 g = tuple(g)
-            pairs = grad = held = None  # so that `straight` sees who else holds a gradient
-            pairs = node.straight(g, released) if straight and g is not None else None
+            pairs = node.straight(g, released, mine) if straight and g is not None else None
+            makes = node.makes_gradients
             if pairs is None:
+                makes = False
                 if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
                     node = None
                     continue
                 pairs = _pull_back(node, g, graph, released, task, selecting, watched)
+            given, handed_on = g, mine and len(pairs) == 1
             following = g = None
             for edge, grad in pairs:
                 if edge is None:
@@ -223,64 +227,71 @@ def _run(
                         at = slot.index
                         parts[at] = grad if (held := parts[at]) is None else held + grad
                         grad = None
+                own = (
+                    makes
+                    and type(grad) is NDARRAY
+                    and (
+                        handed_on or grad is not given
+                        if grad.base is None and type(given) is not tuple
+                        else _is_own(grad, given, handed_on)
+                    )
+                )
                 left = counts[edge]
                 if left != SINGLE:
                     if grad is not None:
                         if (held := pending.get(edge)) is None:
                             pending[edge] = grad
-                        elif edge in sums and type(grad) is NDARRAY and (straight or held.dtype is grad.dtype):
+                            if own:
+                                owned.add(edge)
+                        elif edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
                             held += grad
-                        elif (
-                            type(held) is NDARRAY is type(grad)
-                            and held.dtype is grad.dtype
-                            and getrefcount(held) <= ONLY_PENDING
-                            and held.flags.owndata
-                        ):
-                            held += grad
-                            sums.add(edge)
                         else:
                             held = pending[edge] = held + grad
                             if type(held) is NDARRAY:
-                                sums.add(edge)
+                                owned.add(edge)
                             else:  # a number, which has no memory to add to
-                                sums.discard(edge)
-                            held = None
+                                owned.discard(edge)
                     if left != LAST:
                         counts[edge] = left - STEP
                         continue
                     if gathered and edge in gathered:
-                        _add(pending, sums, edge, gathered.pop(edge).gradient_of(edge), graph)
+                        _add(pending, owned, edge, gathered.pop(edge).gradient_of(edge), graph)
+                        owned.add(edge)
                     if type(edge) not in leaf_types or edge in pending:
-                        held = grad = pending.pop(
-                            edge, None
-                        )  # two references, as of a gradient in its pair: see ONE_HOLDER
+                        grad = pending.pop(edge, None)
+                    own = edge in owned
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
                     if grad is None:
                         if (extra := edge._extra) is not None and extra.hooked:
                             finish_leaf(edge, None, graph, capture)
                     else:
                         if plain and ((extra := edge._extra) is None or not extra.hooked):
-                            accumulate_raw(edge, grad)
+                            accumulate_raw(edge, grad, own)
                         else:
                             finish_leaf(edge, grad, graph, capture)
                     continue
                 if selecting and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator,union-attr]
                     continue
                 if following is None and edge not in pending:
-                    following, g = edge, grad  # in hand: it is usually the next one
+                    following, g, mine = edge, grad, own  # in hand: it is usually the next one
                 else:
                     if grad is not None:
                         if edge in pending:  # a root is a node below another one
-                            _add(pending, sums, edge, grad, graph)
+                            _add(pending, owned, edge, grad, graph)
                         else:
                             pending[edge] = grad
+                            if own:
+                                owned.add(edge)
                     heappush(ready, (-edge.seq, id(edge), edge))
             node = following
             if node is not None and ready and (seq := -node.seq) > ready[0][0]:  # another one is newer
                 if g is not None:
                     pending[node] = g
+                    if mine:
+                        owned.add(node)
                 node = heappushpop(ready, (seq, id(node), node))[2]
                 g = pending.pop(node, None)
+                mine = node in owned
         for callback in task.callbacks:  # which may queue others
             callback()
     finally:
@@ -328,11 +339,11 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
 
 
 def _start(
-    roots: Sequence[Any], seeds: Sequence[Any], counts: Any, pending: Any, sums: Any, ready: Any, graph: bool
+    roots: Sequence[Any], seeds: Sequence[Any], counts: Any, pending: Any, owned: Any, ready: Any, graph: bool
 ) -> None:
     """Put the seeds in place, and the roots that wait for nothing on the heap."""
     for root, seed in zip(roots, seeds, strict=True):
-        _add(pending, sums, root, seed if graph else seed._array, graph)
+        _add(pending, owned, root, seed if graph else seed._array, graph)
         node = root.node if type(root) is Slot else root
         if counts[node] == 0:
             counts[node] = -1  # on the heap already
@@ -354,7 +365,7 @@ def _kept_levels(roots: Sequence[Any], seeds: Sequence[Any]) -> frozenset[Any]:
     return levels
 
 
-def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: bool) -> None:
+def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, grad: Any, graph: bool) -> None:
     """Add a gradient to what a node or leaf has received. See Note [Who owns a gradient]."""
     if type(edge) is Slot:
         _add_part(pending, edge, grad)
@@ -362,14 +373,14 @@ def _add(pending: dict[Any, Any], sums: set[Any], edge: Any, grad: Any, graph: b
     held = pending.get(edge)
     if held is None:
         pending[edge] = grad
-    elif not graph and edge in sums and type(grad) is NDARRAY and held.dtype is grad.dtype:
+    elif not graph and edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
         held += grad
     else:
         held = pending[edge] = held + grad
         if type(held) is NDARRAY:
-            sums.add(edge)
+            owned.add(edge)
         else:
-            sums.discard(edge)
+            owned.discard(edge)
 
 
 def _add_part(pending: dict[Any, Any], slot: Slot, grad: Any) -> None:

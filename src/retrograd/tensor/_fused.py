@@ -66,7 +66,7 @@ class FusedNode(Node):
     __slots__ = ("is_plain", "level", "needs", "num_outputs", "params", "residuals")
 
     operation: Fused
-    saves = True
+    saves = makes_gradients = True
     is_plain: bool  # whether all arrays are NumPy's, of float32 or float64 or integers
     level: Level | None  # of the batch whose rule has run
 

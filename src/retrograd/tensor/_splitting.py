@@ -173,7 +173,7 @@ def _put_together(self: Any, g: Any, graph: bool) -> Any:
     return (xp.stack(*parts, axis=axis) if single else xp.concat(*parts, axis=axis),)
 
 
-def _straight(self: Any, g: Any, freed: Any) -> Any:
+def _straight(self: Any, g: Any, freed: Any, mine: bool = False) -> Any:
     """Join the gradients of parts, all of which have one."""
     first = self.indices[0]
     if self.extra is None and self.meta is None and type(first[-1]) is slice:
@@ -190,6 +190,7 @@ _split_classes: dict[str, Any] = {}
 
 def _split_node_class(name: str) -> Any:
     body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
+    body["makes_gradients"] = True
     body["straight"] = _straight
     body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
     made = _split_classes[name] = type(name, (Node,), body)

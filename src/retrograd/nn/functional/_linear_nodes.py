@@ -67,7 +67,7 @@ def _products(saved: Any, g: Any, edges: Any) -> Any:
     return ones(rows.shape[0], rows.dtype).dot(rows), gx, gy
 
 
-def _straight(self: Any, g: Any, freed: Any) -> Any:
+def _straight(self: Any, g: Any, freed: Any, mine: bool = False) -> Any:
     if self.extra is not None or self.meta is not None:
         return generic_straight(self, g, freed)
     edges = self._edges
