@@ -125,7 +125,7 @@ def _is_own(grad: Any, given: Any, handed_on: bool) -> bool:
         return all([grad is not one for one in parts])
     if not grad.flags.carray:  # a number that was spread, or memory with gaps
         return False
-    return handed_on or all([one is None or (base is not one and base is not one.base) for one in parts])
+    return handed_on or all([base is not one and base is not getattr(one, "base", None) for one in parts])
 
 
 def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
@@ -245,6 +245,15 @@ def _run(
                                 owned.add(edge)
                         elif edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
                             held += grad
+                        elif (
+                            own
+                            and type(held) is NDARRAY
+                            and held.dtype is grad.dtype
+                            and held.strides == grad.strides  # the first one decides on the layout, as in torch
+                        ):
+                            grad += held
+                            pending[edge] = grad
+                            owned.add(edge)
                         else:
                             held = pending[edge] = held + grad
                             if type(held) is NDARRAY:
