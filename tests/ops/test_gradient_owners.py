@@ -46,7 +46,9 @@ def walk(outputs: list[Any], inputs: list[Any]) -> None:
         g = waiting.pop(node)
         g = tuple(g) if type(g) is list else g
         pairs = node.straight(g, None, False)
-        if node.makes_gradients:
+        if pairs is None:  # a write, whose gradients the engine does not take for its own
+            pairs = [*zip(node._edges, node.pull_back(g, False), strict=True)]
+        else:
             look(node, g, pairs, [*arrays, *values_in(node)])
         for edge, grad in pairs:
             if grad is not None and isinstance(edge.node if type(edge) is Slot else edge, Node):

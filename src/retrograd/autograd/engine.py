@@ -8,9 +8,9 @@ usually the next one, so it is kept in hand instead of going through the heap.
 Note [Who owns a gradient]
 A gradient that somebody else may hold is never written to, and never becomes `.grad` as it is. The engine owns what is in
 `owned`: the sums it has made, and new memory from a rule. A rule of ours (`Node.makes_gradients`) returns new memory, the
-gradient that it was given, or a view of that; never a saved value (`tests/autograd/test_gradient_owners.py` asks all of
-them). The gradient that a node was given stays the engine's (`mine`) if one edge alone gets it, or a view of it.
-What users' functions return and what hooks have seen is not the engine's.
+gradient that it was given, or a view of that; never a saved value (`tests/ops/test_gradient_owners.py` asks all of
+them). The gradient that a node was given stays the engine's (`mine`) if one edge alone gets it. What users' functions
+return and what hooks have seen is not the engine's.
 """
 
 from __future__ import annotations
@@ -118,14 +118,24 @@ def _in_fresh_thread(*arguments: Any) -> None:
 SINGLE, STEP, LAST = 1, 2, 2  # one consumer: 1; k > 1 consumers: 2 k, counted down by 2
 
 
-def _is_own(grad: Any, given: Any, handed_on: bool) -> bool:
-    """Tell whether a gradient is the engine's: one that a rule returned as a view, or of a node with several outputs."""
-    parts = given if type(given) is tuple else (given,)
-    if (base := grad.base) is None:
-        return all([grad is not one for one in parts])
-    if not grad.flags.carray:  # a number that was spread, or memory with gaps
-        return False
-    return handed_on or all([base is not one and base is not getattr(one, "base", None) for one in parts])
+def _is_own_view(view: Any, given: Any, mine: bool) -> bool:
+    """Tell whether a rule has returned a dense view of memory that is the engine's: new, or that of a gradient that is."""
+    base = view.base
+    return view.flags.carray and (mine or (base is not given and base is not getattr(given, "base", None)))
+
+
+def _are_new(pairs: Any, given: tuple[Any, ...]) -> bool:
+    """Tell whether the gradients that a node returned have no memory of those of its several outputs."""
+    memories = [one for part in given for one in (part, getattr(part, "base", None)) if one is not None]
+    grads = [one for _, grad in pairs for one in (grad, getattr(grad, "base", None)) if one is not None]
+    return not any([one is memory for one in grads for memory in memories])
+
+
+def _sum(held: Any, grad: Any) -> Any:
+    """Add two gradients into new memory; the first one decides on its layout, as in torch."""
+    if type(held) is NDARRAY is type(grad) and held.dtype is grad.dtype and held.strides != grad.strides:
+        return np.add(held, grad, out=np.empty_like(held))
+    return held + grad
 
 
 def _count(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Any]]:
@@ -207,14 +217,15 @@ def _run(
             if type(g) is list:
                 g = tuple(g)
             pairs = node.straight(g, released, mine) if straight and g is not None else None
-            makes = node.makes_gradients
+            makes = pairs is not None
             if pairs is None:
-                makes = False
                 if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
                     node = None
                     continue
                 pairs = _pull_back(node, g, graph, released, task, selecting, watched)
             given, handed_on = g, mine and len(pairs) == 1
+            if type(given) is tuple:
+                makes = makes and _are_new(pairs, given)
             following = g = None
             for edge, grad in pairs:
                 if edge is None:
@@ -227,35 +238,22 @@ def _run(
                         at = slot.index
                         parts[at] = grad if (held := parts[at]) is None else held + grad
                         grad = None
-                own = (
-                    makes
-                    and type(grad) is NDARRAY
-                    and (
-                        handed_on or grad is not given
-                        if grad.base is None and type(given) is not tuple
-                        else _is_own(grad, given, handed_on)
-                    )
-                )
                 left = counts[edge]
                 if left != SINGLE:
                     if grad is not None:
                         if (held := pending.get(edge)) is None:
                             pending[edge] = grad
-                            if own:
+                            if (
+                                makes
+                                and type(grad) is NDARRAY
+                                and grad.base is None
+                                and (handed_on or grad is not given)
+                            ):
                                 owned.add(edge)
                         elif edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
                             held += grad
-                        elif (
-                            own
-                            and type(held) is NDARRAY
-                            and held.dtype is grad.dtype
-                            and held.strides == grad.strides  # the first one decides on the layout, as in torch
-                        ):
-                            grad += held
-                            pending[edge] = grad
-                            owned.add(edge)
                         else:
-                            held = pending[edge] = held + grad
+                            held = pending[edge] = _sum(held, grad)
                             if type(held) is NDARRAY:
                                 owned.add(edge)
                             else:  # a number, which has no memory to add to
@@ -269,12 +267,16 @@ def _run(
                     if type(edge) not in leaf_types or edge in pending:
                         grad = pending.pop(edge, None)
                     own = edge in owned
+                else:
+                    own = makes and type(grad) is NDARRAY and grad.base is None and (handed_on or grad is not given)
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
                     if grad is None:
                         if (extra := edge._extra) is not None and extra.hooked:
                             finish_leaf(edge, None, graph, capture)
                     else:
                         if plain and ((extra := edge._extra) is None or not extra.hooked):
+                            if not own and left == SINGLE and makes and type(grad) is NDARRAY and grad.base is not None:
+                                own = _is_own_view(grad, given, handed_on)
                             accumulate_raw(edge, grad, own)
                         else:
                             finish_leaf(edge, grad, graph, capture)
@@ -385,7 +387,7 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, grad: Any, graph: 
     elif not graph and edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
         held += grad
     else:
-        held = pending[edge] = held + grad
+        held = pending[edge] = _sum(held, grad)
         if type(held) is NDARRAY:
             owned.add(edge)
         else:
