@@ -32,6 +32,7 @@ from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import add_levels, enter_dual
 from .._places import Place
 from ..tensor import _base
+from ..tensor._base import LEAF
 from ..tensor._leaves import LeafDtypes
 from ..tensor._view_nodes import fit
 from ._accumulate import accumulate_raw, in_leaf_dtypes
@@ -175,6 +176,12 @@ def _meets_classes(found: Iterable[Any], seeds: Sequence[Any]) -> bool:
     return any(type(one) in types or getattr(type(one), "of_dispatch", False) for one in (*seeds, *found))
 
 
+def _choose_dtypes(found: Iterable[Any]) -> bool:
+    """Tell whether a leaf of a graph has chosen the dtype of its gradient (`Tensor.grad_dtype`)."""
+    leaves = [one._extra for one in found if type(one) in _base.leaf_types and one._extra is not None]
+    return any(getattr(extra, "grad_dtype", LEAF) is not LEAF for extra in leaves)
+
+
 def _run(
     roots: Sequence[Any], seeds: Sequence[Any], graph: bool, keep: bool, capture: Capture | None, place: Place | None
 ) -> None:
@@ -196,7 +203,9 @@ def _run(
     watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None or dispatched
     plain = capture is None and not graph and not current_mode().inference
     # the common case, with the fewest questions
-    straight = not (graph or watched or selecting or LeafDtypes.wanted or current_mode().inference)
+    straight = not (graph or watched or selecting or current_mode().inference)
+    if straight and LeafDtypes.wanted:
+        straight = not _choose_dtypes(counts)
     released = None if keep else freed
     leaf_types, gathered = _base.leaf_types, task.gathered
     node = g = None
