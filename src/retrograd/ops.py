@@ -177,7 +177,7 @@ def _made_of_others(op: OpOverload, args: Any, kwargs: Any) -> Any:
     made = composites.FOUND.get(op._overloadpacket.__name__)
     if made is None or not op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
         return NotImplemented
-    return made(*args, **kwargs)
+    return importlib.import_module("._dispatch.functions", __package__).decomposed(made, op, args, kwargs)
 
 
 def _overload(namespace: str, name: str, overload: str) -> Any:

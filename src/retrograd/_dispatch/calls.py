@@ -117,7 +117,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
     made = composites.FOUND.get(name)
     if made is not None:
-        result = made(*args, **kwargs)
+        result = functions.decomposed(made, function, args, kwargs)
         if result is not NotImplemented:
             return result
     elif name in functions.AS_WRITTEN:

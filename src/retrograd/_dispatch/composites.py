@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .._core.primitive import parameters_of
 from .._modes import current_mode
 from . import hidden
 
@@ -24,6 +25,20 @@ def composite(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names or (function.__name__,):
             FOUND[name] = function
+        return function
+
+    return register
+
+
+def layer(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say for which function a decomposition is that gets its parameters by name, of those of the public function.
+
+    It takes no call that gives any other parameter a value but its default.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.reads = parameters_of(function)  # type: ignore[attr-defined]
+        FOUND[name] = function
         return function
 
     return register

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .composites import FOUND, REDUCTIONS, F, Tensor, aten, composite, torch
+from .composites import FOUND, REDUCTIONS, F, aten, composite, layer, torch
 from .composites import pair as _pair
 
 
@@ -29,35 +29,16 @@ def _softmax(packet: Any, input: Any, dim: Any, dtype: Any) -> Any:
     return packet.default(input if dtype is None else input.to(dtype), dim, False)
 
 
-@composite("cross_entropy")
-def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Any:
-    if label_smoothing or target.is_floating_point() or size_average is not None or reduce is not None:
+@layer("cross_entropy")
+def cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    if target.is_floating_point():
         return NotImplemented
     scores = F.log_softmax(input, 1 if input.dim() > 1 else 0)
     return F.nll_loss(scores, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
-@composite("nll_loss")
-def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
-    if size_average is not None or reduce is not None:
-        return NotImplemented
+@layer("nll_loss")
+def nll_loss(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
     if input.dim() > 4 or input.dim() == 3:
         return NotImplemented
     op = aten.nll_loss2d_forward if input.dim() == 4 else aten.nll_loss_forward
@@ -91,12 +72,8 @@ FOUND["huber_loss"] = _loss("huber_loss", "delta")
 FOUND["soft_margin_loss"] = _loss("soft_margin_loss")
 
 
-@composite("l1_loss")
-def l1_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
-) -> Any:
-    if weight is not None:
-        return NotImplemented
+@layer("l1_loss")
+def l1_loss(input: Any, target: Any, reduction: str) -> Any:
     return _reduced((input - target).abs(), reduction)
 
 
@@ -104,39 +81,8 @@ def _reduced(loss: Any, reduction: str) -> Any:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-@composite("binary_cross_entropy_with_logits")
-def bce_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
-    more = [weight, pos_weight, REDUCTIONS[reduction]]
-    while more and not isinstance(more[-1], Tensor) and more[-1] in (None, 1):
-        more.pop()
-    return aten.binary_cross_entropy_with_logits.default(input, target, *more)
-
-
-@composite("binary_cross_entropy")
-def bce(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
-    more = [weight, REDUCTIONS[reduction]] if weight is not None or reduction != "mean" else []
-    return aten.binary_cross_entropy.default(input, target, *more)
-
-
-@composite("kl_div")
-def kl_div(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Any:
+@layer("kl_div")
+def kl_div(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -176,18 +122,9 @@ def batch_norm(
     return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-@composite("instance_norm")
-def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    if running_mean is not None or not use_input_stats:
+@layer("instance_norm")
+def instance_norm(input: Any, weight: Any, bias: Any, use_input_stats: bool, momentum: float, eps: float) -> Any:
+    if not use_input_stats:
         return NotImplemented
     n, c = input.shape[:2]
     made = batch_norm(
@@ -255,28 +192,14 @@ for _dims in (1, 2, 3):
     FOUND[f"conv_transpose{_dims}d"] = _convolution(_dims, True)
 
 
-@composite("max_pool2d")
+@layer("max_pool2d")
 def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
 ) -> Any:
-    more = [_pair(padding), _pair(dilation), ceil_mode]
-    for value, default in (([ceil_mode], [False]), (_pair(dilation), [1, 1]), (_pair(padding), [0, 0])):
-        if value != default:
-            break
-        more.pop()
     made = aten.max_pool2d_with_indices.default(
-        input, _pair(kernel_size), [] if stride is None else _pair(stride), *more
+        input, _pair(kernel_size), [] if stride is None else _pair(stride), _pair(padding), _pair(dilation), ceil_mode
     )
     return made if return_indices else made[0]
-
-
-FOUND["max_pool2d_with_indices"] = lambda *args, **kwargs: max_pool2d(*args, **{**kwargs, "return_indices": True})
 
 
 @composite("adaptive_avg_pool2d")
@@ -288,45 +211,11 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return aten._adaptive_avg_pool2d.default(input, sizes)
 
 
-@composite("avg_pool2d")
-def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
-    more = [_pair(padding), ceil_mode, count_include_pad, divisor_override]
-    for value, default in (
-        (divisor_override, None),
-        (count_include_pad, True),
-        (ceil_mode, False),
-        (_pair(padding), [0, 0]),
-    ):
-        if value != default:
-            break
-        more.pop()
-    return aten.avg_pool2d.default(input, _pair(kernel_size), [] if stride is None else _pair(stride), *more)
-
-
-@composite("embedding")
-def embedding(
-    input: Any,
-    weight: Any,
-    padding_idx: Any = None,
-    max_norm: Any = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    if max_norm is not None or sparse:
-        return NotImplemented
+@layer("embedding")
+def embedding(input: Any, weight: Any, padding_idx: Any, scale_grad_by_freq: bool) -> Any:
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
-    more = [-1 if padding_idx is None else padding_idx, *([True] if scale_grad_by_freq else [])]
-    return aten.embedding.default(weight, input, *([] if more == [-1] else more))
+    return aten.embedding.default(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq)
 
 
 @composite("dropout")
@@ -339,45 +228,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return input * noise
 
 
-@composite("relu")
-def relu(input: Any, inplace: bool = False) -> Any:
-    return aten.relu_.default(input) if inplace else aten.relu.default(input)
-
-
-@composite("silu")
-def silu(input: Any, inplace: bool = False) -> Any:
-    return aten.silu_.default(input) if inplace else aten.silu.default(input)
-
-
-@composite("leaky_relu")
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    more = [] if negative_slope == 0.01 else [negative_slope]
-    return (aten.leaky_relu_ if inplace else aten.leaky_relu).default(input, *more)
-
-
-@composite("elu")
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    return (aten.elu_ if inplace else aten.elu).default(input, *([] if alpha == 1 else [alpha]))
-
-
 @composite("relu6")
 def relu6(input: Any, inplace: bool = False) -> Any:
     return (aten.hardtanh_ if inplace else aten.hardtanh).default(input, 0.0, 6.0)
-
-
-@composite("softplus")
-def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
-    return aten.softplus.default(input, *([] if (beta, threshold) == (1, 20) else [beta, threshold]))
-
-
-@composite("gelu")
-def gelu(input: Any, approximate: str = "none") -> Any:
-    return aten.gelu.default(input, **({} if approximate == "none" else {"approximate": approximate}))
-
-
-@composite("logsigmoid")
-def logsigmoid(input: Any) -> Any:
-    return NotImplemented
 
 
 @composite("normalize")
@@ -439,36 +292,14 @@ def attention(
     return (F.dropout(weights, dropout_p) if dropout_p else weights) @ value
 
 
-@composite("multi_head_attention_forward")
+@layer("multi_head_attention_forward")
 def multi_head_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
-    training: bool = True,
-    key_padding_mask: Any = None,
-    need_weights: bool = True,
-    attn_mask: Any = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Any = None,
-    k_proj_weight: Any = None,
-    v_proj_weight: Any = None,
-    static_k: Any = None,
-    static_v: Any = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> Any:
-    rare = (bias_k, bias_v, static_k, static_v, key_padding_mask)
-    if any(one is not None for one in rare) or add_zero_attn or query.dim() != 3:
+    query: Any, key: Any, value: Any, num_heads: int, in_proj_weight: Any, in_proj_bias: Any, dropout_p: float, out_proj_weight: Any,
+    out_proj_bias: Any, training: bool, need_weights: bool, attn_mask: Any, use_separate_proj_weight: bool, q_proj_weight: Any,
+    k_proj_weight: Any, v_proj_weight: Any, average_attn_weights: bool, is_causal: bool, embed_dim_to_check: int, bias_k: Any,
+    bias_v: Any, add_zero_attn: bool,
+) -> Any:  # fmt: skip
+    if bias_k is not None or bias_v is not None or add_zero_attn or query.dim() != 3:
         return NotImplemented
     length, batch, width = query.shape
     head = width // num_heads
@@ -520,16 +351,8 @@ def det(A: Any) -> Any:  # noqa: N803
     return aten._linalg_det.default(A)[0]
 
 
-@composite("interpolate")
-def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: Any = None,
-    recompute_scale_factor: Any = None,
-    antialias: bool = False,
-) -> Any:
+@layer("interpolate")
+def interpolate(input: Any, size: Any, scale_factor: Any, mode: str, align_corners: Any) -> Any:
     dims = input.dim() - 2
     names = {
         "nearest": f"upsample_nearest{dims}d",
@@ -538,7 +361,7 @@ def interpolate(
         "trilinear": "upsample_trilinear3d",
         "bicubic": "upsample_bicubic2d",
     }
-    if mode not in names or antialias or recompute_scale_factor:
+    if mode not in names:
         return NotImplemented
     scales = [None] * dims if scale_factor is None else [float(one) for one in _pair(scale_factor, dims)]
     sizes = (

@@ -68,6 +68,28 @@ def written(function: Any) -> Any:
     return function
 
 
+def decomposed(made: Any, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run a decomposition of a public function, or of an operation; NotImplemented if it does not take these arguments."""
+    names = getattr(made, "reads", None)
+    if names is None:
+        return made(*args, **kwargs)
+    schema = getattr(function, "_schema", None)
+    if schema is not None:
+        given = schemas.bind(schema, args, kwargs) or {}
+        defaults = {_plain(one.name): one.default_value for one in schema.arguments}
+        values: Any = defaults | {_plain(name): value for name, value in given.items()}
+    else:
+        values, signature = bound(function, args, kwargs), signature_of(function)
+        defaults = {} if signature is None else {name: one.default for name, one in signature.parameters.items()}
+    if values is None or not {name for name in values if not schemas._same(values[name], defaults[name])} <= set(names):
+        return NotImplemented
+    return made(**{name: values[name] for name in names}) if set(names) <= set(values) else NotImplemented
+
+
+def _plain(name: str) -> str:
+    return "input" if name == "self" else name
+
+
 def resolve(function: Any, name: str, args: Any, kwargs: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
     """Return the name, the form and the arguments of torch's operation for a call, bound by the public function's own parameters."""
     values = bound(function, args, kwargs)
