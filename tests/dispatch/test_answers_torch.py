@@ -308,6 +308,25 @@ def defaults_in_schemas(torch: Library) -> Any:
     return made
 
 
+def derivatives_with_lists_and_keywords(torch: Library) -> Any:
+    def scaled(xs, y, *, by):  # type: ignore[no-untyped-def]
+        return [x * by for x in xs] + [y * by]
+
+    scaled.__annotations__ = {"xs": list[torch.Tensor], "y": torch.Tensor, "by": float, "return": list[torch.Tensor]}
+    made = torch.library.custom_op("answers::scaled", mutates_args=())(scaled)
+
+    def setup_context(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        ctx.by = keyword_only_inputs["by"]
+
+    made.register_autograd(
+        lambda ctx, grads: ([g * ctx.by for g in grads[:-1]], grads[-1] * ctx.by), setup_context=setup_context
+    )
+    xs, y = [torch.ones(2, requires_grad=True) for _ in range(2)], torch.ones(2, requires_grad=True)
+    for weight, one in enumerate(made(xs, y, by=3.0), 1):
+        (weight * one).sum().backward(retain_graph=True)
+    return [x.grad for x in xs], y.grad
+
+
 def tags_of_operations(torch: Library) -> Any:
     aten = torch.ops.aten
     some = (aten.add.Tensor, aten.t_.default, aten.native_dropout.default, aten.sum.default, aten.view.default)
@@ -385,6 +404,7 @@ PROGRAMS = [
     gradients_of_a_wrong_shape,
     what_a_context_needs,
     defaults_in_schemas,
+    derivatives_with_lists_and_keywords,
     tags_of_operations,
     checks_of_what_only_writes,
     checks_without_a_rule_for_shapes,

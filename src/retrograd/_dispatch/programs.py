@@ -47,6 +47,7 @@ class Operation:
         ] = {}  # what runs instead while autocast is on for a kind of device
         self.enabled: dict[str, bool] = {}
         self.tags: tuple[Any, ...] = ()
+        self.takes_lists = any(one.type.startswith("Tensor") and "[" in one.type for one in schema.arguments)
         self.function: Any = _function_of(self)
 
     @property
@@ -85,7 +86,27 @@ class Operation:
         if self.mutates:
             with using(grad=False):
                 return self.computed(values)
-        return self.function.apply(*values)
+        return self.recorded(values)
+
+    def recorded(self, values: list[Any]) -> Any:
+        """Compute the operation, with a node. Tensors in lists are given one by one, and how many there are in each, last."""
+        if not self.takes_lists:
+            return self.as_returned(self.function.apply(*values))
+        flat: list[Any] = []
+        counts: list[int | None] = []
+        for value, one in zip(values, self._schema.arguments, strict=True):
+            is_list = one.type.startswith("Tensor") and isinstance(value, (list, tuple))
+            flat += value if is_list else [value]
+            counts.append(len(value) if is_list else None)
+        return self.as_returned(self.function.apply(*flat, tuple(counts)))
+
+    @property
+    def returns_list(self) -> bool:
+        return bool(self._schema.returns) and bool(self._schema.returns[0].type == "Tensor[]")
+
+    def as_returned(self, result: Any) -> Any:
+        """Return a list where the schema says so; a node's results are a tuple."""
+        return list(result) if self.returns_list else result
 
     def below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the operation."""
@@ -183,22 +204,35 @@ def _function_of(operation: Operation) -> type[Function]:
     """Make the class of an operation's calls in the graph."""
     schema = operation._schema
     arguments = schema.arguments
-    returns_list = bool(schema.returns) and schema.returns[0].type == "Tensor[]"
 
     def taken_apart(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         named = {one.name: v for v, one in zip(values, arguments, strict=True) if one.kwarg_only}
         return tuple(v for v, one in zip(values, arguments, strict=True) if not one.kwarg_only), named
 
-    def forward(*values: Any) -> Any:
+    keyword_only = sum(one.kwarg_only for one in arguments)
+
+    def together(given: Any) -> list[Any]:
+        if not operation.takes_lists:
+            return list(given)
+        *flat, counts = given
+        parts = iter(flat)
+        return [next(parts) if count is None else [next(parts) for _ in range(count)] for count in counts]
+
+    def forward(*given: Any) -> Any:
+        values = together(given)
         if is_wanted(values, {}):
             names = [one.name for one in arguments]
-            return redispatch(operation._opoverload, *schemas.given(schema, dict(zip(names, values, strict=True))))
-        return operation.computed(list(values))
+            made = redispatch(operation._opoverload, *schemas.given(schema, dict(zip(names, values, strict=True))))
+        else:
+            made = operation.computed(values)
+        return tuple(made) if operation.returns_list else made
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx._counts = inputs[-1] if operation.takes_lists else ()
+        inputs = together(inputs)
         if operation.setup_context is not None:
             positional, named = taken_apart(inputs)
-            operation.setup_context(ctx, positional, *((named,) if named else ()), output)
+            operation.setup_context(ctx, positional, *((named,) if named else ()), operation.as_returned(output))
 
     def backward(ctx: Any, *grads: Any) -> Any:
         if operation.backward is None:
@@ -206,9 +240,18 @@ def _function_of(operation: Operation) -> type[Function]:
                 f"Trying to backward through {operation._namespace}.{operation._name}.default but no autograd formula was "
                 "registered. Please use register_autograd to add one."
             )
-        return operation.backward(ctx, *([list(grads)] if returns_list else grads))
+        found = operation.backward(ctx, *([list(grads)] if operation.returns_list else grads))
+        found = (*(found if isinstance(found, tuple) else (found,)), *(None,) * keyword_only)
+        if not operation.takes_lists:
+            return found
+        flat: list[Any] = []
+        for one, count in zip(found, ctx._counts, strict=True):
+            flat += [one] if count is None else [None] * count if one is None else one
+        return (*flat, None)
 
-    def vmap(info: Any, in_dims: Any, *values: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+        values = together(given)
+        in_dims = together((*in_dims[:-1], given[-1])) if operation.takes_lists else in_dims
         if operation.by_vmap is not None:
             positional, named = taken_apart(values)
             return operation.by_vmap(info, tuple(in_dims[: len(positional)]), *positional, **named)

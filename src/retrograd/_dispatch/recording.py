@@ -319,7 +319,7 @@ def _of_program(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if operation.mutates:
         with using(grad=False):
             return redispatch(op, args, kwargs)
-    return operation.function.apply(*values)
+    return operation.recorded(values)
 
 
 def _written(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
