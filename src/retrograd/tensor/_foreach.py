@@ -89,10 +89,10 @@ def _binary(name: str) -> Callable[..., Any]:
         if name == "pow" and not isinstance(self, (list, tuple)):
             return tuple(one.__rpow__(self) for one in _listed(name, second))
         tensors = _listed(name, self)
-        pairs = zip(tensors, _beside(tensors, second), strict=True)
+        others = _beside(tensors, second)
         if name == "mul_":  # of halves: torch rounds the number first here, and nowhere else
-            pairs = ((one, _rounded_for(one, value)) for one, value in pairs)
-        return _returned(name, self, [method(one, value) for one, value in pairs])
+            others = [_rounded_for(one, value) for one, value in zip(tensors, others, strict=True)]
+        return _returned(name, self, [method(one, value) for one, value in zip(tensors, others, strict=True)])
 
     return function
 
