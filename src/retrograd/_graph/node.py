@@ -381,11 +381,11 @@ class Node:
         return self.pull_back_some(g, graph, None)
 
     def straight(self, g: Any, freed: Freed | None, mine: bool = False) -> Any:
-        """Return edges with their gradients as arrays; None where hooks want to see more, and where users compute.
+        """Return edges with their gradients as arrays; None where a user's function is called.
 
         Saved values are let go, unless `freed` is None. `mine`: nobody else has the gradient, which may be overwritten.
         """
-        if self.extra is not None or not self.makes_gradients:
+        if self.extra is not None or not self.makes_gradients or getattr(self.guard, "packed", None):
             return None
         grads = self.pull_back(g, False)
         if freed is not None and self.saves:

@@ -156,6 +156,7 @@ def run_late_hooks(node: Any, grads: Any) -> Any:
 
 def finish_leaf(leaf: Any, g: Any, graph: bool, capture: Any, root: bool = False) -> None:
     """Hand a leaf its summed gradient: capture it, or add it to `.grad`."""
+    engine_state.task.node = leaf
     extra = leaf._extra
     skipped = capture is not None and id(leaf) not in capture.wanted
     if skipped and not root:

@@ -1,25 +1,18 @@
-"""What hooks may ask about the backward that calls them: its number, its node, the order of its nodes.
-
-The engine keeps no record of where it is: nobody asks in most programs. So the answer is read from its own frame.
-"""
+"""What hooks may ask about the backward that calls them: its number, its node, the order of its nodes."""
 
 from __future__ import annotations
 
 import heapq
-import sys
 from contextvars import ContextVar
 from typing import Any
 
 from .._core import primitive as core
 from .._graph.node import Node, Slot
 from . import engine, graph
-from ._hooks import finish_leaf
 
 _multithreading: ContextVar[bool] = ContextVar("multithreading", default=True)
 _layout_enforced: ContextVar[bool] = ContextVar("layout_enforced", default=True)
 _view_replay: ContextVar[bool] = ContextVar("view_replay", default=False)
-_ENGINE = engine._run.__code__
-_LEAF = finish_leaf.__code__
 
 
 def is_multithreading_enabled() -> bool:
@@ -69,22 +62,15 @@ def current_graph_task_id() -> int:
 
 def current_autograd_node() -> Any:
     """Return the node that the running backward is at, or None."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code is _LEAF:
-            return graph.get_gradient_edge(frame.f_locals[_LEAF.co_varnames[0]]).node
-        if frame.f_code is _ENGINE:
-            return frame.f_locals["node"]
-        frame = frame.f_back
-    return None
+    task = core.engine_state.task
+    node = None if task is None else task.node
+    return node if node is None or isinstance(node, Node) else graph.get_gradient_edge(node).node
 
 
 def keeps_graph() -> bool:
     """Tell whether the running backward keeps what its nodes have saved; True outside of one."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code is not _ENGINE:
-        frame = frame.f_back
-    return True if frame is None else bool(frame.f_locals["keep"])
+    task = core.engine_state.task
+    return True if task is None else bool(task.keep)
 
 
 def current_graph_task_execution_order() -> list[Any]:

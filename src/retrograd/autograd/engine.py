@@ -52,13 +52,23 @@ _numbers = itertools.count()
 class Task:
     """One run of the engine, as hooks may ask for it."""
 
-    __slots__ = ("__weakref__", "callbacks", "capture", "counts", "gathered", "keep_levels", "needed", "number", "root")
+    __slots__ = (
+        "__weakref__", "callbacks", "capture", "counts", "gathered", "keep", "keep_levels", "needed", "node", "number", "root",
+    )  # fmt: skip
 
     def __init__(
-        self, counts: dict[Any, int], roots: Sequence[Any], capture: Any, needed: Any, keep_levels: frozenset[Any]
+        self,
+        counts: dict[Any, int],
+        roots: Sequence[Any],
+        capture: Any,
+        needed: Any,
+        keep: bool,
+        keep_levels: frozenset[Any],
     ) -> None:
         self.counts = counts
+        self.keep = keep  # whether saved values stay
         self.keep_levels = keep_levels
+        self.node: Any = None  # or leaf whose backward may call a user's function just now
         self.root = roots[0] if len(roots) == 1 else None  # torch does not count a single root among the nodes
         self.capture = capture
         self.needed = needed
@@ -198,7 +208,7 @@ def _run(
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, owned, ready, graph)
     freed = Freed(place)
-    task, outer = Task(counts, roots, capture, needed, keep_levels), _state.task
+    task, outer = Task(counts, roots, capture, needed, keep, keep_levels), _state.task
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None or dispatched
     plain = capture is None and not graph and not current_mode().inference
@@ -312,6 +322,7 @@ def _run(
                 node = heappushpop(ready, (seq, id(node), node))[2]
                 g = pending.pop(node, None)
                 mine = node in owned
+        task.node = None
         for callback in task.callbacks:  # which may queue others
             callback()
     finally:
@@ -320,6 +331,7 @@ def _run(
 
 def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, selecting: bool, watched: bool) -> Any:
     """Run a node and its hooks, and let go of its saved values unless `freed` is None: edges with their gradients."""
+    task.node = node
     extra, capture, needed, keep_levels = node.extra, task.capture, task.needed, task.keep_levels
     mask = grads = None
     seen: Any = ()  # the gradients that hooks see which come while the node computes
