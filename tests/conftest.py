@@ -1,4 +1,4 @@
-"""Two things that no test may depend on, each drawn from a seed that repeats it.
+"""Tests that need torch are skipped without it; and two things that no test may depend on are drawn from a seed.
 
 `pytest --order-seed 7` runs the tests in a random order. `pytest --noise-seed 7` changes the last bits of every factorisation.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 
 import pytest
 
@@ -35,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     asked = ((name, config.getoption(name)) for name in ("--order-seed", "--noise-seed"))
     return [f"{name} {seed}" for name, seed in asked if seed is not None]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("oracle") is not None and find_spec("torch") is None:
+        pytest.skip("compares with torch, which is not installed")
 
 
 @pytest.hookimpl(trylast=True)
