@@ -39,7 +39,7 @@ from numpy import ndarray as _ndarray
 from {dots}_device import device as _device, layout as _layout, memory_format as _memory_format
 from {dots}_dtypes import dtype as _dtype
 from {dots}_size import Size as _Size
-from {dots}tensor._generators import Generator as _Generator
+from {dots}tensor._functions.generators import Generator as _Generator
 from {dots}tensor._tensor import Tensor as Tensor
 from {here} import return_types as _results
 
@@ -123,13 +123,13 @@ def methods() -> str:
 def results() -> str:
     """Return the stub of the named results."""
     lines = [HEADER, "\nfrom collections.abc import Sequence\nfrom typing import Any, Self\n\n"]
-    lines.append("from .tensor._return_types import NamedResult\nfrom .tensor._tensor import Tensor\n")
+    lines.append("from .tensor._object.return_types import NamedResult\nfrom .tensor._tensor import Tensor\n")
     for name, fields in return_types._FIELDS.items():
         count = len(fields.split())
         lines.append(f"\nclass {name}(tuple[{', '.join(['Tensor'] * count)}]):\n")
         lines.append("    def __new__(cls, sequence: Sequence[Tensor], fields: dict[str, Any] = ...) -> Self: ...\n")
         lines += [f"    @property\n    def {field}(self) -> Tensor: ...\n" for field in fields.split()]
-    return "".join(lines).replace("from .tensor._return_types import NamedResult\n", "")
+    return "".join(lines).replace("from .tensor._object.return_types import NamedResult\n", "")
 
 
 @cache

@@ -77,10 +77,10 @@ _HOMES = dict.fromkeys(  # of functions that stand in the package, too
     "compile": "compiler",
     "AcceleratorError": "_errors",
     "OutOfMemoryError": "_errors",
-    "PyTorchFileReader": "tensor._file_records",
+    "PyTorchFileReader": "tensor._files.records",
     "as_torch": "_as_torch",
     "get_device_module": "_device_modules",
-    "set_printoptions": "tensor._printing",
+    "set_printoptions": "tensor._object.printing",
     "vmap": "func",
 }
 

@@ -9,7 +9,7 @@ from numpy import ndarray as _ndarray
 from ._device import device as _device, layout as _layout, memory_format as _memory_format
 from ._dtypes import dtype as _dtype
 from ._size import Size as _Size
-from .tensor._generators import Generator as _Generator
+from .tensor._functions.generators import Generator as _Generator
 from .tensor._tensor import Tensor as Tensor
 from . import return_types as _results
 
@@ -27,7 +27,7 @@ from .cuda.streams import Event as Event
 from .futures import Future as Future
 from .amp import GradScaler as GradScaler
 from ._errors import OutOfMemoryError as OutOfMemoryError
-from .tensor._file_records import PyTorchFileReader as PyTorchFileReader
+from .tensor._files.records import PyTorchFileReader as PyTorchFileReader
 from .jit import ScriptModule as ScriptModule
 from .cuda.streams import Stream as Stream
 from ._symbols import SymBool as SymBool
@@ -54,7 +54,7 @@ from .amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enab
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
-from .tensor._printing import set_printoptions as set_printoptions
+from .tensor._object.printing import set_printoptions as set_printoptions
 from ._symbols import sym_float as sym_float
 from ._symbols import sym_int as sym_int
 from ._symbols import sym_ite as sym_ite
@@ -641,7 +641,7 @@ def eye(n: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = No
     """Make the identity matrix."""
 @overload
 def eye(n: builtins.int, m: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
-from .tensor._generators import Generator as Generator
+from .tensor._functions.generators import Generator as Generator
 default_generator: Generator
 def manual_seed(seed: builtins.int) -> _Generator:
     """Restart the default stream from a seed."""
@@ -1472,8 +1472,8 @@ def nuclear_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int], keep
     """`linalg.matrix_norm` of the singular values, under a name that torch keeps for old programs."""
 @overload
 def nuclear_norm(input: Tensor, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
-from .tensor._storages import UntypedStorage as UntypedStorage
-from .tensor._typed_storages import TypedStorage as TypedStorage
+from .tensor._storage.storages import UntypedStorage as UntypedStorage
+from .tensor._storage.typed_storages import TypedStorage as TypedStorage
 Storage: Any
 HalfStorage: Any
 BFloat16Storage: Any

@@ -24,8 +24,10 @@ from . import _places, overrides
 from ._generated import emit
 from ._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .overrides import flat, handle_torch_function, held, unseeing
-from .tensor import _base, _overriding, _unusual_calls
+from .tensor import _base
 from .tensor import _tensor as _class
+from .tensor._object import overriding as _overriding
+from .tensor._recording import unusual_calls as _unusual_calls
 
 # What torch's modes do not see, among functions that nothing else takes over.
 UNSEEN = frozenset(

@@ -39,19 +39,19 @@ def tensor_layer() -> Any:
 
 def has_torch_function(values: Iterable[Any]) -> bool:
     """Tell whether any of the values takes calls over by `__torch_function__`."""
-    by_function = tensor_layer()._unusual_calls.by_function
+    by_function = tensor_layer()._recording.unusual_calls.by_function
     return any(by_function(value) for value in values)
 
 
 def taken_over(values: Iterable[Any]) -> bool:
     """Tell whether any of the values, or a mode, takes calls over, by `__torch_function__` or by `__torch_dispatch__`."""
-    overridden = tensor_layer()._record.overridden
+    overridden = tensor_layer()._recording.record.overridden
     return bool(current_mode().dispatch_modes) or any(overridden(value) for value in values)
 
 
 def _overloaded(values: Iterable[Any]) -> list[Any]:
     """Collect one value per overriding class, subclasses before their parents, else in order."""
-    by_function = tensor_layer()._unusual_calls.by_function
+    by_function = tensor_layer()._recording.unusual_calls.by_function
     found: list[Any] = []
     kinds: list[type] = []
     for value in values:

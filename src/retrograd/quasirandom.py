@@ -10,9 +10,9 @@ import numpy as np
 from ._dtypes import dtype as _dtype
 from ._dtypes import get_default_dtype
 from .tensor import Tensor
-from .tensor._creation import from_numpy
-from .tensor._generators import Generator
-from .tensor._sampling import randint
+from .tensor._functions.creation import from_numpy
+from .tensor._functions.generators import Generator
+from .tensor._functions.random_tensors import randint
 
 
 class SobolEngine:

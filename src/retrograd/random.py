@@ -1,6 +1,6 @@
 """The default stream of random numbers."""
 
-from .tensor._generators import (
+from .tensor._functions.generators import (
     default_generator,
     fork_rng,
     get_rng_state,

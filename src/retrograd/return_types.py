@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tensor._return_types import make
+from .tensor._object.return_types import make
 
 _FIELDS = {
     "aminmax": "min max",

@@ -7,7 +7,12 @@ from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 from ._device import _get_layout, device
-from .tensor._file_options import (
+from .tensor._files.loading import get_unsafe_globals_in_checkpoint, load
+from .tensor._files.locations import default_restore_location, location_tag, register_package, validate_cuda_device
+from .tensor._files.old_files import MAGIC as MAGIC_NUMBER
+from .tensor._files.old_files import VERSION as PROTOCOL_VERSION
+from .tensor._files.old_files import SourceChangeWarning
+from .tensor._files.options import (
     LoadEndianness,
     get_crc32_options,
     get_default_load_endianness,
@@ -17,15 +22,10 @@ from .tensor._file_options import (
     set_default_mmap_options,
     skip_data,
 )
-from .tensor._loading import get_unsafe_globals_in_checkpoint, load
-from .tensor._locations import default_restore_location, location_tag, register_package, validate_cuda_device
-from .tensor._old_files import MAGIC as MAGIC_NUMBER
-from .tensor._old_files import VERSION as PROTOCOL_VERSION
-from .tensor._old_files import SourceChangeWarning
-from .tensor._safe_pickles import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
-from .tensor._saving import DEFAULT_PROTOCOL, save
-from .tensor._storages import UntypedStorage
-from .tensor._typed_storages import OLD_STORAGES
+from .tensor._files.safe_pickles import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .tensor._files.saving import DEFAULT_PROTOCOL, save
+from .tensor._storage.storages import UntypedStorage
+from .tensor._storage.typed_storages import OLD_STORAGES
 from .torch_version import numbers_of
 
 __all__ = [
@@ -83,7 +83,7 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 def storage_to_tensor_type(storage: Any) -> Any:
     """Return the old class of the tensors that lie on a storage."""
-    from .tensor import _legacy
+    from .tensor._object import old_types as _legacy
 
     return getattr(_legacy, storage.pickle_storage_type().replace("Storage", "Tensor"))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .tensor._pickling import _load_from_bytes, _of_array
-from .tensor._storages import UntypedStorage
-from .tensor._typed_storages import TypedStorage
+from .tensor._files.pickling import _load_from_bytes, _of_array
+from .tensor._storage.storages import UntypedStorage
+from .tensor._storage.typed_storages import TypedStorage
 
 _StorageBase = UntypedStorage
 

@@ -18,7 +18,7 @@ from ._dtypes import dtype as _dtype
 from ._size import Size
 from .autograd.graph import GradientEdge
 from .tensor import Tensor
-from .tensor._storages import UntypedStorage as Storage
+from .tensor._storage.storages import UntypedStorage as Storage
 
 Number = _int | _float | _bool
 _Number = (_int, _float, _bool)

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import _gathered
 from retrograd.nn import functional as F  # noqa: N812 - torch's name
-from retrograd.tensor._leaves import LeafDtypes
+from retrograd.tensor._object.leaves import LeafDtypes
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as torch
 from retrograd._core.fused import fused
-from retrograd.tensor._fused import decomposed, record_fused
+from retrograd.tensor._recording.fused import decomposed, record_fused
 from tests.ops.infos import OPS
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float
 from tests.ops.test_all import on_all_samples

@@ -11,7 +11,7 @@ import pytest
 import retrograd as torch
 from retrograd._core.fused import fused_operations
 from retrograd.func import functional_call, grad, hessian, jacrev, jvp, vmap
-from retrograd.tensor._fused import decomposed
+from retrograd.tensor._recording.fused import decomposed
 
 F = torch.nn.functional
 
@@ -150,7 +150,7 @@ def test_saved_values_in_doubt_go_by_parts(monkeypatch: pytest.MonkeyPatch) -> N
         return vmap(grad(lambda t: F.cross_entropy(t, torch.tensor(1))))(x[:, 0, :, 0, 0])
 
     wanted = [first(), only()]
-    monkeypatch.setattr(sys.modules["retrograd.tensor._fused"], "fresh", lambda node: False)
+    monkeypatch.setattr(sys.modules["retrograd.tensor._recording.fused"], "fresh", lambda node: False)
     all_close([first(), only()], wanted)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from retrograd.tensor._fused import decomposed
+from retrograd.tensor._recording.fused import decomposed
 from tests.answers import answer
 
 ROUNDED = 5  # digits compared of what a program prints

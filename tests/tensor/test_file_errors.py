@@ -113,7 +113,7 @@ def test_a_file_from_a_gpu_needs_a_place() -> None:
 
 
 def test_places_of_the_user() -> None:
-    from retrograd.tensor import _locations
+    from retrograd.tensor._files import locations as _locations
 
     before = list(_locations._registered)
     try:

@@ -18,8 +18,8 @@ import pytest
 
 import retrograd
 from retrograd import _absent
-from retrograd.tensor._loading import _trusting_class
-from retrograd.tensor._saving import torch_name
+from retrograd.tensor._files.loading import _trusting_class
+from retrograd.tensor._files.saving import torch_name
 
 SPACES = ("", "nn.functional", "linalg", "fft", "special", "nn.init", "nn.utils", "Tensor")
 # What torch has in other modules than this package does.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from retrograd.tensor._safe_pickles import TAKEN
+from retrograd.tensor._files.safe_pickles import TAKEN
 from tests.tensor.test_safe_loading import answer, archive_of, storage
 
 TERABYTE = b"\x8a\x06" + (1 << 40).to_bytes(6, "little")  # a number

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from retrograd.tensor import _old_forms
+from retrograd.tensor._recording import old_forms as _old_forms
 from tests.answers import answer
 
 CALLS = [

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from retrograd.tensor import _printing
-from retrograd.tensor._printing import (
+from retrograd.tensor._object import printing as _printing
+from retrograd.tensor._object.printing import (
     format_array,
     get_printoptions,
     printoptions,

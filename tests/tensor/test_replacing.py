@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import retrograd
-from retrograd.tensor._replacing import Replacement
+from retrograd.tensor._files.replacing import Replacement
 
 KILLING = """
 import os, random, retrograd, signal, sys, time
@@ -74,7 +74,7 @@ def test_a_failed_block_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path
 
 
 def test_without_unnamed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["retrograd.tensor._replacing"], "_UNNAMED", None)
+    monkeypatch.setattr(sys.modules["retrograd.tensor._files.replacing"], "_UNNAMED", None)
     path = tmp_path / "x.pt"
     for value in ([1], [2]):
         retrograd.save(value, path)

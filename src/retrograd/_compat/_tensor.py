@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from retrograd.tensor import Tensor
-from retrograd.tensor._pickling import _rebuild_from_type_v2
+from retrograd.tensor._files.pickling import _rebuild_from_type_v2
 
 __all__ = ["Tensor", "_rebuild_from_type_v2"]

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd._absent import finder
-from retrograd.tensor._printing import _append_suffixes, format_array, get_printoptions, printoptions, set_printoptions
-from retrograd.tensor._printing import _options as PRINT_OPTS  # noqa: N812 - torch's name
+from retrograd.tensor._object.printing import (
+    _append_suffixes,
+    format_array,
+    get_printoptions,
+    printoptions,
+    set_printoptions,
+)
+from retrograd.tensor._object.printing import _options as PRINT_OPTS  # noqa: N812 - torch's name
 
 __getattr__ = finder("torch._tensor_str")
 

@@ -11,8 +11,7 @@ from typing import Any
 from retrograd._absent import finder
 from retrograd._device import device as device_type
 from retrograd.cuda import device_count, is_available
-from retrograd.tensor._joining import cat
-from retrograd.tensor._pickling import (
+from retrograd.tensor._files.pickling import (
     _get_obj_state,
     _rebuild_meta_tensor_no_storage,
     _rebuild_parameter,
@@ -23,6 +22,7 @@ from retrograd.tensor._pickling import (
     _rebuild_wrapper_subclass,
     _set_obj_state,
 )
+from retrograd.tensor._functions.joining import cat
 from retrograd.utils.data._utils.exceptions import ExceptionWrapper
 from retrograd.utils.data._utils.exceptions import _Verbatim as KeyErrorMessage
 

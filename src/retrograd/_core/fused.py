@@ -15,7 +15,7 @@ One with a single result may have two more parts, for a batch of one vmap over p
   returns what the implementation does, batch axis first, or None, and the decomposition runs;
 - its backward: `function(xp, g, needed, residuals, batched, *arrays, **params)`, which sums nothing over the batch: gradients
   have their batch axis first whether or not the array has one.
-`tensor/_fused.py` records calls. A test checks that implementation and decomposition agree.
+`tensor/_recording/fused.py` records calls. A test checks that implementation and decomposition agree.
 """
 
 from __future__ import annotations

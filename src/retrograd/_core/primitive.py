@@ -147,7 +147,7 @@ class Primitive:
         self.widens = False  # half precision is computed in float32 and rounded once
         self.saved_as: dict[str, str] = {}
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
-        self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_record_flat.py` has written
+        self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written
         self.view_recorders: dict[str | None, Any] = {}
         self.quick_rules: Any = None  # see `quick_elementwise`
         self.__name__ = name

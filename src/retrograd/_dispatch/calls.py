@@ -113,7 +113,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         result = call(function, args, rest)
         return result if target is None else _into(target, result)
     if (autocast := current_mode().autocast) is not None:
-        casting = import_module(f"{PACKAGE}.tensor._autocast")
+        casting = import_module(f"{PACKAGE}.tensor._recording.autocast")
         args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
     made = composites.FOUND.get(name)
     if made is not None:

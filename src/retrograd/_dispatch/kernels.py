@@ -18,7 +18,7 @@ import numpy as np
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from ..tensor._base import LEAF, wrap
-from ..tensor._generators import drawing_apart
+from ..tensor._functions.generators import drawing_apart
 
 torch: Any = import_module(__package__.partition(".")[0])
 F: Any = torch.nn.functional

@@ -264,7 +264,7 @@ def _function_of(operation: Operation) -> type[Function]:
 
 def _sample_by_sample(size: int, in_dims: Any, operation: Operation, values: Any) -> Any:
     """Run an operation without a rule for batches on each sample."""
-    from ..tensor._stacking import stack
+    from ..tensor._functions.stacking import stack
 
     rows = []
     for at in range(size):

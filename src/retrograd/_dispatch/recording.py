@@ -23,10 +23,10 @@ from .._places import user_place
 from ..autograd._function_node import Saved
 from ..ops import Vjp, numbered_node, of_node
 from ..tensor import _base
+from ..tensor._aliasing.views import NOWHERE, check_inplace, rebase
 from ..tensor._base import edge_of, storage_of, wrap
-from ..tensor._generators import Generator, default_generator
-from ..tensor._record_saved import note_origin
-from ..tensor._views import NOWHERE, check_inplace, rebase
+from ..tensor._functions.generators import Generator, default_generator
+from ..tensor._recording.saved import note_origin
 from . import flat_tensors, hidden, redispatch, writing
 from .derivatives import (
     FORMULAS,

@@ -1,4 +1,6 @@
-"""Writes that autograd follows below modes and into tensors of wrapper classes. See Note [Views and in-place] in `tensor/_views.py`.
+"""Writes that autograd follows below modes and into tensors of wrapper classes.
+
+See Note [Views and in-place] in `tensor/_aliasing/views.py`.
 
 A view of a wrapper shares no memory that we know of: it is made again from its base by the operations that made it. Any other is found
 by sizes and strides, as torch finds it.
@@ -14,9 +16,9 @@ from .._core.arrays import LevelArray
 from .._core.levels import creation_numbers
 from .._modes import Mode
 from ..tensor import _base
+from ..tensor._aliasing.view_nodes import REPLAYED_AS, CopySlices
+from ..tensor._aliasing.views import GRAD, INFERENCE, MULTIPLE, NO_GRAD, NOWHERE, View, chained, wrote
 from ..tensor._base import add_view, storage_of, wrap
-from ..tensor._view_nodes import REPLAYED_AS, CopySlices
-from ..tensor._views import GRAD, INFERENCE, MULTIPLE, NO_GRAD, NOWHERE, View, chained, wrote
 from . import flat_tensors
 
 PACKAGE = __package__.partition(".")[0]

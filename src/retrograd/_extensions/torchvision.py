@@ -15,7 +15,7 @@ import scipy.sparse
 from ..autograd import enable_grad, grad
 from ..library import Library
 from ..tensor import Tensor
-from ..tensor._creation import from_numpy
+from ..tensor._functions.creation import from_numpy
 
 _MAP = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _BINS = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"

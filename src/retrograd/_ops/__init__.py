@@ -1,7 +1,20 @@
 """The operations, declared: importing this package fills the table of primitives."""
 
 from .._core.primitive import primitives
-from . import along, cumulative, elementwise, index, levels, linalg, norms, order, reduce, shape, softmax, spread
+from . import (
+    along,
+    cumulative,
+    elementwise,
+    index,
+    levels,
+    matrix_products,
+    norms,
+    order,
+    reduce,
+    shape,
+    softmax,
+    variance,
+)
 
 for _name in ("mean", "prod", "logsumexp", "softmax", "log_softmax", "norm", "var", "std"):
     primitives[_name].widens = True
@@ -12,13 +25,13 @@ __all__ = [
     "elementwise",
     "index",
     "levels",
-    "linalg",
+    "matrix_products",
     "norms",
     "order",
     "reduce",
     "shape",
     "softmax",
-    "spread",
+    "variance",
 ]
 
 

@@ -14,7 +14,7 @@ removes again. The decomposition has it by adding sum(exp(x)) and subtracting it
 from __future__ import annotations
 
 from .._core.fused import fused
-from . import along, cumulative, elementwise, functions, reduce, shape  # noqa: F401 - the words of the decomposition
+from . import along, cumulative, elementwise, elementwise_unary, reduce, shape  # noqa: F401 - the words of the decomposition
 
 NEVER = -1e30
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from .._core.arrays import is_meta, raw_leaf
 from .._core.numpy_namespace import raw_namespace
 from .._core.primitive import front, general
-from . import linalg, solving  # noqa: F401 - the rules use their names
+from . import matrix_products, solving  # noqa: F401 - the rules use their names
 from .matrices import adjoint, as_column, batch_one, conjugate, diagonal_of, is_complex, transposed
 
 

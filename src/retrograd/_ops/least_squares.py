@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy import broadcast_shapes, ndim
 
 from .._core.primitive import align_ranks, front, general, vocabulary
-from . import linalg, svd  # noqa: F401 - the rules use their names
+from . import matrix_products, svd  # noqa: F401 - the rules use their names
 from .matrices import adjoint
 
 

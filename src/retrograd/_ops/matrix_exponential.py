@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import general
-from . import linalg  # noqa: F401 - the rules use its names
+from . import matrix_products  # noqa: F401 - the rules use its names
 from .matrices import adjoint, batch_one, columns, rows
 
 

@@ -1,4 +1,4 @@
-"""`autocast`: products and convolutions in a smaller dtype, losses in float32. `tensor/_autocast.py` has the tables."""
+"""`autocast`: products and convolutions in a smaller dtype, losses in float32. `tensor/_recording/autocast.py` has the tables."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from .._warnings import warn
 from ..autograd.grad_mode import no_grad
 from ..cuda import is_available as _has_cuda
 from ..tensor import Tensor
-from ..tensor._creation import full
-from ..tensor._pointwise import isfinite
+from ..tensor._functions.creation import full
+from ..tensor._functions.elementwise import isfinite
 
 
 class OptState(Enum):

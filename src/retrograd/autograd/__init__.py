@@ -14,11 +14,12 @@ from .._modes import current_mode, using
 from .._places import Place, user_frame, user_place
 from .._size import Size
 from .._warnings import warn
-from ..tensor import _base, _fused
+from ..tensor import _base
+from ..tensor._aliasing.views import Nowhere
 from ..tensor._base import wrap
-from ..tensor._record import mark_inference
+from ..tensor._recording import fused as _fused
+from ..tensor._recording.record import mark_inference
 from ..tensor._tensor import Tensor
-from ..tensor._views import Nowhere
 from . import engine, forward_ad, grad_mode, graph
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
@@ -129,7 +130,7 @@ def make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) 
 
 
 def _preserved() -> Any:
-    from ..tensor._formats import preserve_format
+    from ..tensor._object.formats import preserve_format
 
     return preserve_format
 
@@ -344,7 +345,7 @@ def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, .
     for one, result in zip(inputs, results, strict=True):
         if result is None and isinstance(one, GradientEdge):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     return tuple(
         zeros_like(one, requires_grad=create_graph) if result is None else result

@@ -14,9 +14,9 @@ from .._graph.node import InputFacts
 from .._modes import current_mode
 from .._warnings import warn
 from ..tensor import _base
+from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, wrap
-from ..tensor._layout import is_dense
-from ..tensor._views import wrote
+from ..tensor._object.layout import is_dense
 
 NDARRAY = np.ndarray
 
@@ -124,7 +124,7 @@ def _first_gradient(g: Any, leaf: Any) -> Any:
     storage.inference = current_mode().inference
     if g._edge is not None and current_mode().grad:
         from .._ops.shape import overwrite
-        from ..tensor._record import record
+        from ..tensor._recording.record import record
 
         grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards")._edge
     return grad

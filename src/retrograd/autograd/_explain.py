@@ -15,7 +15,7 @@ from .._graph.walk import graph_of, node_of, path_between
 from .._places import line_of, user_frame
 from ..tensor import _base
 from ..tensor._base import edge_of
-from ..tensor._creation import ones_like
+from ..tensor._functions.creation import ones_like
 from ._explain_cuts import REENTRANT, runs_again, why_not
 from .engine import Capture, run_backward
 

@@ -8,8 +8,8 @@ from .._core.arrays import LevelArray, levels_of
 from .._core.levels import BATCH, DUAL
 from .._core.primitive import vocabulary
 from .._modes import current_mode, using
+from ..tensor._aliasing.entering import base_of
 from ..tensor._base import wrap
-from ..tensor._entering import base_of
 from ..tensor._tensor import Tensor
 from ._function_attributes import delete_by_user, read_by_user, set_by_user, users_attributes
 from ._function_run import CONSTANT, DIRTY, GIVEN, VIEW, join, new_node, run_forward
@@ -153,7 +153,7 @@ def _pushed(
     cls: Any, level: Any, node: Any, args: tuple[Any, ...], primals: Any, tangents: Any, outs: Any
 ) -> tuple[Any, ...]:
     """Call the user's jvp and check what it returns."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     given = tangents
     if node._materialize:

@@ -14,11 +14,11 @@ from .._graph.unpacked import Guard, output_edge, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
 from .._warnings import warn
+from ..tensor._aliasing.views import NOWHERE
 from ..tensor._base import LEAF, dispatch_types, storage_of, wrap, wrap_leaf_alias
-from ..tensor._record_flat import refuse_saving
-from ..tensor._record_saved import pack
+from ..tensor._recording.flat import refuse_saving
+from ..tensor._recording.saved import pack
 from ..tensor._tensor import Tensor
-from ..tensor._views import NOWHERE
 from ._function_attributes import SETTABLE, UsersAttributes, taken
 
 set_quickly = object.__setattr__  # which does not ask who sets, see `UsersAttributes`
@@ -43,7 +43,7 @@ class Saved:
         self.edge: Any = slot if slot is not None else None if tensor._edge is LEAF else tensor._edge
         mode = current_mode()
         if mode.saved_hooks:
-            if slot is not None:  # an output: no cycle, see `_pack_output` in tensor/_record_saved.py
+            if slot is not None:  # an output: no cycle, see `_pack_output` in tensor/_recording/saved.py
                 tensor = wrap(tensor._array, None if tensor._edge is None else NOWHERE, self.storage)
             self.hand_over(pack(tensor, mode))
 

@@ -23,10 +23,10 @@ from .._modes import current_mode, using
 from .._places import user_place, user_stack
 from .._warnings import warn
 from ..tensor import _base
+from ..tensor._aliasing.entering import base_of
+from ..tensor._aliasing.views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
 from ..tensor._base import LEAF, edge_of, wrap
-from ..tensor._entering import base_of
 from ..tensor._tensor import Tensor
-from ..tensor._views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
 from ._function_node import BackwardCFunction, FunctionNode, Saved
 
 NEW, DIRTY, GIVEN, VIEW, CONSTANT = "new", "dirty", "given", "view", "constant"

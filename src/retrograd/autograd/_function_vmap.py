@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from .._core.arrays import levels_of
 from .._core.primitive import vocabulary
 from .._modes import current_mode, using
+from ..tensor._aliasing.entering import entered
 from ..tensor._base import wrap
-from ..tensor._entering import entered
 from ..tensor._tensor import Tensor
 from ._function_run import join, new_node
 

@@ -19,7 +19,7 @@ from .._core.passes import ones
 from .._core.primitive import engine_state
 from .._graph.guards import fresh
 from .._graph.node import Node, Slot, node_class
-from .._ops.linalg import matmul
+from .._ops.matrix_products import matmul
 
 FEW_ROWS = 32  # of a use, to be gathered: from more, a product of its own is quick enough
 ROOM = 128  # rows of a block: more do not make the product quicker

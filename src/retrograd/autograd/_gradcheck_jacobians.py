@@ -82,8 +82,8 @@ def numerical_jacobian(
 
 
 def _matrix(rows: list[Any], tensor: Any) -> Any:
-    from ..tensor._creation import zeros
-    from ..tensor._joining import stack
+    from ..tensor._functions.creation import zeros
+    from ..tensor._functions.joining import stack
 
     return stack(rows, 0) if rows else zeros((0, 0), dtype=tensor.dtype)
 
@@ -205,7 +205,7 @@ def forward_column(
     func: Callable[..., Any], inputs: Sequence[Any], at: int, direction: Any, check_dtypes: bool
 ) -> list[Any]:
     """Return the tangents of all differentiable outputs, flat, for a direction in one input."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     tangents = {i: zeros_like(one).detach() for i, one in checked_inputs(inputs)}
     tangents[at] = direction.reshape(inputs[at].shape)
@@ -248,12 +248,12 @@ class Directions:
     """The vectors that fast mode multiplies with, from a stream of its own."""
 
     def __init__(self) -> None:
-        from ..tensor._generators import Generator
+        from ..tensor._functions.generators import Generator
 
         self._generator = Generator()
 
     def _vector(self, tensor: Any) -> Any:
-        from ..tensor._sampling import rand
+        from ..tensor._functions.random_tensors import rand
 
         drawn = rand(int(np.prod(tensor.shape, dtype=int)), generator=self._generator)._array
         dtype = np.zeros(0, tensor._array.dtype).real.dtype

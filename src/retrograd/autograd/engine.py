@@ -32,9 +32,9 @@ from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import add_levels, enter_dual
 from .._places import Place
 from ..tensor import _base
+from ..tensor._aliasing.view_nodes import fit
 from ..tensor._base import LEAF
-from ..tensor._leaves import LeafDtypes
-from ..tensor._view_nodes import fit
+from ..tensor._object.leaves import LeafDtypes
 from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient

@@ -173,7 +173,7 @@ def check_dual(tensor: Any, tangent: Any) -> None:
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
     from ..tensor import _base
-    from ..tensor._entering import enter
+    from ..tensor._aliasing.entering import enter
 
     _base.materialise(tensor)
     _base.materialise(tangent)
@@ -195,7 +195,7 @@ def _lies_like(tangent: Any, tensor: Any) -> bool:
     alike = type(tangent) is type(tensor) and type(one) is type(other) is np.ndarray and one is not other
     if alike and one.base is other.base is None and one.flags.c_contiguous and other.flags.c_contiguous:
         return True  # two whole arrays, as most are
-    from ..tensor._layout import geometry, repeats, strides
+    from ..tensor._object.layout import geometry, repeats, strides
 
     if (tangent.is_conj(), tangent.is_neg()) != (tensor.is_conj(), tensor.is_neg()):
         return False
@@ -224,7 +224,7 @@ def _memory_size(array: Any) -> int:
 
 def _laid_like(tangent: Any, tensor: Any) -> Any:
     """Copy a tangent into memory like that of its primal; what the primal does not show has no tangent."""
-    from ..tensor._layout import geometry, laid_out_like, repeats, strides
+    from ..tensor._object.layout import geometry, laid_out_like, repeats, strides
 
     copy, primal = vocabulary.copy(tangent), tensor._array
     array = copy._array
@@ -244,7 +244,7 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
 
 def keep_tangent(dual: Any, tangent: Any) -> None:
     """Let `unpack_dual` show the tensor that a dual's tangent was made of."""
-    from ..tensor._entering import show_tangent
+    from ..tensor._aliasing.entering import show_tangent
 
     if hasattr(tangent, "_array") and type(dual._array) is Dual and dual._array.tangent is tangent._array:
         show_tangent(dual, tangent)
@@ -252,9 +252,9 @@ def keep_tangent(dual: Any, tangent: Any) -> None:
 
 def parts_of(tensor: Any, level: Level) -> tuple[Any, Any]:
     """Return the primal and the tangent of a dual tensor; the tangent is the same tensor every time, if it can be."""
-    from ..tensor._entering import show_tangent, shown_tangent
-    from ..tensor._leaving import primal_of, tangent_of
-    from ..tensor._views import register_view
+    from ..tensor._aliasing.entering import show_tangent, shown_tangent
+    from ..tensor._aliasing.leaving import primal_of, tangent_of
+    from ..tensor._aliasing.views import register_view
 
     node, array = tensor._edge, tensor._array
     as_given = getattr(node, "shown", None) is MADE_BY_USER and node.level is level  # nothing was written since

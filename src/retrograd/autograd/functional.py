@@ -16,7 +16,7 @@ import numpy as np
 from .._core.levels import DUAL, Level, running
 from .._modes import current_mode, using
 from ..tensor._base import wrap
-from ..tensor._leaves import set_requires_grad
+from ..tensor._object.leaves import set_requires_grad
 from ..tensor._tensor import Tensor
 from .forward_ad import dual_of
 
@@ -183,7 +183,7 @@ def _complete(
     grads: Sequence[Any], like: Sequence[Any], strict: bool, create_graph: bool, product: str
 ) -> tuple[Any, ...]:
     """Put zeros where there is no gradient; in strict mode complain instead."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     done = []
     for i, (one, other) in enumerate(zip(grads, like, strict=True)):
@@ -202,7 +202,7 @@ def _complete(
 
 
 def _zeros_to_differentiate(tensors: Sequence[Any]) -> tuple[Any, ...]:
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     return tuple(zeros_like(t, requires_grad=True) for t in tensors)
 
@@ -332,8 +332,8 @@ def jacobian(
 
 def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
     """Compute the Jacobian of one output with respect to all inputs, one element at a time."""
-    from ..tensor._creation import zeros_like
-    from ..tensor._joining import stack
+    from ..tensor._functions.creation import zeros_like
+    from ..tensor._functions.joining import stack
 
     columns: list[list[Any]] = [[] for _ in inputs]
     for j in range(out.nelement()):
@@ -383,7 +383,7 @@ def _basis(tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    from ..tensor._creation import zeros
+    from ..tensor._functions.creation import zeros
 
     return zeros(shape, dtype=like.dtype, device=like.device)
 
@@ -391,7 +391,7 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
     """Compute the Jacobian in forward mode, all columns at once."""
     from ..func import vmap
-    from ..tensor._leaving import tangent_of
+    from ..tensor._aliasing.leaving import tangent_of
 
     if strict:
         raise RuntimeError(

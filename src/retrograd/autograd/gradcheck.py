@@ -181,7 +181,7 @@ def _requiring(value: Any, wanted: bool) -> Any:
 
 def _random_seed(output: Any, strided: bool) -> Any:
     """Draw a gradient for an output, uniform in [-1, 1); `strided` leaves gaps in its memory."""
-    from ..tensor._creation import empty
+    from ..tensor._functions.creation import empty
 
     shape = tuple(output.shape)
     if strided and shape and output.numel() > 1:
@@ -417,7 +417,7 @@ def _check_batched_forward(func: Any, inputs: tuple[Any, ...]) -> None:
 
 
 def _or_zeros(value: Any, like: Any) -> Any:
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     return zeros_like(like.detach()) if value is None else value
 
@@ -425,8 +425,8 @@ def _or_zeros(value: Any, like: Any) -> Any:
 def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
     """Compare a batch of two with its members. Forward mode knows the input's number only."""
     from ..func._vmap import vmap
-    from ..tensor._joining import stack
-    from ..tensor._sampling import randn_like
+    from ..tensor._functions.joining import stack
+    from ..tensor._functions.random_tensors import randn_like
 
     samples = [randn_like(like.detach()) for _ in range(2)]
     expected = [stack(list(parts), 0) for parts in zip(*[one(v) for v in samples], strict=True)]
@@ -446,7 +446,7 @@ def _compare_batched(one: Any, like: Any, output: int | None, input: int | None)
 # ---- zero and missing gradients ----
 def _check_zero_seed(outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     """Check that backward is linear in what it is given: zeros give zeros, of the inputs' kind."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
     from . import grad
 
     if not outputs:
@@ -480,7 +480,7 @@ class UndefinedGrad(Function):
 
 def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     """Check that backward copes with outputs that get no gradient: all of them, and each alone."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
     from . import grad
 
     tensors = [t for _, t in checked_inputs(inputs)]
@@ -508,7 +508,7 @@ def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, 
 
 def _check_undefined_forward(func: Any, inputs: Sequence[Any]) -> None:
     """Check that an input without tangent counts as one with tangent zero."""
-    from ..tensor._creation import zeros_like
+    from ..tensor._functions.creation import zeros_like
 
     directions = Directions()
     tangents = {i: directions.of_input(one).reshape(one.shape) for i, one in checked_inputs(inputs)}

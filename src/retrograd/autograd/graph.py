@@ -20,9 +20,9 @@ from .._graph.node import Slot, face_of
 from .._graph.unpacked import check_hooks
 from .._modes import Block, change_mode, current_mode, push, using, write
 from ..tensor import _base
+from ..tensor._aliasing.views import NOWHERE, Nowhere, wrote
 from ..tensor._base import edge_of
-from ..tensor._devices import place_array
-from ..tensor._views import NOWHERE, Nowhere, wrote
+from ..tensor._object.devices import place_array
 from ._mutation import allow_mutation_on_saved_tensors
 
 __all__ = [

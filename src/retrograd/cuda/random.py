@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..tensor._generators import default_generator
+from ..tensor._functions.generators import default_generator
 from . import _cupy, device_count, is_available
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from .._dtypes import int32
-from ..tensor._creation import as_tensor, zeros
+from ..tensor._functions.creation import as_tensor, zeros
 from ._groups import ProcessGroup, init_process_group, is_initialized, need_group
 
 MESH_DIM_NEEDED = "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1."

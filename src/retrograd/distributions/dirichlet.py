@@ -6,7 +6,7 @@ from typing import Any
 
 import retrograd as rg
 
-from ..tensor._drawing_shapes import followed_dirichlet
+from ..tensor._functions.random_distributions import followed_dirichlet
 from . import constraints
 from .exp_family import ExponentialFamily
 

@@ -15,7 +15,7 @@ from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph import Graph
 from ..fx.node import Node
 from ..tensor import Tensor
-from ..tensor._strided import empty_strided
+from ..tensor._storage.given_strides import empty_strided
 from ..utils import _pytree as pytree
 from ..utils._pytree_paths import tree_flatten_with_path
 from . import dynamic_shapes as shapes

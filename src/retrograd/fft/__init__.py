@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor._fourier import (
+from ..tensor._functions.fourier import (
     fft,
     fft2,
     fftfreq,

@@ -8,9 +8,9 @@ from typing import Any
 
 from .._core.arrays import Batched, Dual
 from .._core.primitive import check_alive
+from ..tensor._aliasing.entering import entered
 from ..tensor._base import wrap
-from ..tensor._creation import zeros, zeros_like
-from ..tensor._entering import entered
+from ..tensor._functions.creation import zeros, zeros_like
 from ..tensor._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from ._transforms import Argnums, grad, jvp, vjp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..tensor._joining import stack
+from ..tensor._functions.joining import stack
 from ..tensor._tensor import Tensor
 
 _MISSING: Any = object()

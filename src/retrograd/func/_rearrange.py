@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ..tensor._base import Tensor
-from ..tensor._joining import stack
+from ..tensor._functions.joining import stack
 
 ELLIPSIS = "…"  # inside brackets: its axes are joined
 DOTS = ("...",)  # outside: its axes stay apart

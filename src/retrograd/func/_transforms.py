@@ -24,14 +24,14 @@ from .._modes import current_mode, using
 from .._places import user_place
 from ..overrides import refuse_other_torch
 from ..tensor import _base
+from ..tensor._aliasing.entering import base_of, enter, entered
+from ..tensor._aliasing.leaving import out_of_variables, primal_of, tangent_of
+from ..tensor._aliasing.views import sync_views
 from ..tensor._base import LEAF, edge_of, wrap
-from ..tensor._creation import zeros_like
-from ..tensor._entering import base_of, enter, entered
-from ..tensor._joining import stack
-from ..tensor._leaving import out_of_variables, primal_of, tangent_of
-from ..tensor._shaping import alias
+from ..tensor._functions.creation import zeros_like
+from ..tensor._functions.joining import stack
+from ..tensor._functions.shape import alias
 from ..tensor._tensor import Tensor
-from ..tensor._views import sync_views
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ._vmap import vmap
 

@@ -12,9 +12,9 @@ from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
 from .._modes import current_mode
 from ..overrides import refuse_other_torch
+from ..tensor._aliasing.entering import enter, entered
+from ..tensor._aliasing.sample_views import Leaving
 from ..tensor._base import signed_types, stored
-from ..tensor._entering import enter, entered
-from ..tensor._sample_views import Leaving
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -187,7 +187,7 @@ def _enter(arg: Any, level: Level, axis: int) -> Any:
         arg, axis = arg.movedim(axis, 0), 0  # by an operation that modes see
     inside = vocabulary.enter_batch(arg, level=level, axis=axis)
     if type(arg) in signed_types:
-        from ..tensor._signs import carry
+        from ..tensor._aliasing.signs import carry
 
         carry(arg, inside, vocabulary.enter_batch(stored(arg), level=level, axis=axis))
     return enter(inside, arg, (vocabulary.leave_batch, {"level": level, "axis": axis}))
@@ -228,8 +228,8 @@ def _chunked(
     none: bool,
 ) -> Any:
     """Map in chunks, so that memory holds only one of them at a time."""
-    from ..tensor._generators import get_rng_state, set_rng_state
-    from ..tensor._joining import cat
+    from ..tensor._functions.generators import get_rng_state, set_rng_state
+    from ..tensor._functions.joining import cat
 
     parts, out_spec = [], None
     random = get_rng_state() if randomness == "same" else None

@@ -29,8 +29,8 @@ from ..jit._marks import recordings
 from ..overrides import hold, resolve_name
 from ..tensor import Tensor
 from ..tensor._base import array_slot
-from ..tensor._devices import device_of_array
-from ..tensor._overriding import METHODS
+from ..tensor._object.devices import device_of_array
+from ..tensor._object.overriding import METHODS
 from . import _patching
 from ._operators import BINARY
 from ._symbolic_trace import Tracer

@@ -36,8 +36,8 @@ def load(
     """Read what `save` wrote; `_extra_files` gets the contents of the files that it names."""
     content = content_of(f)
     if is_torchscript(content, _extra_files):
-        from ..tensor._archives import ArchiveReader
-        from ..tensor._locations import restorer
+        from ..tensor._files.archives import ArchiveReader
+        from ..tensor._files.locations import restorer
         from ._torchscript import program_of
 
         return program_of(ArchiveReader(io.BytesIO(content), None), restorer(map_location))

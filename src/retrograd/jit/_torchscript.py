@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, Optional, Union
 
 from .. import nn
 from .._generated import compiled
-from ..tensor._archives import ArchiveReader
-from ..tensor._loading import _trusting_class, read_pickle
+from ..tensor._files.archives import ArchiveReader
+from ..tensor._files.loading import _trusting_class, read_pickle
 from ._script import RecursiveScriptModule
 from ._sources import FUTURE_ANNOTATIONS
 from ._torchscript_operations import Interpreter, Operations

@@ -286,7 +286,7 @@ def _output(result: Any, strict: bool, recording: Recorder) -> Any:
             "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
         )
     if isinstance(result, RecordedNumber):
-        from ..tensor._creation import scalar_tensor, tensor
+        from ..tensor._functions.creation import scalar_tensor, tensor
 
         dtype = tensor(real(result)).dtype
         return recording.called(scalar_tensor, (result,), {"dtype": dtype})

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from .. import _dtypes
-from ..tensor import _base, _pointwise
+from ..tensor import _base
+from ..tensor._functions import elementwise as _pointwise
 
 
 def mask_for(tensor: Any, mask: Any) -> Any:
@@ -80,7 +81,7 @@ def input_mask(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def output_mask(function: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Tell which elements of a masked function's result come of any element at all."""
-    from ..tensor import _reductions
+    from ..tensor._functions import reduce as _reductions
 
     mask = input_mask(input, **kwargs)
     name = function.__name__

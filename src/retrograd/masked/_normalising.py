@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..tensor import _cumulative, _pointwise, _reductions, find
+from ..tensor import find
+from ..tensor._functions import cumulative as _cumulative
+from ..tensor._functions import elementwise as _pointwise
+from ..tensor._functions import reduce as _reductions
 from ._filling import filled, highest, lowest, own_dtype
 from ._reducing import norm
 

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from .. import _dtypes
-from ..tensor import _base, _pointwise, _reductions, _selecting
-from ..tensor._norms import vector_norm
+from ..tensor import _base
+from ..tensor._functions import elementwise as _pointwise
+from ..tensor._functions import reduce as _reductions
+from ..tensor._functions import selecting as _selecting
+from ..tensor._functions.norms import vector_norm
 from ._filling import dims_of, filled, highest, input_mask, lowest, mask_for, own_dtype, summed_dtype
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import _dtypes
 from ..tensor import Parameter, Tensor
-from ..tensor._pickling import reduced
-from ..tensor._sharing import (
+from ..tensor._files.pickling import reduced
+from ..tensor._storage.sharing import (
     NOT_ACROSS_PROCESSES,
     SharedMap,
     map_of_file,
@@ -23,8 +23,8 @@ from ..tensor._sharing import (
     share,
     share_storage,
 )
-from ..tensor._storages import UntypedStorage, storage_on
-from ..tensor._typed_storages import TypedStorage, typed_storage
+from ..tensor._storage.storages import UntypedStorage, storage_on
+from ..tensor._storage.typed_storages import TypedStorage, typed_storage
 
 COPIED = 1 << 16  # bytes up to which a copy goes along, for a receiver who comes when the sender has gone
 GONE = (FileNotFoundError, ConnectionError, EOFError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..overrides import disable_torch_function
-from ..tensor._creation import empty
+from ..tensor._functions.creation import empty
 from ..tensor._tensor import Parameter, Tensor
 
 _ALLOWED = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._ops.convolution import convolve_input, convolve_weight
-from ..tensor._record import record
+from ..tensor._recording.record import record
 from .functional._convolution_checks import numbers
 
 NODE = "ConvolutionBackwardBackward0"

@@ -210,7 +210,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 @_without_graph
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill a matrix from a normal distribution, then set a fraction of each column to zero, as Martens (2010) proposes."""
-    from ..tensor._sampling import randperm
+    from ..tensor._functions.random_tensors import randperm
 
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

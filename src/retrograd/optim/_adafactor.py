@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dtypes import finfo
-from ..tensor._creation import zeros_like
+from ..tensor._functions.creation import zeros_like
 from ._step import check_one, count, new_count, numbers_to_tensors, plain_numbers
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 

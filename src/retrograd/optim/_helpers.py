@@ -33,7 +33,7 @@ def _stack_if_compiling(x: Any) -> Any:
 
 def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
     """Put real views in the place of complex parameters and of what belongs to them."""
-    from ..tensor._complex_views import view_as_real
+    from ..tensor._functions.complex_views import view_as_real
 
     for at, param in enumerate(params):
         if param.is_complex():

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor._creation import zeros_like
-from ..tensor._matrix import addmm
+from ..tensor._functions.creation import zeros_like
+from ..tensor._functions.matrix_products import addmm
 from ..tensor._tensor import Tensor
 from ._step import check_one
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of

@@ -15,12 +15,12 @@ import numpy as np
 
 from .._modes import NO_GRAD, read_mode
 from .._places import user_frame
+from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, _edge_slot, materialise
-from ..tensor._complex_views import view_as_real
-from ..tensor._creation import tensor as make_tensor
-from ..tensor._record_flat import EXACT
+from ..tensor._functions.complex_views import view_as_real
+from ..tensor._functions.creation import tensor as make_tensor
+from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
-from ..tensor._views import wrote
 from ._blocks import BLOCK, Update, Workspace, run_updates, span_of
 from ._plan import Plan, as_arrays, plan_for
 from .optimizer import Optimizer, _get_scalar_dtype, _use_grad_for_differentiable, loss_of

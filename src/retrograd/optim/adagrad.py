@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._creation import full_like
+from ..tensor._functions.creation import full_like
 from ._step import (
     Options,
     Prepared,

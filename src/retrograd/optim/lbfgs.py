@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..tensor._complex_views import view_as_real
-from ..tensor._joining import cat
+from ..tensor._functions.complex_views import view_as_real
+from ..tensor._functions.joining import cat
 from ._helpers import _get_value, _to_scalar
 from ._step import check_lr
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of

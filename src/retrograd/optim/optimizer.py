@@ -14,7 +14,7 @@ from .._modes import current_mode, restore_mode, set_grad
 from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
-from ..tensor._leaves import is_leaf
+from ..tensor._object.leaves import is_leaf
 from ..tensor._tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as _group_tensors
 from ._helpers import _capturable_doc as _capturable_doc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._creation import full_like, zeros_like
+from ..tensor._functions.creation import full_like, zeros_like
 from ._step import Options, Prepared, RuleOptimizer, Shared, State, check_lr, count, new_count, update_tensors
 from .optimizer import ParamsT
 

@@ -12,7 +12,7 @@ from .._dtypes import int64
 from .._modes import using
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from ..tensor._creation import tensor as make_tensor
+from ..tensor._functions.creation import tensor as make_tensor
 from .lr_scheduler._base import LRScheduler, for_each_group
 from .optimizer import Optimizer
 

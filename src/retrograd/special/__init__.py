@@ -1,9 +1,10 @@
 """Special functions, as torch.special."""
 
-from ..tensor._pairs import xlogy
-from ..tensor._pointwise import erf, expm1, log1p, round, sigmoid
-from ..tensor._reductions import log_softmax, logsumexp, softmax
-from ..tensor._special import (
+from ..tensor._functions.elementwise import erf, expm1, log1p, round, sigmoid
+from ..tensor._functions.elementwise_pairs import xlogy
+from ..tensor._functions.elementwise_unary import exp2, logit, sinc
+from ..tensor._functions.reduce import log_softmax, logsumexp, softmax
+from ..tensor._functions.special import (
     airy_ai,
     bessel_j0,
     bessel_j1,
@@ -48,7 +49,6 @@ from ..tensor._special import (
     xlog1py,
     zeta,
 )
-from ..tensor._unary import exp2, logit, sinc
 
 expit, gammaln, psi = sigmoid, lgamma, digamma
 gammainc, gammaincc, multigammaln = igamma, igammac, mvlgamma

@@ -2,15 +2,18 @@
 
 from typing import Any
 
+from ._tensor import Parameter, Tensor  # before the functions, which are made for these classes
+
+# isort: split
 from .._core import primitive as _core
 from .._modes import current_mode
-from ._accumulate import AccumulateGrad
+from ._aliasing.memory import may_share
+from ._aliasing.views import NOWHERE
 from ._base import ALIASES, VIEW_PRIMITIVES, storage_of
-from ._memory import may_share
-from ._record import record as record_call
+from ._object.accumulate import AccumulateGrad
+from ._recording.flat import install as install_classes
+from ._recording.record import record as record_call
 from ._table import find, functions, install_methods, later_functions
-from ._tensor import Parameter, Tensor
-from ._views import NOWHERE
 
 
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
@@ -24,6 +27,7 @@ def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
 
 
 _core.install_tensor(Tensor, _call)
+install_classes(Tensor, Parameter)
 install_methods()
 for _name in """
 sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill

@@ -270,7 +270,9 @@ class TensorBase(metaclass=TensorMeta):
 
 _edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
 array_slot: Any = TensorBase.__dict__["_array"]  # what is stored, even where the attribute shows something else
-signed_types: set[type] = set()  # classes of such tensors, see Note [Signs] in `_signs.py`; empty until one is needed
+signed_types: set[type] = (
+    set()
+)  # classes of such tensors, see Note [Signs] in `_aliasing/signs.py`; empty until one is needed
 
 
 def stored(tensor: Any) -> Any:

@@ -19,7 +19,7 @@ class Names(NamedTuple):
 
 
 NOW = {
-    "_pointwise": Names(
+    "_functions.elementwise": Names(
         both="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos
         atan arctan sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix isnan isinf isfinite logical_not
         bitwise_not atan2 arctan2 maximum minimum eq ne not_equal lt less le less_equal gt greater ge greater_equal
@@ -32,48 +32,52 @@ NOW = {
         clip clamp_min clamp_max round remainder fmod floor_divide logical_not logical_and logical_or logical_xor bitwise_not
         bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv""",
     ),
-    "_reductions": Names(
+    "_functions.reduce": Names(
         both="""sum mean prod nansum nanmean amax amin max min argmax argmin any all count_nonzero logsumexp softmax
         log_softmax""",
         spread="count_nonzero",
     ),
-    "_sorting": Names(both="sort argsort msort"),
-    "_shaping": Names(
+    "_functions.order": Names(both="sort argsort msort"),
+    "_functions.shape": Names(
         both="""reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
         select narrow diagonal clone unflatten adjoint""",
         methods="view expand expand_as view_as contiguous",
         spread="reshape permute squeeze broadcast_to expand",
     ),
-    "_joining": Names(functions="cat concat concatenate stack"),
-    "_splitting": Names(both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk"),
-    "_matrix": Names(both="mm bmm mv dot vdot outer ger matmul addmm"),
-    "_indexing": Names(both="index_put", methods="index_put_"),
-    "_gathering": Names(
+    "_functions.joining": Names(functions="cat concat concatenate stack"),
+    "_functions.splitting": Names(
+        both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk"
+    ),
+    "_functions.matrix_products": Names(both="mm bmm mv dot vdot outer ger matmul addmm"),
+    "_functions.index": Names(both="index_put", methods="index_put_"),
+    "_functions.gathering": Names(
         both="gather index_select index_add index_copy index_fill index_reduce",
         inplace="index_add index_copy index_fill index_reduce",
     ),
-    "_masks": Names(
+    "_functions.masks": Names(
         both="masked_fill masked_select nonzero take_along_dim masked_scatter",
         functions="fill",
         inplace="masked_scatter",
     ),
-    "_scattering": Names(both="scatter scatter_add scatter_reduce", inplace="scatter scatter_add scatter_reduce"),
-    "_asking": Names(
+    "_functions.scattering": Names(
+        both="scatter scatter_add scatter_reduce", inplace="scatter scatter_add scatter_reduce"
+    ),
+    "_object.questions": Names(
         both="is_nonzero is_same_size",
         functions="""is_tensor is_floating_point is_complex numel result_type real imag is_signed is_conj is_neg is_inference""",
     ),
-    "_creation": Names(
+    "_functions.creation": Names(
         functions="""tensor as_tensor from_numpy zeros ones empty full zeros_like ones_like empty_like full_like
         scalar_tensor""",
         methods="new_zeros new_ones new_empty new_full",
     ),
-    "_ranges": Names(functions="arange linspace logspace eye"),
-    "_generators": Names(
+    "_functions.ranges": Names(functions="arange linspace logspace eye"),
+    "_functions.generators": Names(
         functions="Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state"
     ),
-    "_sampling": Names(functions="rand randn randint randperm rand_like randn_like randint_like"),
-    "_casting": Names(methods="to item tolist numpy"),
-    "_inplace": Names(methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_"),
+    "_functions.random_tensors": Names(functions="rand randn randint randperm rand_like randn_like randint_like"),
+    "_functions.casting": Names(methods="to item tolist numpy"),
+    "_aliasing.inplace": Names(methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_"),
 }
 LATER: dict[str, Names] = {
     "nn.functional._coded_losses": Names(
@@ -87,82 +91,84 @@ LATER: dict[str, Names] = {
     ),
     "nn.functional._distances": Names(functions="cosine_similarity pairwise_distance"),
     "nn.utils.weight_norm": Names(functions="norm_except_dim _weight_norm"),
-    "_differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
-    "_statistics": Names(both="cov corrcoef quantile nanquantile"),
-    "_counting": Names(both="histc histogram bincount", functions="histogramdd bucketize searchsorted"),
-    "_complex_views": Names(functions="view_as_real view_as_complex"),
-    "_stft": Names(both="stft istft"),
-    "_spread": Names(both="var std", functions="var_mean std_mean"),
-    "_cumulative": Names(both="cumsum cumprod logcumsumexp cummax cummin", methods="cumsum_ cumprod_"),
-    "_selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),
-    "_renorm": Names(both="renorm", inplace="renorm"),
-    "_hashing": Names(both="hash_tensor"),
-    "_unique": Names(both="unique unique_consecutive", functions="isin"),
-    "_striding": Names(both="as_strided as_strided_ resize_as_", methods="unfold resize_"),
-    "_rearranging": Names(
+    "_functions.differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
+    "_functions.statistics": Names(both="cov corrcoef quantile nanquantile"),
+    "_functions.counting": Names(both="histc histogram bincount", functions="histogramdd bucketize searchsorted"),
+    "_functions.complex_views": Names(functions="view_as_real view_as_complex"),
+    "_functions.stft": Names(both="stft istft"),
+    "_functions.variance": Names(both="var std", functions="var_mean std_mean"),
+    "_functions.cumulative": Names(both="cumsum cumprod logcumsumexp cummax cummin", methods="cumsum_ cumprod_"),
+    "_functions.selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),
+    "_functions.renorm": Names(both="renorm", inplace="renorm"),
+    "_object.hashing": Names(both="hash_tensor"),
+    "_functions.unique": Names(both="unique unique_consecutive", functions="isin"),
+    "_functions.strided": Names(both="as_strided as_strided_ resize_as_", methods="unfold resize_"),
+    "_functions.rearrange": Names(
         both="flip fliplr flipud rot90 roll tile repeat_interleave",
         functions="constant_pad_nd",
         methods="repeat",
         spread="flip tile repeat",
     ),
-    "_diagonals": Names(
+    "_functions.diagonals": Names(
         both="diag diag_embed diagflat tril triu", functions="tril_indices triu_indices", inplace="tril triu"
     ),
-    "_stacking": Names(
+    "_functions.stacking": Names(
         functions="""atleast_1d atleast_2d atleast_3d hstack vstack row_stack dstack column_stack block_diag meshgrid
         cartesian_prod combinations broadcast_tensors broadcast_shapes""",
         methods="sum_to_size",
         spread="sum_to_size",
     ),
-    "_sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
-    "_copies": Names(
+    "_functions.sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
+    "_functions.view_copies": Names(
         both="narrow_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter",
         functions="""alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy
         split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
         view_copy view_as_real_copy view_as_complex_copy""",
     ),
-    "_unary": Names(
+    "_functions.elementwise_unary": Names(
         both="""acosh arccosh asinh arcsinh atanh arctanh exp2 deg2rad rad2deg frac sinc angle signbit isposinf isneginf
         isreal positive conj_physical _conj _neg_view resolve_conj resolve_neg nan_to_num logit frexp""",
         methods="acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_",
         inplace="exp2 deg2rad rad2deg frac sinc nan_to_num logit",
     ),
-    "_pairs": Names(
+    "_functions.elementwise_pairs": Names(
         both="""fmax fmin hypot logaddexp logaddexp2 nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy
         copysign heaviside float_power isclose allclose equal""",
         functions="polar",
         methods="float_power_",
         inplace="""hypot nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy copysign heaviside""",
     ),
-    "_special": Names(
+    "_functions.special": Names(
         both="erfc erfinv lgamma digamma igamma igammac polygamma mvlgamma i0",
         methods="polygamma_",
         inplace="erfc erfinv lgamma digamma igamma igammac mvlgamma i0",
     ),
-    "_added_products": Names(both="addmv addbmm baddbmm addr", methods="addmm_ addmv_ baddbmm_ addr_ addbmm_"),
-    "_einsum": Names(functions="einsum"),
-    "_solving": Names(both="inverse det slogdet logdet triangular_solve"),
-    "_least_squares": Names(both="pinverse"),
-    "_matrix_functions": Names(both="matrix_power matrix_exp"),
-    "_norms": Names(both="norm"),
-    "_distances": Names(both="dist", functions="cdist pdist"),
-    "_products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
-    "_strided": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
-    "_exchange": Names(
+    "_functions.added_products": Names(
+        both="addmv addbmm baddbmm addr", methods="addmm_ addmv_ baddbmm_ addr_ addbmm_"
+    ),
+    "_functions.einsum": Names(functions="einsum"),
+    "_functions.solving": Names(both="inverse det slogdet logdet triangular_solve"),
+    "_functions.least_squares": Names(both="pinverse"),
+    "_functions.matrix_functions": Names(both="matrix_power matrix_exp"),
+    "_functions.norms": Names(both="norm"),
+    "_functions.distances": Names(both="dist", functions="cdist pdist"),
+    "_functions.products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
+    "_storage.given_strides": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
+    "_object.exchange": Names(
         functions="asarray frombuffer from_dlpack to_dlpack",
         methods="__dlpack__ __dlpack_device__ type is_pinned new",
     ),
-    "_saving": Names(functions="save"),
-    "_loading": Names(functions="load"),
-    "_drawing": Names(
+    "_files.saving": Names(functions="save"),
+    "_files.loading": Names(functions="load"),
+    "_functions.random_fills": Names(
         both="bernoulli multinomial",
         functions="normal poisson",
         methods="uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_",
     ),
-    "_drawing_shapes": Names(
+    "_functions.random_distributions": Names(
         functions="binomial _standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad"
     ),
-    "_foreach": Names(
+    "_functions.foreach": Names(
         functions="""_amp_foreach_non_finite_check_and_unscale_ _foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_
         _foreach_add _foreach_add_ _foreach_addcdiv _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_
         _foreach_asin _foreach_asin_ _foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_
@@ -179,41 +185,41 @@ LATER: dict[str, Names] = {
         _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh
         _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero_"""
     ),
-    "_legacy": Names(
+    "_object.old_types": Names(
         functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor set_default_tensor_type"""
     ),
-    "_old_names": Names(
+    "_object.old_names": Names(
         both="symeig eig solve lstsq", functions="matrix_rank", methods="resize resize_as xpu mtia ipu"
     ),
     "nn.functional._rounded_levels": Names(
         functions="fake_quantize_per_tensor_affine fake_quantize_per_channel_affine"
     ),
-    "_segments": Names(functions="segment_reduce"),
-    "_grouped_products": Names(functions="_grouped_mm _int_mm"),
-    "_eigen_extremes": Names(functions="lobpcg"),
-    "_dense_answers": Names(
+    "_functions.segments": Names(functions="segment_reduce"),
+    "_functions.grouped_products": Names(functions="_grouped_mm _int_mm"),
+    "_functions.lobpcg": Names(functions="lobpcg"),
+    "_object.dense_answers": Names(
         both="dequantize is_distributed slice_inverse",
         functions="frobenius_norm nuclear_norm",
         methods="""to_dense dense_dim sparse_dim coalesce is_coalesced indices values crow_indices col_indices ccol_indices
         row_indices const_data_ptr record_stream module_load reinforce storage_type""",
     ),
-    "_storages": Names(functions="UntypedStorage", methods="untyped_storage"),
-    "_typed_storages": Names(
+    "_storage.storages": Names(functions="UntypedStorage", methods="untyped_storage"),
+    "_storage.typed_storages": Names(
         functions="""TypedStorage Storage HalfStorage BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage
         ComplexDoubleStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage BoolStorage is_storage
         from_file""",
         methods="storage _typed_storage",
     ),
-    "_setting": Names(methods="set_"),
-    "_sharing": Names(methods="share_memory_"),
-    "_positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
-    "_windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
-    "_cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
-    "_qr": Names(both="qr geqrf orgqr ormqr"),
-    "_svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
-    "_lu": Names(both="lu lu_solve", functions="lu_unpack"),
-    "_elements": Names(
+    "_aliasing.setting": Names(methods="set_"),
+    "_storage.sharing": Names(methods="share_memory_"),
+    "_functions.positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
+    "_functions.windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
+    "_functions.cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
+    "_functions.qr": Names(both="qr geqrf orgqr ormqr"),
+    "_functions.svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
+    "_functions.lu": Names(both="lu lu_solve", functions="lu_unpack"),
+    "_functions.elements": Names(
         functions="detach get_device range vander",
         methods="get_device fill_diagonal_ apply_ map_ map2_ pin_memory is_set_to dim_order",
     ),

@@ -11,7 +11,13 @@ from typing import Any
 from .. import _dtypes, _errors
 from .._modes import NO_GRAD, PLAIN, read_mode
 from ..overrides import asks_nobody, refuse_other_torch, refusing, spreading
-from . import _casting, _creation, _indexing, _inplace, _matrix, _pointwise, _shaping
+from ._aliasing import inplace as _inplace
+from ._functions import casting as _casting
+from ._functions import creation as _creation
+from ._functions import elementwise as _pointwise
+from ._functions import index as _indexing
+from ._functions import matrix_products as _matrix
+from ._functions import shape as _shaping
 from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
 from ._tensor import Tensor as TensorClass
 
@@ -166,7 +172,7 @@ def _shift(name: str, reflected: bool) -> Any:
     """Make an operator that shifts bits; few programs do, so its file is loaded when it is first used."""
 
     def shift(self: Any, other: Any) -> Any:
-        function = getattr(_family("_pairs"), "left_shift" if name == "lshift" else "right_shift")
+        function = getattr(_family("_functions.elementwise_pairs"), "left_shift" if name == "lshift" else "right_shift")
         return function(other, self) if reflected else function(self, other)
 
     return shift

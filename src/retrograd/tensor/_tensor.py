@@ -21,12 +21,14 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._warnings import warn
 from ..overrides import arguments
 from . import _base
-from . import _old_attributes as old_attributes
+from ._aliasing.entering import NO_POINTER, data_inside, data_of, memory_under, share_birth
+from ._aliasing.view_nodes import detached
+from ._aliasing.views import NOWHERE
 from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
-from ._entering import NO_POINTER, data_inside, data_of, memory_under, share_birth
-from ._formats import is_laid_out_in
-from ._layout import geometry, is_contiguous, strides
-from ._leaves import (
+from ._object import old_attributes as old_attributes
+from ._object.formats import is_laid_out_in
+from ._object.layout import geometry, is_contiguous, strides
+from ._object.leaves import (
     DETACH_INSTEAD,
     NOT_A_LEAF,
     check_grad_dtype,
@@ -38,9 +40,7 @@ from ._leaves import (
     refuse_inside,
     set_requires_grad,
 )
-from ._old_attributes import slot_of
-from ._view_nodes import detached
-from ._views import NOWHERE
+from ._object.old_attributes import slot_of
 
 CPU = device_type("cpu")
 Kind = TypeVar("Kind", bound="Tensor")
@@ -87,13 +87,13 @@ class Tensor(TensorMethods):
             cls.__module__.partition(".")[0] != "retrograd"
             and cls.__torch_function__ is not _base.disabled_torch_function
         ):
-            from ._overriding import take_over
+            from ._object.overriding import take_over
 
             take_over(cls, Tensor)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
-        from ._creation import empty, tensor
+        from ._functions.creation import empty, tensor
 
         if kwargs.pop("device", None) is not None and not args:
             args = ()
@@ -134,7 +134,7 @@ class Tensor(TensorMethods):
         if self._edge is None:
             result._edge = None
         else:
-            from ._shaping import alias
+            from ._functions.shape import alias
 
             result._edge = alias(self)._edge
         return share_birth(result, self)  # type: ignore[no-any-return]
@@ -201,7 +201,7 @@ class Tensor(TensorMethods):
     def device(self) -> device_type:
         if type(self._array) in _NUMPY_TYPES:
             return CPU
-        from ._casting import device_of
+        from ._functions.casting import device_of
 
         return device_of(self)  # type: ignore[no-any-return]
 
@@ -407,7 +407,7 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        from ._inplace import set_data
+        from ._aliasing.inplace import set_data
 
         set_data(self, value)
 
@@ -485,7 +485,7 @@ class Tensor(TensorMethods):
     _grad, _use_count = old_attributes.grad, old_attributes.use_count
 
     def is_shared(self) -> bool:
-        from ._sharing import is_shared
+        from ._storage.sharing import is_shared
 
         return is_shared(self)
 
@@ -494,7 +494,7 @@ class Tensor(TensorMethods):
         return tensor_text(self, contents=tensor_contents)
 
     def __format__(self, spec: str) -> str:
-        from ._printing import scalar_format
+        from ._object.printing import scalar_format
 
         if isinstance(self._array, LevelArray):
             return repr(self) if self._array.ndim else format(self.item(), spec)
@@ -508,7 +508,7 @@ class Tensor(TensorMethods):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Make a tensor of what one of NumPy's functions computed from tensors; truths are uint8, as torch's."""
-        from ._creation import from_numpy
+        from ._functions.creation import from_numpy
 
         return from_numpy(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
@@ -519,12 +519,12 @@ class Tensor(TensorMethods):
         return sorted({*dir(type(self)), *self.__dict__})
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from ._pickling import reduced
+        from ._files.pickling import reduced
 
         return reduced(self)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        from ._copying import deepcopy
+        from ._storage.deep_copies import deepcopy
 
         return deepcopy(self, memo)
 
@@ -539,12 +539,12 @@ def _as_class(result: Any, cls: Any) -> Any:
 
 def tensor_text(tensor: Any, prefix: str | None = None, contents: str | None = None) -> str:
     """Write a tensor as torch does; `contents` stand for its elements if they are given."""
-    from ._printing import tensor_repr
+    from ._object.printing import tensor_repr
 
     array = tensor._array
     extra: list[str] = []
     if current_mode().transforms or isinstance(array, LevelArray):
-        from ._wrapped_text import text_of_ended, wrapped_text
+        from ._object.wrapped_text import text_of_ended, wrapped_text
 
         found = wrapped_text(tensor, tensor_text)
         if found is None:

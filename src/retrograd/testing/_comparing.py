@@ -12,9 +12,9 @@ from .. import _dtypes
 from .._core.arrays import raw_leaf
 from .._warnings import warn
 from ..tensor import Tensor
-from ..tensor._casting import device_of
-from ..tensor._creation import as_tensor
-from ..tensor._creation import tensor as new_tensor
+from ..tensor._functions.casting import device_of
+from ..tensor._functions.creation import as_tensor
+from ..tensor._functions.creation import tensor as new_tensor
 
 # relative and absolute tolerance by dtype; others must be equal
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}

@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import _dtypes
 from .._warnings import warn
-from ..tensor._complex_views import view_as_real
-from ..tensor._creation import empty
-from ..tensor._pointwise import where
-from ..tensor._sampling import randint
-from ..tensor._shaping import sizes_from
+from ..tensor._functions.complex_views import view_as_real
+from ..tensor._functions.creation import empty
+from ..tensor._functions.elementwise import where
+from ..tensor._functions.random_tensors import randint
+from ..tensor._functions.shape import sizes_from
 
 
 def make_tensor(

@@ -34,7 +34,7 @@ from .._warnings import warn
 from ..autograd._function_node import Saved
 from ..autograd.function import Function
 from ..tensor._base import storage_of
-from ..tensor._generators import drawing_apart, get_rng_state
+from ..tensor._functions.generators import drawing_apart, get_rng_state
 from ..tensor._tensor import Tensor
 from ._checkpoint_debug import debug_contexts
 from ._checkpoint_policy import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ..tensor._exchange import from_dlpack, to_dlpack
+from ..tensor._object.exchange import from_dlpack, to_dlpack
 
 # DLPack's numbers for kinds of devices
 DLDeviceType = enum.IntEnum(

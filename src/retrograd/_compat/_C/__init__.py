@@ -32,7 +32,7 @@ from retrograd.tensor import Tensor as TensorBase
 from retrograd.tensor._base import TensorMeta as _TensorMeta
 from retrograd.tensor._base import disabled_torch_dispatch as _disabled_torch_dispatch_impl
 from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
-from retrograd.tensor._generators import Generator
+from retrograd.tensor._functions.generators import Generator
 
 PACKAGE = __name__.partition(".")[0]
 _absent = _finder("torch._C")

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd import nn
 from retrograd.func import functional_call
-from retrograd.tensor._joining import stack
+from retrograd.tensor._functions.joining import stack
 
 
 class FunctionalModuleWithBuffers(nn.Module):

@@ -10,7 +10,7 @@ from retrograd._core.levels import BATCH, Level, running
 from retrograd.func import vmap
 from retrograd.func._vmap import _enter, _leave, _left, _read_inputs, restore_vmap
 from retrograd.func._vmap import _name as _get_name
-from retrograd.tensor._sample_views import Leaving
+from retrograd.tensor._aliasing.sample_views import Leaving
 from retrograd.utils._pytree import tree_unflatten
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
-from ...tensor._creation import zeros_like as _zeros_like
+from ...tensor._functions.creation import zeros_like as _zeros_like
 from ...utils._pytree import tree_map
 from ..fsdp._names import clean_name
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...overrides import hold
 from ...tensor import Tensor
-from ...tensor._overriding import take_over
+from ...tensor._object.overriding import take_over
 from ..device_mesh import DeviceMesh, _mesh_resources
 from .placement_types import DTensorSpec, Placement, Replicate, Shard, TensorMeta
 

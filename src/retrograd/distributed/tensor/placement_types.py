@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...tensor._joining import cat
+from ...tensor._functions.joining import cat
 
 
 class Placement:

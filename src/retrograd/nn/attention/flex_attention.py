@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from ... import _dtypes
 from ...func import vmap
-from ...tensor._creation import ones, zeros_like
-from ...tensor._matrix import matmul
-from ...tensor._pointwise import where
-from ...tensor._ranges import arange
-from ...tensor._rearranging import constant_pad_nd, repeat_interleave
-from ...tensor._reductions import logsumexp, softmax
+from ...tensor._functions.creation import ones, zeros_like
+from ...tensor._functions.elementwise import where
+from ...tensor._functions.matrix_products import matmul
+from ...tensor._functions.ranges import arange
+from ...tensor._functions.rearrange import constant_pad_nd, repeat_interleave
+from ...tensor._functions.reduce import logsumexp, softmax
 
 Mod = Callable[..., Any]
 _DEFAULT_SPARSE_BLOCK_SIZE = 128

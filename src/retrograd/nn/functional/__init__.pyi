@@ -9,7 +9,7 @@ from numpy import ndarray as _ndarray
 from ..._device import device as _device, layout as _layout, memory_format as _memory_format
 from ..._dtypes import dtype as _dtype
 from ..._size import Size as _Size
-from ...tensor._generators import Generator as _Generator
+from ...tensor._functions.generators import Generator as _Generator
 from ...tensor._tensor import Tensor as Tensor
 from ... import return_types as _results
 

@@ -15,15 +15,17 @@ from ..._ops import activations as a
 from ..._ops.activations_gated import glu as gated
 from ..._warnings import warn
 from ...overrides import overridable, takes_out
-from ...tensor import _base, _pointwise, _reductions
-from ...tensor._creation import empty_like, ones_like, zeros_like
-from ...tensor._drawing import _sampled
-from ...tensor._fused import record_fused
-from ...tensor._generators import default_generator
-from ...tensor._inplace import inplace
-from ...tensor._operands import not_a_tensor
-from ...tensor._record import Elementwise, unary
-from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor import _base
+from ...tensor._aliasing.inplace import inplace
+from ...tensor._functions import elementwise as _pointwise
+from ...tensor._functions import reduce as _reductions
+from ...tensor._functions.creation import empty_like, ones_like, zeros_like
+from ...tensor._functions.generators import default_generator
+from ...tensor._functions.random_fills import _sampled
+from ...tensor._recording.fused import record_fused
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.record import Elementwise, unary
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 
 _HARDTANH = {"b": (RuntimeError, "Bool inputs not supported for hardtanh"), "c": REFUSED["clamp"]["c"]}
 REFUSED |= {name: {"bic": kernel(f"{name}_cpu")} for name in

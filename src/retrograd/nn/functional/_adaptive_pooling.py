@@ -10,11 +10,11 @@ from ..._core.arrays import raw_leaf
 from ..._ops import pooling as p
 from ..._ops import pooling_places, resizing
 from ...overrides import overridable
-from ...tensor._devices import beside, on_host
-from ...tensor._record import record
-from ...tensor._reductions import mean
-from ...tensor._refusals import REFUSED, kernel, refuse
-from ...tensor._sampling import rand
+from ...tensor._functions.random_tensors import rand
+from ...tensor._functions.reduce import mean
+from ...tensor._object.devices import beside, on_host
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ._pooling import MANY, ints_of
 
 __all__ = [

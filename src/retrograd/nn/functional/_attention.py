@@ -12,17 +12,17 @@ from ... import _dtypes, _errors, _random
 from ..._ops.attention import attention
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._creation import ones, zeros
-from ...tensor._diagonals import tril
-from ...tensor._fused import record_fused
-from ...tensor._generators import default_generator
-from ...tensor._numbers import C_NAMES
-from ...tensor._operands import not_a_tensor
-from ...tensor._out_dtypes import CPP_NAMES
-from ...tensor._pointwise import where
-from ...tensor._rearranging import repeat_interleave
-from ...tensor._refusals import refuse
-from ...tensor._sampling import drawn
+from ...tensor._functions.creation import ones, zeros
+from ...tensor._functions.diagonals import tril
+from ...tensor._functions.elementwise import where
+from ...tensor._functions.generators import default_generator
+from ...tensor._functions.random_tensors import drawn
+from ...tensor._functions.rearrange import repeat_interleave
+from ...tensor._object.numbers import C_NAMES
+from ...tensor._recording.fused import record_fused
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.out_dtypes import CPP_NAMES
+from ...tensor._recording.refusals import refuse
 
 SINGLE = np.dtype(np.float32)
 # Names of torch's kernels that a call may use; None: all. See `nn.attention.sdpa_kernel`.

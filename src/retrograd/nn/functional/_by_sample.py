@@ -8,7 +8,7 @@ from typing import Any
 from ..._core.arrays import levels_of
 from ..._core.levels import BATCH
 from ..._core.primitive import vocabulary
-from ...tensor._joining import stack
+from ...tensor._functions.joining import stack
 
 
 def outermost_batch(*tensors: Any) -> Any:

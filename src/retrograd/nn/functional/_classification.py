@@ -13,8 +13,8 @@ from ..._ops import losses, losses_of_margins
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._base import Tensor
-from ...tensor._fused import record_fused
-from ...tensor._matrix_checks import need_tensor, scalar_name
+from ...tensor._functions.matrix_checks import need_tensor, scalar_name
+from ...tensor._recording.fused import record_fused
 from .._reduction import MEAN, NONE, SUM, chosen, get_enum
 from . import _coded_losses as coded
 from ._loss_checks import need_constant, need_fit, need_real, need_same_dtype

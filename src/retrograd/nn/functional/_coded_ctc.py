@@ -10,10 +10,10 @@ from ... import _dtypes
 from ..._core.arrays import LevelArray, is_meta
 from ..._ops import ctc
 from ...overrides import overridable
-from ...tensor._creation import tensor as new_tensor
-from ...tensor._devices import on_host
-from ...tensor._fused import record_fused
-from ...tensor._matrix_checks import need_tensor
+from ...tensor._functions.creation import tensor as new_tensor
+from ...tensor._functions.matrix_checks import need_tensor
+from ...tensor._object.devices import on_host
+from ...tensor._recording.fused import record_fused
 from .._reduction import MEAN, NONE
 from ._by_sample import outermost_batch, sample_by_sample
 from ._loss_checks import is_tensor, need_real, reduced

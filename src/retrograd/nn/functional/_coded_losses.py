@@ -11,8 +11,8 @@ from typing import Any
 from ..._errors import sizes
 from ..._ops import losses
 from ...overrides import overridable
-from ...tensor._fused import record_fused
-from ...tensor._matrix_checks import scalar_name
+from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._recording.fused import record_fused
 from .._reduction import NONE
 from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, reduced
 

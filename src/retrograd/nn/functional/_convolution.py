@@ -10,9 +10,9 @@ from ..._ops import convolution as r
 from ..._ops.convolution_kernels import places_of
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._fused import record_fused
-from ...tensor._rearranging import constant_pad_nd
-from ...tensor._record import record
+from ...tensor._functions.rearrange import constant_pad_nd
+from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
 from . import _convolution_checks as checks
 
 DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}

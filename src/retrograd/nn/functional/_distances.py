@@ -8,11 +8,11 @@ from ..._dtypes import promote_types
 from ..._ops import norms
 from ...autograd.grad_mode import no_grad
 from ...overrides import overridable
-from ...tensor._distances import pdist
-from ...tensor._matrix_checks import need_tensor
-from ...tensor._norms import vector
-from ...tensor._record import record
-from ...tensor._stacking import broadcast_tensors
+from ...tensor._functions.distances import pdist
+from ...tensor._functions.matrix_checks import need_tensor
+from ...tensor._functions.norms import vector
+from ...tensor._functions.stacking import broadcast_tensors
+from ...tensor._recording.record import record
 
 
 @overridable

@@ -12,10 +12,10 @@ from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import dropout as d
 from ...overrides import overridable, takes_out
 from ...tensor import _base
-from ...tensor._creation import empty_like, ones_like, zeros
-from ...tensor._generators import default_generator
-from ...tensor._record import Elementwise
-from ...tensor._sampling import with_chance
+from ...tensor._functions.creation import empty_like, ones_like, zeros
+from ...tensor._functions.generators import default_generator
+from ...tensor._functions.random_tensors import with_chance
+from ...tensor._recording.record import Elementwise
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)

@@ -12,10 +12,10 @@ from ..._modes import using
 from ..._ops import embedding as e
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._devices import beside, on_host
-from ...tensor._entering import refuse_captured
-from ...tensor._operands import not_a_tensor
-from ...tensor._record import record
+from ...tensor._aliasing.entering import refuse_captured
+from ...tensor._object.devices import beside, on_host
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.record import record
 from ._by_sample import outermost_batch, sample_by_sample
 
 MODES = ("sum", "mean", "max")

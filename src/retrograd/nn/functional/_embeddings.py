@@ -10,7 +10,7 @@ from ..._core.arrays import LevelArray
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._devices import beside
+from ...tensor._object.devices import beside
 from . import _embedding_rows as rows
 
 

@@ -10,13 +10,13 @@ from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import affine as a
 from ...overrides import overridable, takes_out
 from ...tensor import _base
-from ...tensor._matrix import C_NAMES, check_expands, check_mm, product
-from ...tensor._matrix_checks import scalar_name
-from ...tensor._operands import not_a_tensor
-from ...tensor._record import record
-from ...tensor._record_flat import EXACT
-from ...tensor._refusals import refuse
-from ...tensor._shaping import t
+from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._functions.matrix_products import C_NAMES, check_expands, check_mm, product
+from ...tensor._functions.shape import t
+from ...tensor._recording.flat import EXACT
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import refuse
 from ._linear_nodes import NAMES, record_layer
 
 

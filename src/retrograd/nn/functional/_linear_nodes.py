@@ -24,7 +24,7 @@ from ..._places import user_frame, users_files
 from ...autograd._gathered import gather
 from ...tensor import _base
 from ...tensor._base import LEAF
-from ...tensor._record_flat import guarded_tensor
+from ...tensor._recording.flat import guarded_tensor
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)

@@ -9,7 +9,7 @@ from ..._errors import broadcast_error
 from ..._modes import current_mode
 from ..._warnings import warn
 from ...tensor import _base
-from ...tensor._matrix_checks import scalar_name
+from ...tensor._functions.matrix_checks import scalar_name
 from .._reduction import MEAN, NONE
 
 

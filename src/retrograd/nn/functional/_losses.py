@@ -9,8 +9,8 @@ from typing import Any
 from ..._modes import using
 from ..._ops import losses
 from ...overrides import overridable
-from ...tensor._fused import record_fused
-from ...tensor._matrix_checks import scalar_name
+from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._recording.fused import record_fused
 from .._reduction import MEAN, NONE, chosen, get_enum
 from . import _coded_losses as coded
 from ._loss_checks import in_common_dtype, need_fit, need_real, reduced, warn_of_sizes

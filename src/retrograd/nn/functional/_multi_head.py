@@ -10,13 +10,13 @@ from ..._ops.attention_heads import multi_head
 from ..._size import Size
 from ..._warnings import warn
 from ...overrides import overridable
-from ...tensor._added_products import baddbmm
-from ...tensor._creation import zeros, zeros_like
-from ...tensor._fused import record_fused
-from ...tensor._joining import cat
-from ...tensor._matrix import bmm
-from ...tensor._rearranging import constant_pad_nd
-from ...tensor._reductions import softmax
+from ...tensor._functions.added_products import baddbmm
+from ...tensor._functions.creation import zeros, zeros_like
+from ...tensor._functions.joining import cat
+from ...tensor._functions.matrix_products import bmm
+from ...tensor._functions.rearrange import constant_pad_nd
+from ...tensor._functions.reduce import softmax
+from ...tensor._recording.fused import record_fused
 from . import _dropout
 from ._attention import causal_mask, check_mask_dtype, kept_weights, refuse_dtype, scaled_dot_product_attention
 from ._linear import linear

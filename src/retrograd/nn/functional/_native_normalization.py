@@ -16,14 +16,14 @@ from ..._ops import normalization_channels as channels
 from ..._warnings import warn
 from ...overrides import overridable, takes_out
 from ...tensor import _base
-from ...tensor._creation import empty
-from ...tensor._entering import without_tangents
-from ...tensor._fused import record_fused
-from ...tensor._inplace import copy_into
-from ...tensor._matrix_checks import need_tensor, scalar_name
-from ...tensor._pointwise import rsqrt
-from ...tensor._record_flat import EXACT
-from ...tensor._spread import var as variance_of
+from ...tensor._aliasing.entering import without_tangents
+from ...tensor._aliasing.inplace import copy_into
+from ...tensor._functions.creation import empty
+from ...tensor._functions.elementwise import rsqrt
+from ...tensor._functions.matrix_checks import need_tensor, scalar_name
+from ...tensor._functions.variance import var as variance_of
+from ...tensor._recording.flat import EXACT
+from ...tensor._recording.fused import record_fused
 
 NDARRAY, F32, F64 = np.ndarray, np.dtype(np.float32), np.dtype(np.float64)
 USUAL = frozenset({*EXACT, type(None)})

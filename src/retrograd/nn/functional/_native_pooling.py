@@ -6,8 +6,8 @@ from typing import Any
 
 from ..._ops import pooling as p
 from ...overrides import overridable
-from ...tensor._creation import zeros_like
-from ...tensor._record import record
+from ...tensor._functions.creation import zeros_like
+from ...tensor._recording.record import record
 from . import _pooling as functional
 from ._adaptive_pooling import adaptive_max_pool1d_with_indices
 

@@ -7,9 +7,9 @@ from typing import Any
 from ... import _errors
 from ..._core.numpy_namespace import HALVES
 from ...overrides import overridable, takes_out
-from ...tensor._matrix_checks import scalar_name
-from ...tensor._norms import vector
-from ...tensor._rearranging import constant_pad_nd
+from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._functions.norms import vector
+from ...tensor._functions.rearrange import constant_pad_nd
 from ._native_normalization import by_instance, groups_of_channels, layers, over_samples, root_mean_squares
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from ... import _errors
 from ..._ops import resizing
 from ...overrides import overridable
-from ...tensor._rearranging import constant_pad_nd
-from ...tensor._record import record
-from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor._functions.rearrange import constant_pad_nd
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ...tensor._tensor import Tensor
 from ._pooling import ints_of
 

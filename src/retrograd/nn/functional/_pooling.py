@@ -10,9 +10,9 @@ from ... import _errors
 from ..._ops import pooling as p
 from ..._ops import pooling_places
 from ...overrides import overridable, takes_out
-from ...tensor._devices import beside
-from ...tensor._record import record
-from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor._object.devices import beside
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 
 __all__ = [
     "avg_pool1d",

@@ -15,15 +15,15 @@ from ..._ops.recurrent_lstm import lstm_layer
 from ..._ops.recurrent_simple import rnn_layer
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._creation import zeros_like
-from ...tensor._fused import by_parts, record_fused
-from ...tensor._joining import cat, stack
-from ...tensor._matrix_checks import scalar_name
-from ...tensor._operands import not_a_tensor
-from ...tensor._out_dtypes import CPP_NAMES
-from ...tensor._refusals import refuse
-from ...tensor._shaping import transpose
-from ...tensor._splitting import unbind
+from ...tensor._functions.creation import zeros_like
+from ...tensor._functions.joining import cat, stack
+from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._functions.shape import transpose
+from ...tensor._functions.splitting import unbind
+from ...tensor._recording.fused import by_parts, record_fused
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.out_dtypes import CPP_NAMES
+from ...tensor._recording.refusals import refuse
 
 __all__: list[str] = []  # names of the package, not of nn.functional
 

@@ -12,9 +12,9 @@ from ..._core.numpy_namespace import is_half
 from ..._ops import grid_sampling, resizing
 from ..._warnings import warn
 from ...overrides import overridable
-from ...tensor._fused import record_fused
-from ...tensor._record import record
-from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ._adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = [

@@ -9,8 +9,8 @@ from ..._errors import wrap_dim
 from ...autograd.function import Function
 from ...overrides import overridable
 from ...tensor import _base
-from ...tensor._creation import as_tensor
-from ...tensor._matrix_checks import scalar_name
+from ...tensor._functions.creation import as_tensor
+from ...tensor._functions.matrix_checks import scalar_name
 
 
 @overridable

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _errors
 from ..._ops import shuffling as sh
 from ...overrides import overridable
-from ...tensor._record import record
+from ...tensor._recording.record import record
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 

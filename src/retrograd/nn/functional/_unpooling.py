@@ -11,8 +11,8 @@ from ... import _errors
 from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import pooling as p
 from ...overrides import overridable
-from ...tensor._record import record
-from ...tensor._refusals import REFUSED, kernel, refuse
+from ...tensor._recording.record import record
+from ...tensor._recording.refusals import REFUSED, kernel, refuse
 
 __all__ = ["max_unpool1d", "max_unpool2d", "max_unpool3d"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.function import Function, once_differentiable
-from ...tensor._rearranging import constant_pad_nd
+from ...tensor._functions.rearrange import constant_pad_nd
 
 
 def _over_channels(x: Any, before: int, after: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...overrides import taken_over
-from ...tensor._creation import empty
+from ...tensor._functions.creation import empty
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..functional._multi_head import Heads, Masks, canonical_mask, run_heads

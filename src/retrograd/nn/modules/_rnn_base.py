@@ -7,7 +7,7 @@ import numbers
 from typing import Any
 
 from ..._warnings import warn
-from ...tensor._creation import empty, zeros
+from ...tensor._functions.creation import empty, zeros
 from .. import init
 from ..parameter import make_parameter
 from ..utils.rnn import PackedSequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...tensor._creation import empty, zeros
+from ...tensor._functions.creation import empty, zeros
 from ...tensor._tensor import Tensor
 from .. import init
 from ..functional import _recurrent as recurrent

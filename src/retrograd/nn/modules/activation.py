@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._warnings import warn
-from ...tensor._creation import empty
-from ...tensor._pointwise import sigmoid, tanh
+from ...tensor._functions.creation import empty
+from ...tensor._functions.elementwise import sigmoid, tanh
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init

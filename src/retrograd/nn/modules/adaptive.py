@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...tensor._creation import empty_like, zeros
+from ...tensor._functions.creation import empty_like, zeros
 from .. import functional as F  # noqa: N812 - torch's name
 from .container import ModuleList, Sequential
 from .linear import Linear

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..._dtypes import int64
 from ..._modes import current_mode
-from ...tensor._creation import empty, ones, tensor, zeros
-from ...tensor._pointwise import add
+from ...tensor._functions.creation import empty, ones, tensor, zeros
+from ...tensor._functions.elementwise import add
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init

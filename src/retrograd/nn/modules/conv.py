@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..._absent import finder
-from ...tensor._creation import empty
+from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..._modes import using
-from ...tensor._creation import empty
+from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init

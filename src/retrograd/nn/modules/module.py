@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..._modes import using
 from ...autograd.graph import RemovableHandle
 from ...tensor import _base
-from ...tensor._creation import empty_like
+from ...tensor._functions.creation import empty_like
 from ..parameter import make_parameter
 from ._calling import (  # the tables of hooks for every module: libraries look for them here
     ModuleCalling,
@@ -208,7 +208,7 @@ class Module(ModuleCalling, ModuleState, ModuleTree):
 
     def share_memory(self) -> Self:
         """Let other processes see parameters, gradients and buffers."""
-        from ...tensor._sharing import share
+        from ...tensor._storage.sharing import share
 
         tensors = [*self.parameters(), *self.buffers()]
         for one in tensors:

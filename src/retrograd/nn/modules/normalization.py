@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...tensor._creation import empty
+from ...tensor._functions.creation import empty
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter

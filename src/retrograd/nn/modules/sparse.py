@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..._modes import using
-from ...tensor._creation import empty
+from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init

@@ -11,8 +11,8 @@ from ..._absent import finder
 from ..._modes import current_mode
 from ..._warnings import warn
 from ...overrides import taken_over
-from ...tensor._creation import full
-from ...tensor._diagonals import triu
+from ...tensor._functions.creation import full
+from ...tensor._functions.diagonals import triu
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..functional._multi_head import canonical_mask

@@ -12,11 +12,11 @@ import numpy as np
 from ..._modes import using
 from ..._warnings import warn
 from ...tensor import _base
-from ...tensor._creation import tensor as make_tensor
-from ...tensor._joining import stack
-from ...tensor._norms import vector_norm
+from ...tensor._aliasing.writers import memory_to_write
+from ...tensor._functions.creation import tensor as make_tensor
+from ...tensor._functions.joining import stack
+from ...tensor._functions.norms import vector_norm
 from ...tensor._tensor import Tensor
-from ...tensor._writers import memory_to_write
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...tensor._joining import cat
+from ...tensor._functions.joining import cat
 from ...tensor._tensor import Tensor
 from ..modules._tree import type_name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...tensor._creation import ones_like, zeros_like
-from ...tensor._pointwise import rsqrt
+from ...tensor._functions.creation import ones_like, zeros_like
+from ...tensor._functions.elementwise import rsqrt
 from ..parameter import make_parameter
 
 

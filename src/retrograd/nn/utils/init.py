@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...tensor._generators import get_rng_state, set_rng_state
+from ...tensor._functions.generators import get_rng_state, set_rng_state
 from ..modules.module import Module
 
 

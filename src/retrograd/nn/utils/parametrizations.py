@@ -8,12 +8,12 @@ from typing import Any
 from ..._dtypes import finfo
 from ..._modes import using
 from ...linalg import householder_product, solve
-from ...tensor._creation import zeros_like
-from ...tensor._joining import cat
-from ...tensor._matrix import mv, vdot
-from ...tensor._pairs import allclose
-from ...tensor._ranges import eye
-from ...tensor._sampling import randn
+from ...tensor._functions.creation import zeros_like
+from ...tensor._functions.elementwise_pairs import allclose
+from ...tensor._functions.joining import cat
+from ...tensor._functions.matrix_products import mv, vdot
+from ...tensor._functions.random_tensors import randn
+from ...tensor._functions.ranges import eye
 from ...tensor._tensor import Tensor
 from ..modules.module import Module
 from . import parametrize

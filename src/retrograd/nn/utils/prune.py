@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...tensor._creation import ones_like, zeros_like
-from ...tensor._norms import norm
-from ...tensor._sampling import rand, rand_like
-from ...tensor._selecting import kthvalue, topk
+from ...tensor._functions.creation import ones_like, zeros_like
+from ...tensor._functions.norms import norm
+from ...tensor._functions.random_tensors import rand, rand_like
+from ...tensor._functions.selecting import kthvalue, topk
 from .convert_parameters import parameters_to_vector
 
 

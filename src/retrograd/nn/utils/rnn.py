@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..._ops.recurrent_packing import pack_steps, pad_steps
-from ...tensor._creation import as_tensor, empty_like, tensor
-from ...tensor._operands import not_a_tensor
-from ...tensor._ranges import arange
-from ...tensor._record import record
-from ...tensor._shaping import transpose
-from ...tensor._sorting import sort
+from ...tensor._functions.creation import as_tensor, empty_like, tensor
+from ...tensor._functions.order import sort
+from ...tensor._functions.ranges import arange
+from ...tensor._functions.shape import transpose
+from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.record import record
 from ...tensor._tensor import Tensor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._modes import using
-from ...tensor._matrix import dot, mv
+from ...tensor._functions.matrix_products import dot, mv
 from .. import functional as F  # noqa: N812 - torch's name
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..parameter import UninitializedParameter, make_parameter

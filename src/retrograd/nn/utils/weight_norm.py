@@ -7,8 +7,8 @@ from typing import Any
 from ..._ops import weight_norm as w
 from ..._warnings import warn
 from ...overrides import overridable
-from ...tensor._fused import record_fused
-from ...tensor._norms import vector_norm
+from ...tensor._functions.norms import vector_norm
+from ...tensor._recording.fused import record_fused
 from ..parameter import UninitializedParameter, make_parameter
 
 

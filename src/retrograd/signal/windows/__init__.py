@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tensor._windows import (
+from ...tensor._functions.windows import (
     bartlett,
     blackman,
     cosine,

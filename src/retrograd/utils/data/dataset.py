@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from ..._warnings import warn
 from ...tensor import Tensor
-from ...tensor._generators import default_generator
-from ...tensor._sampling import randperm
+from ...tensor._functions.generators import default_generator
+from ...tensor._functions.random_tensors import randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...distributed import get_rank, get_world_size
-from ...tensor._generators import Generator
-from ...tensor._sampling import randperm
+from ...tensor._functions.generators import Generator
+from ...tensor._functions.random_tensors import randperm
 from .sampler import Sampler
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ... import _dtypes
-from ...tensor._creation import as_tensor, empty
-from ...tensor._generators import Generator
-from ...tensor._sampling import randint, randperm
+from ...tensor._functions.creation import as_tensor, empty
+from ...tensor._functions.generators import Generator
+from ...tensor._functions.random_tensors import randint, randperm
 
 T_co = TypeVar("T_co", covariant=True)
 AT_ONCE = 32  # how many indices torch draws in one call, with replacement

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Parameter, Tensor
-from ....tensor._copying import as_array, memory_of, rebuild
-from ....tensor._layout import strides
-from ....tensor._sharing import NOT_ACROSS_PROCESSES
+from ....tensor._object.layout import strides
+from ....tensor._storage.deep_copies import as_array, memory_of, rebuild
+from ....tensor._storage.sharing import NOT_ACROSS_PROCESSES
 from .exceptions import ExceptionWrapper
 
 INLINE = 1 << 14  # bytes up to which a message goes through the socket itself, whose buffer holds a dozen such

@@ -13,8 +13,8 @@ from .... import _dtypes
 from ...._modes import NO_GRAD, PLAIN, read_mode
 from ....tensor import Tensor
 from ....tensor._base import wrap
-from ....tensor._creation import as_tensor, tensor
-from ....tensor._joining import stack
+from ....tensor._functions.creation import as_tensor, tensor
+from ....tensor._functions.joining import stack
 
 Collates = dict[Any, Callable[..., Any]]
 

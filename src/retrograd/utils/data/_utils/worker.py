@@ -13,7 +13,7 @@ import numpy as np
 
 from .... import _settings
 from ...._absent import finder
-from ....tensor._generators import manual_seed
+from ....tensor._functions.generators import manual_seed
 from .channel import GONE, Channel, Packed
 from .exceptions import ExceptionWrapper
 from .fetch import _IterableDatasetFetcher, _MapDatasetFetcher

@@ -1,0 +1,1 @@
+"""Saving and loading: torch's files, pickles, and what they may name."""

@@ -1,0 +1,106 @@
+"""Running sums, products, extremes and log-sums along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _dtypes, _errors
+from ..._ops import cumulative
+from ...overrides import takes_out
+from .. import _base
+from .._aliasing import inplace as _inplace
+from .._object.return_types import make, named
+from .._recording.out_dtypes import CPP_NAMES, computes_in_dtype_of_out, needs_dtype_of_result
+from .._recording.record import record
+from .._recording.refusals import REFUSED, REFUSED_IN_PLACE, kernel, refuse
+
+REFUSED.update(
+    {
+        "cumsum_out": {"b": kernel("cumsum_out_cpu")},
+        "cumprod_out": {"b": kernel("cumprod_out_cpu")},
+        "logcumsumexp": {"bi": kernel("logcumsumexp_out_cpu")},
+        "cummax": {"c": kernel("cummax_cpu")},
+        "cummin": {"c": kernel("cummin_cpu")},
+    }
+)
+REFUSED_IN_PLACE["cumprod"] = REFUSED["cumprod_out"]
+return_cummax, return_cummin = (make(name, "values", "indices") for name in ("cummax", "cummin"))
+
+
+def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) -> Any:
+    """Sum or multiply up; small integers become int64."""
+    if dtype is not None:
+        refuse(f"{name}_out", dtype.numpy)
+        input = input.to(dtype)
+    elif input._array.dtype.kind in "iub":
+        input = input.to(_dtypes.int64)
+    ndim = input._array.ndim
+    axis = dim if 0 <= dim < ndim else _errors.wrap_dim(dim, ndim)
+    return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+@takes_out
+@computes_in_dtype_of_out
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Sum up along a dimension."""
+    return _accumulated("cumsum", cumulative.cumsum, input, dim, dtype)
+
+
+@takes_out
+@computes_in_dtype_of_out
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Multiply up along a dimension."""
+    return _accumulated("cumprod", cumulative.cumprod, input, dim, dtype)
+
+
+def _in_place(name: str, function: Any) -> Any:
+    """Make `cumsum_` or `cumprod_`: the tensor keeps its dtype."""
+    plain = _inplace.inplace(name, function)
+
+    def method(self: Any, dim: int, *, dtype: Any = None) -> Any:
+        own = _base.dtype_of(self)
+        if dtype is not None and dtype is not own:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {CPP_NAMES[own.name]} and output tensor dtype "
+                f"{CPP_NAMES[dtype.name]} should match"
+            )
+        return plain(self, dim, dtype=own)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"Compute {name} in place."
+    return method
+
+
+cumsum_, cumprod_ = _in_place("cumsum", cumsum), _in_place("cumprod", cumprod)
+
+
+@takes_out
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """Compute the logarithm of the running sum of exponentials, without overflow."""
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    refuse("logcumsumexp", input._array.dtype)
+    return record(cumulative.logcumsumexp, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+def _extreme(name: str, primitive: Any, input: Any, dim: int) -> Any:
+    array = input._array
+    if not array.ndim and dim not in (0, -1):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if array.dtype.kind == "c" and array.ndim and array.size:
+        refuse(name, array.dtype)
+    return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
+
+
+@takes_out
+@needs_dtype_of_result
+def cummax(input: Any, dim: int) -> Any:
+    """Take the largest element so far along a dimension, and its index: of equals, the last."""
+    return named(return_cummax, _extreme("cummax", cumulative.cummax, input, dim))
+
+
+@takes_out
+@needs_dtype_of_result
+def cummin(input: Any, dim: int) -> Any:
+    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+    return named(return_cummin, _extreme("cummin", cumulative.cummin, input, dim))

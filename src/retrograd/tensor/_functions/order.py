@@ -1,0 +1,56 @@
+"""Sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _errors
+from ..._dtypes import holds_complex
+from ..._ops import order
+from ...overrides import overridable, takes_out
+from .._object.layout import laid_out_like
+from .._object.return_types import make, named
+from .._recording.out_dtypes import needs_dtype_of_result
+from .._recording.record import NDARRAY, record
+from .._recording.refusals import refuse
+
+return_sort = make("sort", "values", "indices")
+
+
+def _sorted(input: Any, dim: int, descending: bool, node: str) -> Any:
+    array = input._array
+    if holds_complex(array.dtype):
+        refuse("sort", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    params = {"axis": axis, "descending": bool(descending)}
+    results = record(order.sort, (input,), params, node, {"dim": dim})
+    if type(array) is not NDARRAY or not array.flags.c_contiguous:
+        for result in results:
+            result._array = laid_out_like(result._array, array)
+    return named(return_sort, results)
+
+
+@takes_out
+@needs_dtype_of_result
+def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """Sort along a dimension; returns values and indices. Equal elements keep their order, asked for or not."""
+    return _sorted(input, dim, descending, "SortBackward0" if stable is None else "SortBackward1")
+
+
+@overridable
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+    """Return the indices that sort along a dimension."""
+    if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
+        return sort(input, dim, descending)[1]
+    refuse("sort", input._array.dtype)
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    result = record(order.argsort, (input,), {"axis": axis, "descending": bool(descending)}, None)
+    result._array = laid_out_like(result._array, input._array)
+    return result
+
+
+@takes_out
+@needs_dtype_of_result
+def msort(input: Any) -> Any:
+    """Sort along the first dimension."""
+    return _sorted(input, 0, False, "SortBackward0")[0]

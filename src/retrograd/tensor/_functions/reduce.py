@@ -1,0 +1,340 @@
+"""Reductions, and softmax along one dimension."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from numpy import count_nonzero as count_of_true
+
+from ... import _dtypes, _errors
+from ..._core.arrays import Batched
+from ..._ops import order
+from ..._ops import reduce as r
+from ..._ops import softmax as exponentials
+from ...overrides import overridable, takes_out
+from .. import _base
+from .._aliasing.entering import is_of_innermost
+from .._object.return_types import make, named
+from .._recording.operands import not_a_tensor
+from .._recording.out_dtypes import (
+    EVERYTHING,
+    computes_in_dtype_of_out,
+    needs_dim,
+    needs_dtype_of_input,
+    needs_dtype_of_result,
+    needs_truth,
+)
+from .._recording.record import NDARRAY, record
+from .._recording.refusals import refuse
+from . import elementwise as _pointwise
+
+return_max, return_min = (make(name, "values", "indices") for name in ("max", "min"))
+_ALL = tuple(tuple(range(n)) for n in range(65))
+
+
+def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Read torch's dim argument: None or () means all."""
+    if dim is None or dim is EVERYTHING:
+        return _ALL[ndim]
+    if type(dim) is int and 0 <= dim < ndim:
+        return (dim,)
+    if not isinstance(dim, (tuple, list)):
+        axis = _errors.wrap_dim(index(dim), ndim)
+        return (axis,) if ndim else ()
+    if not dim:
+        return _ALL[ndim]
+    axes = tuple(_errors.wrap_dim(d, ndim) for d in dim)
+    if len(set(axes)) != len(axes):
+        twice = next(a for a in axes if axes.count(a) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return axes if ndim else ()
+
+
+def _given(dim: Any) -> tuple[int, ...]:
+    """Return the dim argument as torch's node shows it."""
+    if type(dim) is int:
+        return (dim,)
+    return () if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+
+
+def _float_or_given(tensor: Any, dtype: Any, name: str) -> Any:
+    if dtype is not None:
+        if dtype.kind < _dtypes.FLOAT_KIND:
+            raise RuntimeError(
+                f"{name}(): could not infer output dtype. Optional dtype must be either a floating point or complex "
+                f"dtype. Got: {dtype._scalar_name}"
+            )
+        return tensor.to(dtype)
+    if tensor._array.dtype.kind in "iub":
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {_base.dtype_of(tensor)._scalar_name}"
+        )
+    return tensor
+
+
+def _widened(tensor: Any, dtype: Any) -> Any:
+    """Sums of small integers are int64."""
+    if dtype is not None:
+        return tensor.to(dtype)
+    return tensor.to(_dtypes.int64) if tensor._array.dtype.kind in "iub" else tensor
+
+
+@takes_out
+@needs_dim("tuple of ints")
+@computes_in_dtype_of_out
+def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Sum over dimensions."""
+    if not isinstance(input, _base.Tensor):
+        raise TypeError(not_a_tensor("sum", 1, input, "input"))
+    tensor = _widened(input, dtype)
+    params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
+    if dim is None or dim is EVERYTHING:
+        if keepdim and dim is not None:
+            raise TypeError("sum(): keepdim without dim")
+        return record(r.sum, (tensor,), params, "SumBackward0")
+    return record(r.sum, (tensor,), params, "SumBackward1", {"dim": _given(dim)})
+
+
+@takes_out
+def mean(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Average over dimensions."""
+    tensor = _float_or_given(input, dtype, "mean")
+    params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
+    if dim is None or dim is EVERYTHING:
+        if keepdim and dim is not None:
+            raise TypeError("mean(): keepdim without dim")
+        return record(r.mean, (tensor,), params, "MeanBackward0")
+    return record(r.mean, (tensor,), params, "MeanBackward1", {"dim": _given(dim)})
+
+
+@takes_out
+@needs_dim("int")
+@computes_in_dtype_of_out
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Multiply all elements, or along one dimension."""
+    if isinstance(dim, (tuple, list)) or (dim is None and keepdim):
+        raise TypeError(
+            f"prod() received an invalid combination of arguments - got (Tensor, {_words(dim)}), but expected one of:\n * (Tensor "
+            "input, *, torch.dtype dtype = None)\n * (Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, "
+            "Tensor out = None)\n"
+        )
+    tensor = _widened(input, dtype)
+    axes = _axes(dim, tensor._array.ndim)
+    name = "ProdBackward0" if dim is None else "ProdBackward1"
+    return record(r.prod, (tensor,), {"axis": axes, "keepdims": keepdim}, name, {"dim": dim})
+
+
+@takes_out
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Sum over dimensions, without NaN."""
+    kind = input._array.dtype.kind
+    if _dtypes.holds_complex(input._array.dtype):
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if kind in "iub":
+        return sum(input, dim, keepdim, dtype=dtype)
+    tensor = input if dtype is None else input.to(dtype)
+    if tensor._array.dtype.kind not in "fV":
+        refuse("nansum", tensor._array.dtype)
+    params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
+    return record(r.nansum, (tensor,), params, None, {"dim": None if dim is None else _given(dim)})
+
+
+@takes_out
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Average over dimensions, without NaN."""
+    if input._array.dtype.kind in "iub":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{_base.dtype_of(input)._scalar_name}"
+        )
+    _float_or_given(input, dtype, "nanmean")
+    array = input._array
+    if type(array) is NDARRAY and dim is None and not keepdim and dtype is None and array.dtype.char in "fd":
+        there = array.dtype.type(count_of_true(array == array))
+        return _pointwise._div(nansum(input), _base.wrap(there))
+    count = sum(_pointwise.logical_not(_pointwise.isnan(input.detach())), dim, keepdim)
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return _pointwise.div(total, count.to(_base.dtype_of(total)))
+
+
+# ---- extremes ----
+def _not_empty(tensor: Any, dims: Any, name: str) -> None:
+    """Refuse to reduce over nothing; `dims` are as the caller gave them."""
+    if not dims and not tensor._array.size:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+            "the 'dim' argument."
+        )
+    for dim in dims:
+        if tensor._array.ndim and tensor._array.shape[dim] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def _shared_extreme(name: str, primitive: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    array = input._array
+    axes, given = _axes(dim, array.ndim), _given(dim)
+    if not array.size:
+        _not_empty(input, given, name)
+    elif array.dtype.kind == "c":
+        refuse(name, array.dtype)
+    node = "AmaxBackward0" if name == "amax" else "AminBackward0"
+    return record(primitive, (input,), {"axis": axes, "keepdims": keepdim}, node, {"dim": given})
+
+
+@takes_out
+@needs_dtype_of_input
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """Take the largest element; ties share the gradient."""
+    return _shared_extreme("amax", r.max_, input, dim, keepdim)
+
+
+@takes_out
+@needs_dtype_of_input
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """Take the smallest element; ties share the gradient."""
+    return _shared_extreme("amin", r.min_, input, dim, keepdim)
+
+
+def _words(dim: Any) -> str:
+    """Return how torch's errors show a dimension that cannot be meant."""
+    return "keepdim=bool" if dim is None else type(dim).__name__
+
+
+def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
+    if other is not None or isinstance(dim, _base.Tensor):
+        other = dim if other is None else other
+        return _pointwise.maximum(input, other) if which == "max" else _pointwise.minimum(input, other)
+    if (keepdim and dim is None) or isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"{which}() received an invalid combination of arguments - got (Tensor, {_words(dim)}), but expected one of:\n * "
+            "(Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int "
+            "dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+        )
+    if dim is None:
+        array = input._array
+        if not array.size:
+            _not_empty(input, (), which)
+        if _dtypes.holds_complex(array.dtype):
+            refuse(f"{which}_all", array.dtype)
+        if type(array) is Batched and is_of_innermost(
+            array
+        ):  # torch takes the first of equal ones there, and saves its place
+            return _extreme(which, input.reshape(-1), 0, False, None)[0]
+        params = {"axis": _ALL[array.ndim], "keepdims": False}
+        if which == "max":
+            return record(r.max_of_all, (input,), params, "MaxBackward1")
+        return record(r.min_of_all, (input,), params, "MinBackward1")
+    array = input._array
+    if _dtypes.holds_complex(array.dtype):
+        refuse(f"{which}_at", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not array.size:
+        _not_empty(input, (axis,), which)
+    params, shown = {"axis": axis, "keepdims": keepdim}, {"dim": dim}
+    if which == "max":
+        return named(return_max, record(order.max_at, (input,), params, "MaxBackward0", shown))
+    return named(return_min, record(order.min_at, (input,), params, "MinBackward0", shown))
+
+
+@takes_out
+@needs_dtype_of_result
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors."""
+    return _extreme("max", input, dim, keepdim, other)
+
+
+@takes_out
+@needs_dtype_of_result
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Take the smallest element, or values and indices along a dimension, or the elementwise minimum of two tensors."""
+    return _extreme("min", input, dim, keepdim, other)
+
+
+def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
+    refuse(name, input._array.dtype)
+    if dim is None:
+        if input._array.size == 0:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        out = record(primitive, (input,), {"axis": None, "keepdims": False}, None)
+        return out.reshape((1,) * input._array.ndim) if keepdim else out
+    axis = _errors.wrap_dim(dim, input._array.ndim)
+    if not input._array.ndim:
+        return record(primitive, (input,), {"axis": None, "keepdims": False}, None)
+    _not_empty(input, (axis,), name)
+    return record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, None)
+
+
+@takes_out
+@needs_dtype_of_result
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the position of the largest element."""
+    return _positions(r.argmax, "argmax", input, dim, keepdim)
+
+
+@takes_out
+@needs_dtype_of_result
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the position of the smallest element."""
+    return _positions(r.argmin, "argmin", input, dim, keepdim)
+
+
+# ---- truth ----
+def _truth(primitive: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    # here an empty list of dims is no dims, unlike everywhere else
+    axes = () if isinstance(dim, (tuple, list)) and not dim else _axes(dim, input._array.ndim)
+    result = record(primitive, (input,), {"axis": axes, "keepdims": keepdim}, None)
+    return result.to(_dtypes.uint8) if input._array.dtype == _dtypes.uint8.numpy else result
+
+
+@takes_out
+@needs_truth
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Tell whether any element is true."""
+    return _truth(r.any_, input, dim, keepdim)
+
+
+@takes_out
+@needs_truth
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Tell whether all elements are true."""
+    return _truth(r.all_, input, dim, keepdim)
+
+
+@overridable
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """Count the elements that are not zero."""
+    return record(r.count_nonzero, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": False}, None)
+
+
+# ---- exponentials ----
+@takes_out
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """Compute log(sum(exp(x))) without overflow."""
+    tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
+    axes = _axes(dim, tensor._array.ndim)
+    return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, {"dim": _given(dim)})
+
+
+def _normalised(primitive: Any, name: str, input: Any, dim: int, dtype: Any) -> Any:
+    tensor = input if dtype is None else input.to(dtype)
+    array = tensor._array
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if array.dtype.kind not in "fV" and array.size:
+        refuse(f"{name}_lastdim" if axis + 1 >= array.ndim else name, array.dtype)
+    return record(primitive, (tensor,), {"axis": axis}, None, {"dim": dim})
+
+
+@takes_out
+@needs_dtype_of_result
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """Normalise exponentials along a dimension."""
+    return _normalised(exponentials.softmax, "softmax", input, dim, dtype)
+
+
+@takes_out
+@needs_dtype_of_result
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """Take the logarithm of softmax without underflow."""
+    return _normalised(exponentials.log_softmax, "log_softmax", input, dim, dtype)

@@ -1,0 +1,146 @@
+"""Elements by rank or frequency: kthvalue, median, mode, topk, aminmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _errors
+from ..._core.arrays import Batched
+from ..._ops import selecting
+from ..._ops.reduce import aminmax as aminmax_arrays
+from ...overrides import takes_out
+from .. import _base
+from .._aliasing.entering import is_of_innermost
+from .._object.return_types import make, named
+from .._recording.kept_outputs import record_keeping_outputs
+from .._recording.out_dtypes import needs_dtype_of_result
+from .._recording.record import record
+from .._recording.refusals import REFUSED, kernel, refuse
+from .reduce import _ALL, _axes, _not_empty
+
+REFUSED.update(
+    {
+        "kthvalue": {"bc": kernel("kthvalue_cpu")},
+        "median": {"bc": kernel("median_cpu")},
+        "median_at": {"bc": kernel("median_out")},
+        "mode": {"c": kernel("mode_cpu")},
+        "topk": {
+            "b": (RuntimeError, "topk does not support bool dtypes on CPU"),
+            "c": (RuntimeError, " topk does not support complex dtypes on CPU"),
+        },
+    }
+)
+return_aminmax = make("aminmax", "min", "max")
+return_kthvalue, return_median, return_nanmedian, return_mode, return_topk = (
+    make(name, "values", "indices") for name in ("kthvalue", "median", "nanmedian", "mode", "topk")
+)
+
+
+@takes_out
+@needs_dtype_of_result
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Take the k-th smallest element along a dimension."""
+    axis = _row_axis("kthvalue", input, dim)
+    if not 1 <= k <= (input._array.shape[axis] if input._array.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    if input._array.ndim:
+        refuse("kthvalue", input._array.dtype)
+    params = {"k": k, "axis": axis, "keepdims": keepdim}
+    return named(return_kthvalue, record(selecting.kthvalue, (input,), params, None, {"dim": dim}))
+
+
+def _row_axis(name: str, input: Any, dim: int) -> int:
+    """Return the axis along which one element of each row is chosen; there must be one."""
+    array = input._array
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not array.size:
+        _not_empty(input, (axis,), name)
+    return axis
+
+
+def _median(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
+    of_all, of_rows, kind, node_of_all, node_of_rows = _MEDIANS[name]
+    if dim is None:
+        if keepdim:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+        if input._array.dtype.kind in "bc":
+            refuse("median", input._array.dtype)
+        if type(input._array) is Batched and is_of_innermost(input._array):  # as `max` does
+            return _median(name, input.reshape(-1), 0, False)[0]
+        return record(of_all, (input,), {"axis": _ALL[input._array.ndim], "keepdims": False}, node_of_all)
+    axis = _row_axis("median", input, dim)
+    if input._array.dtype.kind in "bc":
+        refuse("median_at", input._array.dtype)
+    results = record(of_rows, (input,), {"axis": axis, "keepdims": keepdim}, node_of_rows, {"dim": dim})
+    return named(kind, results)
+
+
+_MEDIANS: dict[str, tuple[Any, ...]] = {
+    "median": (selecting.median, selecting.median_at, return_median, "MedianBackward0", "MedianBackward1"),
+    "nanmedian": (
+        selecting.nanmedian,
+        selecting.nanmedian_at,
+        return_nanmedian,
+        "NanmedianBackward0",
+        "NanmedianBackward1",
+    ),
+}
+
+
+@takes_out
+@needs_dtype_of_result
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Take the median, of two the lower; NaN if there is one."""
+    return _median("median", input, dim, keepdim)
+
+
+@takes_out
+@needs_dtype_of_result
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Take the median of what is not NaN, of two the lower."""
+    return _median("nanmedian", input, dim, keepdim)
+
+
+@takes_out
+@needs_dtype_of_result
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """Take the most frequent element along a dimension, of several the smallest."""
+    axis = _row_axis("mode", input, dim)
+    if input._array.ndim and input._array.size:
+        refuse("mode", input._array.dtype)
+    params = {"axis": axis, "keepdims": keepdim}
+    return named(return_mode, record(selecting.mode, (input,), params, None, {"dim": dim}))
+
+
+@takes_out
+@needs_dtype_of_result
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Take the k largest or smallest elements along a dimension, in order."""
+    array = input._array
+    if array.dtype.kind in "bc":
+        refuse("topk", array.dtype)
+    axis = dim if 0 <= dim < array.ndim else _errors.wrap_dim(dim, array.ndim)
+    if not 0 <= k <= (array.shape[axis] if array.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    params = {"k": k, "axis": axis, "largest": bool(largest)}
+    return named(return_topk, record(selecting.topk, (input,), params, None, {"dim": dim}))
+
+
+@takes_out
+@needs_dtype_of_result
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Take the smallest and the largest element; ties share the gradient."""
+    axes = _axes(dim, input._array.ndim)
+    if dim is None and not input._array.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    if dim is not None and axes and input._array.shape[axes[0]] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
+    if input._array.dtype.kind == "c":
+        name = _base.dtype_of(input)._scalar_name
+        if dim is not None and not axes:
+            raise RuntimeError(f"aminmax not implemented for {name}")
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{name}'")
+    params = {"axis": axes, "keepdims": bool(keepdim)}
+    return return_aminmax(*record_keeping_outputs(aminmax_arrays, (input,), params, "AminmaxBackward0", ("min", "max")))

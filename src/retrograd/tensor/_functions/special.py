@@ -1,0 +1,149 @@
+"""The functions of `torch.special`, some of which are functions of `torch` and methods as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._modes import current_mode
+from ..._ops import bessel, error_function, gamma, polynomials
+from ..._ops import elementwise_pairs as o
+from ...overrides import takes_out
+from .. import _base
+from .._aliasing.inplace import inplace
+from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
+from .._recording.record import Elementwise, binary, unary
+from .._recording.refusals import REFUSED, kernel
+from .elementwise_pairs import variants, with_number
+
+# ---- the error function and the normal distribution ----
+erfc = unary(error_function.erfc, "erfc", integers_to_float=True)
+erfcx = unary(error_function.erfcx, "erfcx", integers_to_float=True)
+erfinv = unary(error_function.erfinv, "erfinv", integers_to_float=True)
+_ndtr = unary(error_function.ndtr, "ndtr", integers_to_float=True)
+ndtri = unary(error_function.ndtri, "ndtri", integers_to_float=True)
+log_ndtr = unary(error_function.log_ndtr, "log_ndtr", integers_to_float=True)
+entr = unary(error_function.entr, "entr", integers_to_float=True)
+
+
+@takes_out
+def ndtr(input: Any) -> Any:
+    """Compute ndtr of each element."""
+    if isinstance(input, _base.Tensor) and current_mode().tracks and input._edge is not None:
+        input = input.clone()  # torch keeps what it has scaled, not the input: that may be written into
+    return _ndtr(input)
+
+
+# ---- the gamma function ----
+lgamma = unary(gamma.lgamma, "lgamma", integers_to_float=True)
+digamma = unary(gamma.digamma, "digamma", integers_to_float=True)
+igamma = binary(gamma.igamma, "igamma", numbers="none")
+igammac = binary(gamma.igammac, "igammac", numbers="none")
+_POLYGAMMA = {
+    node: [Elementwise(gamma.polygamma, name, node, True) for name in ("digamma", "trigamma", "polygamma")]
+    for node in ("PolygammaBackward0", "PolygammaBackward1")
+}
+_MVLGAMMA = Elementwise(gamma.mvlgamma, "mvlgamma", None, True)
+_ZETA = variants(gamma.zeta, "zeta", "SpecialZetaBackward")
+_XLOG1PY = variants(o.xlog1py, "xlog1py", "SpecialXlog1PyBackward")
+
+
+@takes_out
+def polygamma(n: int, input: Any) -> Any:
+    """Compute the n-th derivative of the digamma function."""
+    if isinstance(n, _base.Tensor) and isinstance(input, int):
+        n, input = input, n  # as a method
+    if not isinstance(n, int):
+        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    if not isinstance(input, _base.Tensor):
+        raise TypeError(not_a_tensor("polygamma", 2, input, "input"))
+    return _polygamma(input, n)
+
+
+def _polygamma(input: Any, n: int, node: str = "PolygammaBackward0") -> Any:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _POLYGAMMA[node][min(n, 2)].slow((input,), {"n": n})
+
+
+polygamma_ = inplace("polygamma", lambda input, n: _polygamma(input, n, "PolygammaBackward1"))
+
+
+MOST = 1 << 38  # terms of a sum, which torch has in memory at once
+
+
+@takes_out
+def mvlgamma(input: Any, p: int) -> Any:
+    """Compute the logarithm of the gamma function of p dimensions."""
+    if not isinstance(p, int):
+        raise TypeError(f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}")
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if p * input._array.size > MOST:
+        raise MemoryError(f"the terms of {p} dimensions would be {p * input._array.size} elements")
+    return _MVLGAMMA.slow((input,), {"p": p})
+
+
+@takes_out
+def zeta(input: Any, other: Any) -> Any:
+    """Compute the Hurwitz zeta function."""
+    return _of_two("special_zeta", _ZETA, input, other)
+
+
+@takes_out
+def xlog1py(input: Any, other: Any) -> Any:
+    """Compute x log(1 + y), which is 0 where x is 0."""
+    return _of_two("special_xlog1py", _XLOG1PY, input, other)
+
+
+def _of_two(name: str, rules: dict[str, Any], input: Any, other: Any) -> Any:
+    refuse_operands(name, input, other, "both")
+    return with_number(rules, input, other)
+
+
+# ---- Bessel functions ----
+i0 = unary(bessel.i0, "i0", integers_to_float=True)
+i0e = unary(bessel.i0e, "i0e", "SpecialI0EBackward0", integers_to_float=True)
+i1 = unary(bessel.i1, "i1", integers_to_float=True)
+i1e = unary(bessel.i1e, "i1e", "SpecialI1EBackward0", integers_to_float=True)
+airy_ai = unary(bessel.airy_ai, "airy_ai", integers_to_float=True)
+bessel_j0 = unary(bessel.bessel_j0, "bessel_j0", integers_to_float=True)
+bessel_j1 = unary(bessel.bessel_j1, "bessel_j1", integers_to_float=True)
+bessel_y0 = unary(bessel.bessel_y0, "bessel_y0", integers_to_float=True)
+bessel_y1 = unary(bessel.bessel_y1, "bessel_y1", integers_to_float=True)
+modified_bessel_i0 = unary(bessel.modified_bessel_i0, "modified_bessel_i0", integers_to_float=True)
+modified_bessel_i1 = unary(bessel.modified_bessel_i1, "modified_bessel_i1", integers_to_float=True)
+modified_bessel_k0 = unary(bessel.modified_bessel_k0, "modified_bessel_k0", integers_to_float=True)
+modified_bessel_k1 = unary(bessel.modified_bessel_k1, "modified_bessel_k1", integers_to_float=True)
+scaled_modified_bessel_k0 = unary(bessel.scaled_modified_bessel_k0, "scaled_modified_bessel_k0", integers_to_float=True)
+scaled_modified_bessel_k1 = unary(bessel.scaled_modified_bessel_k1, "scaled_modified_bessel_k1", integers_to_float=True)
+spherical_bessel_j0 = unary(bessel.spherical_bessel_j0, "spherical_bessel_j0", integers_to_float=True)
+
+
+# ---- orthogonal polynomials ----
+def _polynomial(name: str) -> Any:
+    rules = Elementwise(polynomials.POLYNOMIALS[name], name, None, True)
+    REFUSED[name] = {"hc": kernel(f"{name}_cpu")}
+
+    def call(input: Any, n: Any) -> Any:
+        refuse_operands(f"special_{name}", input, n, "both")
+        return rules.slow((plain_scalar(input), plain_scalar(n)), {"order": 0})
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Compute the {name.replace('_', ' ')} of degree n."
+    return takes_out(call)
+
+
+chebyshev_polynomial_t = _polynomial("chebyshev_polynomial_t")
+chebyshev_polynomial_u = _polynomial("chebyshev_polynomial_u")
+chebyshev_polynomial_v = _polynomial("chebyshev_polynomial_v")
+chebyshev_polynomial_w = _polynomial("chebyshev_polynomial_w")
+hermite_polynomial_h = _polynomial("hermite_polynomial_h")
+hermite_polynomial_he = _polynomial("hermite_polynomial_he")
+laguerre_polynomial_l = _polynomial("laguerre_polynomial_l")
+legendre_polynomial_p = _polynomial("legendre_polynomial_p")
+shifted_chebyshev_polynomial_t = _polynomial("shifted_chebyshev_polynomial_t")
+shifted_chebyshev_polynomial_u = _polynomial("shifted_chebyshev_polynomial_u")
+shifted_chebyshev_polynomial_v = _polynomial("shifted_chebyshev_polynomial_v")
+shifted_chebyshev_polynomial_w = _polynomial("shifted_chebyshev_polynomial_w")

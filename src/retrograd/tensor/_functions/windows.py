@@ -1,0 +1,251 @@
+"""Window functions: torch.signal.windows, and the older torch.hann_window and its kin.
+
+Each is a formula of the positions 0 .. M - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ... import _dtypes
+from ..._device import strided
+from .creation import finish
+
+
+# ---- formulas of the positions `k` and the length `n` that the window is symmetric over ----
+def _bartlett(k: Any, n: int) -> Any:
+    return 1 - np.abs(2 * k / (n - 1) - 1)
+
+
+def _cosines(k: Any, n: int, a: Iterable[float]) -> Any:
+    """Sum cosines of whole numbers of periods, with alternating signs."""
+    first, *rest = a
+    turn = k * (2 * math.pi / (n - 1))
+    total = np.full_like(turn, first)
+    for j, weight in enumerate(rest, 1):
+        total += ((-1) ** j * weight) * np.cos(j * turn)
+    return total
+
+
+def _kaiser(k: Any, n: int, beta: float) -> Any:
+    from scipy.special import i0  # imported only when asked for
+
+    return i0(beta * np.sqrt(np.maximum(1 - (2 * k / (n - 1) - 1) ** 2, 0))) / i0(beta)
+
+
+_BLACKMAN = (0.42, 0.5, 0.08)
+_NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+
+
+def _positions(length: int, dtype: Any) -> Any:
+    """Count from 0, in single precision where that is asked for: NumPy's cosines are ten times quicker then."""
+    return np.arange(length, dtype=np.float32 if dtype is _dtypes.float32 else np.float64)
+
+
+# ---- torch.signal.windows ----
+def _window(
+    name: str,
+    formula: Callable[[Any, int], Any],
+    length: int,
+    sym: bool,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: bool,
+) -> Any:
+    """Check the arguments that all windows have, and evaluate a formula."""
+    dtype = _dtypes.get_default_dtype() if dtype is None else dtype
+    if length < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={length}")
+    if layout is not strided:
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+    if dtype not in (_dtypes.float32, _dtypes.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
+    length = index(length)
+    values = formula(_positions(length, dtype), length + (not sym)) if length > 1 else np.ones(length)
+    return finish(values.astype(dtype.numpy), device, requires_grad)
+
+
+def _simple(name: str, formula: Callable[[Any, int], Any], spoken: str | None = None) -> Any:
+    """Make a window function without parameters; `spoken` is the name errors give it."""
+
+    def window(
+        M: int,  # noqa: N803 - torch's name
+        *,
+        sym: bool = True,
+        dtype: Any = None,
+        layout: Any = strided,
+        device: Any = None,
+        requires_grad: bool = False,
+    ) -> Any:
+        return _window(spoken or name, formula, M, sym, dtype, layout, device, requires_grad)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"Compute the {name} window of M samples; `sym=False` makes it one period."
+    return window
+
+
+bartlett = _simple("bartlett", _bartlett)
+blackman = _simple("blackman", lambda k, n: _cosines(k, n, _BLACKMAN))
+cosine = _simple("cosine", lambda k, n: np.sin(math.pi * (k + 0.5) / n))
+hamming = _simple("hamming", lambda k, n: _cosines(k, n, (0.54, 1 - 0.54)), "general_cosine")
+hann = _simple("hann", lambda k, n: _cosines(k, n, (0.5, 0.5)), "general_cosine")
+nuttall = _simple("nuttall", lambda k, n: _cosines(k, n, _NUTTALL), "general_cosine")
+
+
+def exponential(
+    M: int,  # noqa: N803
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Compute a window that decays exponentially from its center."""
+    if tau <= 0:
+        raise ValueError(f"Tau must be positive, got: {tau} instead.")
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
+
+    def formula(k: Any, n: int) -> Any:
+        return np.exp(-np.abs(k - ((n - 1) / 2 if center is None else center)) / tau)
+
+    return _window("exponential", formula, M, sym, dtype, layout, device, requires_grad)
+
+
+def gaussian(
+    M: int,  # noqa: N803
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Compute a window of the shape of the normal distribution."""
+    if std <= 0:
+        raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+
+    def formula(k: Any, n: int) -> Any:
+        return np.exp(-(((k - (n - 1) / 2) / std) ** 2) / 2)
+
+    return _window("gaussian", formula, M, sym, dtype, layout, device, requires_grad)
+
+
+def kaiser(
+    M: int,  # noqa: N803
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Compute the Kaiser window."""
+    if beta < 0:
+        raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+    return _window("kaiser", lambda k, n: _kaiser(k, n, beta), M, sym, dtype, layout, device, requires_grad)
+
+
+def general_cosine(
+    M: int,  # noqa: N803
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Compute a sum of cosines with alternating signs and the weights `a`."""
+    if not isinstance(a, Iterable):
+        raise TypeError("Coefficients must be a list/tuple")
+    weights = a if isinstance(a, (list, tuple)) else list(a)
+    if not weights:
+        raise ValueError("Coefficients cannot be empty")
+    return _window("general_cosine", lambda k, n: _cosines(k, n, weights), M, sym, dtype, layout, device, requires_grad)
+
+
+def general_hamming(
+    M: int,  # noqa: N803
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Compute a raised cosine."""
+    return general_cosine(
+        M,
+        a=[alpha, 1.0 - alpha],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+# ---- torch.hann_window and its kin ----
+_C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
+
+
+def _old_window(name: str, formula: Callable[[Any, int], Any], length: Any, periodic: bool, options: Any) -> Any:
+    dtype = options.pop("dtype", None) or _dtypes.get_default_dtype()
+    device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
+    options.pop("layout", None), options.pop("pin_memory", None)
+    if options:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(options))}'")
+    if not isinstance(length, int):
+        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
+    if dtype.kind < _dtypes.FLOAT_KIND:
+        raise RuntimeError(
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES.get(dtype.name, dtype.name)}, "
+            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
+            "memory_format=(nullopt))"
+        )
+    if length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if length > 1 and dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype._scalar_name}'")
+    values = formula(_positions(length, dtype), length + bool(periodic)) if length > 1 else np.ones(length)
+    return finish(values.astype(dtype.numpy), device, requires_grad)
+
+
+def bartlett_window(window_length: int, periodic: bool = True, **options: Any) -> Any:
+    """Compute the triangular window that is zero at its ends."""
+    return _old_window("bartlett_window", _bartlett, window_length, periodic, options)
+
+
+def blackman_window(window_length: int, periodic: bool = True, **options: Any) -> Any:
+    """Compute the Blackman window."""
+    return _old_window("blackman_window", lambda k, n: _cosines(k, n, _BLACKMAN), window_length, periodic, options)
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **options: Any
+) -> Any:
+    """Compute the window alpha - beta * cos."""
+    return _old_window("hamming_window", lambda k, n: _cosines(k, n, (alpha, beta)), window_length, periodic, options)
+
+
+def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Any:
+    """Compute the Hann window."""
+    return _old_window("hann_window", lambda k, n: _cosines(k, n, (0.5, 0.5)), window_length, periodic, options)
+
+
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, **options: Any) -> Any:
+    """Compute the Kaiser window."""
+    return _old_window("kaiser_window", lambda k, n: _kaiser(k, n, beta), window_length, periodic, options)

@@ -1,0 +1,103 @@
+"""torch's old types: FloatTensor, LongTensor and their kin, which construct and answer isinstance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _dtypes, _size
+from ..._warnings import warn_once
+from .. import _base
+from .._functions.creation import empty, tensor
+from .._recording.out_dtypes import CPP_NAMES
+
+_DTYPES = {
+    "FloatTensor": _dtypes.float32,
+    "DoubleTensor": _dtypes.float64,
+    "HalfTensor": _dtypes.float16,
+    "BFloat16Tensor": _dtypes.bfloat16,
+    "BoolTensor": _dtypes.bool_,
+    "ByteTensor": _dtypes.uint8,
+    "CharTensor": _dtypes.int8,
+    "ShortTensor": _dtypes.int16,
+    "IntTensor": _dtypes.int32,
+    "LongTensor": _dtypes.int64,
+}
+
+
+def construct(dtype: _dtypes.dtype, *args: Any, device: Any = None) -> Any:
+    """Build a tensor from sizes, from another tensor or from data, in a dtype."""
+    if not args:
+        return empty(0, dtype=dtype)
+    first = args[0]
+    if isinstance(first, _base.Tensor):
+        own = _base.dtype_of(first)
+        if own is not dtype:
+            options = "device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default)"
+            wanted, given = (f"(dtype={CPP_NAMES[d.name]}, {options}, memory_format=(nullopt))" for d in (dtype, own))
+            raise TypeError(f"expected TensorOptions{wanted} (got TensorOptions{given})")
+        from .._functions.shape import alias
+
+        return alias(first)
+    if hasattr(first, "untyped"):  # a storage
+        return empty(0, dtype=dtype).set_(first)
+    if isinstance(first, _size.Size) or all(isinstance(n, (int, np.integer)) for n in args):
+        return empty(*args, dtype=dtype)
+    return tensor(first, dtype=dtype)
+
+
+class tensortype(type):  # noqa: N801 - torch's name
+    """The class of the old types: an instance is any Tensor of the dtype."""
+
+    dtype: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return construct(cls.dtype, *args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _base.Tensor) and instance.dtype is cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _make(name: str) -> Any:
+    return tensortype(name, (), {"dtype": _DTYPES[name], "is_cuda": False, "__module__": "retrograd"})
+
+
+FloatTensor, DoubleTensor, HalfTensor = _make("FloatTensor"), _make("DoubleTensor"), _make("HalfTensor")
+BFloat16Tensor, BoolTensor, ByteTensor = _make("BFloat16Tensor"), _make("BoolTensor"), _make("ByteTensor")
+CharTensor, ShortTensor, IntTensor = _make("CharTensor"), _make("ShortTensor"), _make("IntTensor")
+LongTensor = _make("LongTensor")
+_MORE_NAMES = {each: f"{each._scalar_name}Tensor" for each in _dtypes.IN_MEMORY if each not in _DTYPES.values()}
+
+
+def old_name(dtype: _dtypes.dtype) -> str:
+    """Return the name that `Tensor.type()` gives a dtype."""
+    names = {d: name for name, d in _DTYPES.items()} | _MORE_NAMES
+    return f"torch.{names[dtype]}"
+
+
+def dtype_of_old_name(name: Any) -> _dtypes.dtype:
+    """Return the dtype of an old type or of its name."""
+    if isinstance(name, tensortype):
+        return name.dtype  # type: ignore[no-any-return]
+    known = {f"torch.{n}": d for n, d in _DTYPES.items()} | {f"torch.{n}": d for d, n in _MORE_NAMES.items()}
+    if name is _base.Tensor or name == "torch.Tensor":
+        return _dtypes.get_default_dtype()
+    if name not in known:
+        raise ValueError(f"invalid type: {name!r}")
+    return known[name]
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by an old type."""
+    dtype = dtype_of_old_name(t)
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
+    _dtypes.set_default_dtype(dtype)

@@ -1,0 +1,74 @@
+"""Questions about tensors, answered in Python values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _dtypes
+from ...overrides import arguments, refuses_itself
+from .._functions.casting import truth
+from .._recording.operands import not_a_tensor
+from .._recording.record import promoted
+from .._tensor import Tensor
+
+
+@refuses_itself  # as Python does
+def is_tensor(obj: Any) -> bool:
+    """Tell whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def _refuse_others(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(not_a_tensor(name, 1, value, "input"))
+
+
+def _question(name: str, method: str) -> Any:
+    def ask(input: Any) -> Any:
+        _refuse_others(name, input)
+        return getattr(input, method)()
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"Ask a tensor: `{method}()`."
+    return ask
+
+
+is_floating_point = _question("is_floating_point", "is_floating_point")
+is_complex = _question("is_complex", "is_complex")
+is_signed = _question("is_signed", "is_signed")
+is_conj = _question("is_conj", "is_conj")
+is_neg = _question("is_neg", "is_neg")
+is_inference = _question("is_inference", "is_inference")
+numel = _question("numel", "numel")
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Tell whether the one element of a tensor is not zero."""
+    _refuse_others("is_nonzero", input)
+    return truth(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have the same shape."""
+    return tuple(input.shape) == tuple(other.shape)
+
+
+def result_type(
+    tensor: Any = None, other: Any = None, *, scalar: Any = None, scalar1: Any = None, scalar2: Any = None
+) -> _dtypes.dtype:
+    """Return the dtype that an operation on two operands gives."""
+    operands = [one for one in (tensor, other, scalar, scalar1, scalar2) if one is not None]
+    if len(operands) != 2:
+        arguments().check(result_type, tuple(operands), {})
+    arrays = [one._array if isinstance(one, Tensor) else one for one in operands]
+    return _dtypes.from_numpy(promoted(arrays)[1])
+
+
+def real(input: Tensor) -> Any:
+    """Return the real part."""
+    return input.real
+
+
+def imag(input: Tensor) -> Any:
+    """Return the imaginary part."""
+    return input.imag

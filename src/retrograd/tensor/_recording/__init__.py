@@ -1,0 +1,1 @@
+"""Recording: how a call on Tensors becomes an array and a node."""

@@ -1,0 +1,40 @@
+"""What may stand beside a Tensor in arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _base
+from .._base import wrap
+
+
+def is_operand(value: Any) -> bool:
+    """Tell whether a value can stand in arithmetic with a Tensor."""
+    return isinstance(value, (_base.Tensor, bool, int, float, complex, np.generic, np.ndarray))
+
+
+def plain_scalar(value: Any) -> Any:
+    """Turn a NumPy scalar into the Python number torch treats it as, and a NumPy array into a Tensor."""
+    if isinstance(value, np.ndarray):
+        return wrap(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
+    """Write torch's complaint about an argument that is no Tensor."""
+    from ..._signatures import TUPLE_HINT, type_name
+
+    hint = TUPLE_HINT if type(value) is tuple and value and isinstance(value[0], _base.Tensor) else ""
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(value)}{hint}"
+
+
+def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:
+    """Raise torch's error for an operand that is no tensor, nor a number where `numbers` allows one."""
+    if isinstance(input, _base.Tensor) and isinstance(other, _base.Tensor):
+        return
+    for position, (argument, value) in enumerate((("input", input), ("other", other)), 1):
+        allowed = (numbers == "both" and isinstance(other, _base.Tensor)) or (numbers != "none" and position == 2)
+        if not isinstance(value, _base.Tensor) and not (allowed and is_operand(value)):
+            raise TypeError(not_a_tensor(name, position, value, argument))

@@ -1,0 +1,130 @@
+"""What `out=` may be: torch's functions differ. Without one of these, whatever can hold the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _base
+
+CPP_NAMES = {
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "complex32": "c10::complex<c10::Half>",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+# Functions that take `out=` of no dtype but the result's, whatever could hold it; the first ones in the words of kernels.
+IN_THE_WORDS_OF_KERNELS = frozenset(
+    """abs absolute ceil conj_physical fix floor frac gelu hardshrink neg negative round sgn sign softplus softshrink
+    trunc""".split()  # noqa: SIM905 - names read better as text
+)
+NO_OTHER_DTYPE = frozenset(
+    """addmm alias_copy baddbmm cholesky cross det detach_copy diag diagonal_copy eigvalsh expand_copy inv inverse linear
+    matmul mm mv renorm slice_copy slice_scatter squeeze_copy svdvals t_copy transpose_copy tril triu unsqueeze_copy
+    vector_norm""".split()  # noqa: SIM905 - names read better as text
+)
+
+
+def _mismatch(wanted: Any, given: Any) -> RuntimeError:
+    wanted, given = (CPP_NAMES.get(one.name, f"c10::{one._scalar_name}") for one in (wanted, given))
+    return RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
+
+
+def refuse_dtype(name: str, out: Any, result: Any) -> None:
+    """Raise torch's error for an `out=` of another dtype than the result's, of a function that takes none."""
+    wanted, given = _base.dtype_of(result), _base.dtype_of(out)
+    if wanted is not given and name in NO_OTHER_DTYPE:
+        raise _mismatch(wanted, given)
+    if wanted is not given and name in IN_THE_WORDS_OF_KERNELS:
+        raise RuntimeError(f"Found dtype {given._scalar_name} but expected {wanted._scalar_name}")
+
+
+def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `out=` decide the dtype, as if it had been asked for: sums and products."""
+
+    def read(kwargs: dict[str, Any], out: Any) -> dict[str, Any]:
+        own = _base.dtype_of(out)
+        asked = kwargs.get("dtype")
+        if asked is not None and asked is not own:
+            raise _mismatch(asked, own)
+        return {**kwargs, "dtype": own}
+
+    function.dtype_from_out = read  # type: ignore[attr-defined]
+    return function
+
+
+EVERYTHING = slice(None)  # the `dim` of a reduction for which none was given, where that is not the same as None
+
+
+def needs_dim(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that refuses `out=` without `dim`, as torch does: it has no such form."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if "dim" in kwargs or (len(args) > 1 and args[1] is not EVERYTHING):
+                return
+            if kwargs or len(args) > 1:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, out=Tensor), but expected one of:\n * "
+                f"(Tensor input, *, torch.dtype dtype = None)\n * (Tensor input, {kind} dim, bool keepdim = False, *, "
+                "torch.dtype dtype = None, Tensor out = None)\n"
+            )
+
+        function.check_arguments = check  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def needs_dtype_of_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` of any dtype but the result's."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        for target, result in zip(targets, results, strict=False):
+            if target._array.dtype != result._array.dtype:
+                raise _mismatch(_base.dtype_of(result), _base.dtype_of(target))
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function
+
+
+def needs_truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` that is not for truth values."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        if targets[0]._array.dtype.name not in ("bool", "uint8"):
+            given = _base.dtype_of(targets[0])._scalar_name
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {given}")
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function
+
+
+def needs_dtype_of_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` of any dtype but the input's, which is the result's, in the words of amax and amin."""
+
+    def check(name: str, targets: Sequence[Any], results: Sequence[Any]) -> None:
+        own, given = _base.dtype_of(results[0]), _base.dtype_of(targets[0])
+        if own is not given:
+            raise RuntimeError(
+                f"Expected the dtype for input and out to match, but got {own._scalar_name} for input's dtype and "
+                f"{given._scalar_name} for out's dtype."
+            )
+
+    function.check_out = check  # type: ignore[attr-defined]
+    return function

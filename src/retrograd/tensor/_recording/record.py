@@ -1,0 +1,614 @@
+"""Recording: how a call on Tensors becomes an array and a node.
+
+`record` is the general way. `unary` and `binary` make the methods and functions of elementwise operations, whose hot
+path (plain mode, float32 or float64, exact Tensors) is written out flat: every Python call costs a tenth of a small op.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import _errors
+from ..._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
+from ..._core.levels import creation_numbers
+from ..._core.numpy_namespace import is_half, numpy_namespace
+from ..._core.parallel import WIDE, split
+from ..._core.primitive import ELEMENTWISE, Primitive
+from ..._graph import node as _node
+from ..._graph.cuts import note_operation
+from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
+from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
+from ..._places import user_frame, users_files
+from ...overrides import MISSING, NOTHING, arguments
+from .. import _base
+from .._base import LEAF, edge_of, storage_of, wrap
+from .._object.layout import packed
+from .flat import EXACT, flat_recorder, guard_operands, guarded_tensor, promoting_recorder
+from .operands import is_operand, plain_scalar
+from .promotion import cast, misfit, promoted
+from .refusals import for_floats, refuse, refuse_zero_divisor
+from .saved import broadcast_meta, note_origin, save_arrays
+from .unusual_calls import dispatch_override, of_one_tensor, of_two_tensors, overridden, unusual_call
+
+NDARRAY = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+f32, f64 = np.float32, np.float64
+get_frame = sys._getframe
+
+
+def record(
+    primitive: Primitive,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    name: str | None = None,
+    shown: dict[str, Any] | None = None,
+    run_on: Sequence[Any] | None = None,
+) -> Any:
+    """Run a primitive on Tensors and record it.
+
+    `shown` is what the node's `_saved_*` names show that no rule reads. `run_on` are the tensors' arrays, cast.
+    """
+    mode = read_mode()
+    if (mode is PLAIN or mode is NO_GRAD) and run_on is None:
+        flat = primitive.recorders.get(name)
+        if flat is None:
+            flat = primitive.recorders[name] = flat_recorder(primitive, name)
+        result = flat(args, params, shown, mode is PLAIN)
+        if result is not None:
+            return result
+    mode = current_mode()
+    tensor_type = _base.Tensor
+    arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
+    out = run_under(mode, primitive, name, args, arrays if run_on is None else run_on, params)
+    if primitive.dense or (mode.transforms and primitive.kind is not ELEMENTWISE and primitive.name not in FOLLOWING):
+        out = laid_out(out)
+    if mode.saved_hooks:
+        out = _base.memory_of(out)  # what a hook keeps of it shares its memory
+    if mode.tracks and primitive.differentiable:
+        edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
+        for edge in edges:
+            if edge is not None:
+                node = build_node(primitive, name, args, arrays, out, params, edges, mode, shown)
+                frame = user_frame(get_frame(1))
+                node.code, node.lasti = frame.f_code, frame.f_lasti
+                return wrap_outputs(primitive, out, node, mode)
+    return wrap_outputs(primitive, out, None, mode)
+
+
+def run_under(
+    mode: Mode,
+    primitive: Primitive,
+    name: str | None,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:
+    """Run a primitive, or let the mode's dispatch decide how its result is come by."""
+    if mode.dispatch is None:
+        return primitive.bind(arrays, params)
+    return mode.dispatch(primitive, name, args, lambda: primitive.bind(arrays, params))
+
+
+# Operations whose results, inside a transform, lie in memory as their inputs do: views, and what follows an order on purpose.
+# Elementwise operations do so, too. Anything else makes dense memory there, whatever its rules for duals and batches have done.
+FOLLOWING = _base.VIEW_PRIMITIVES | {
+    "as_strided", "astype", "copy_in_order", "dual_eps", "dual_plain", "each_sample", "enter_batch", "enter_dual", "imag",
+    "leave_batch", "real", "restride", "sum_level", "times_eps", "unfold", "view_as_complex", "view_as_real",
+}  # fmt: skip
+
+
+def laid_out(out: Any) -> Any:
+    """Give results dense memory."""
+    if type(out) is tuple:
+        return tuple(laid_out(part) for part in out)
+    return packed(out)
+
+
+def wrap_outputs(primitive: Primitive, out: Any, node: Node | None, mode: Mode) -> Any:
+    """Make Tensors of a primitive's outputs; integer outputs are never differentiable."""
+    if primitive.outputs == 1:
+        result = wrap(out, node, None)
+        if mode.inference:
+            mark_inference(result)
+        if mode.dispatch is not None:
+            mode.dispatch.made((result,))
+        return result
+    results = []
+    for i, part in enumerate(out):
+        differentiable = node is not None and part.dtype.kind in "fcV"
+        results.append(wrap(part, Slot(node, i) if differentiable else None, None))  # type: ignore[arg-type]
+        if mode.inference:
+            mark_inference(results[-1])
+    if node is not None and "out" in node.array_names and not mode.saved_hooks:
+        # indices are saved: a write into them must be noticed
+        guard = node.guard = node.guard or Guard()
+        guard.versions["out"] = [(None, 0) if one._edge is not None else (storage_of(one), 0) for one in results]
+    if mode.dispatch is not None:
+        mode.dispatch.made(results)
+    return tuple(results)
+
+
+def mark_inference(tensor: Any) -> None:
+    """Make a tensor an inference tensor: it can never be saved for backward."""
+    storage_of(tensor).inference = creation_numbers()
+
+
+def build_node(
+    primitive: Primitive,
+    name: str | None,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    out: Any,
+    params: dict[str, Any],
+    edges: tuple[Any, ...],
+    mode: Mode,
+    shown: dict[str, Any] | None = None,
+) -> Node:
+    """Make the node of a call: its edges, what its rules read, and the facts its edges need."""
+    cls = node_class(primitive, name)
+    node = cls()
+    node._edges = edges
+    node.seq = creation_numbers()
+    node.guard = node.extra = node._storage = None
+    node.meta = make_meta(primitive, arrays, out, edges, params.get("level"))
+    values = primitive.named(arrays)
+    if primitive.variadic:
+        values[f"{primitive.inputs[0]}_shape"] = tuple(tuple(a.shape) for a in arrays)
+    for attribute in cls.static_names:
+        if attribute in params:
+            setattr(node, attribute, params[attribute])
+        elif attribute in values:
+            setattr(node, attribute, values[attribute])
+        else:
+            base, _, fact = attribute.rpartition("_")
+            if fact == "shape":
+                setattr(
+                    node,
+                    attribute,
+                    tuple(np.shape(values[base]) if not hasattr(values[base], "shape") else values[base].shape),
+                )
+            else:
+                setattr(node, attribute, values[base].dtype)
+    if primitive.outputs != 1:
+        node.num_outputs = primitive.outputs
+    if shown is not None:
+        node.shown = shown
+        if "indices" in shown:  # torch saves index tensors as they were given: a mask, not the arrays made of it
+            given = [t for t in shown["indices"] if t is not None]
+            args = (*args[: primitive.inputs.index("indices")], *given)
+    save_arrays(node, cls, args, values, out, edges, mode)
+    if mode.anomaly:
+        note_origin(node, out, arrays, mode)
+    return node
+
+
+def make_meta(
+    primitive: Primitive, arrays: Sequence[Any], out: Any, edges: tuple[Any, ...], own_level: Any = None
+) -> Meta | None:
+    """Collect what the edges need to know, or None where gradients already have the inputs' shapes and dtypes."""
+    first = out[0] if primitive.outputs != 1 else out
+    dtype, shape = first.dtype, first.shape
+    elementwise = primitive.kind == ELEMENTWISE
+    complex_ = dtype.kind == "c"
+    plain = not complex_ and not is_half(dtype)  # a rule's Python numbers turn bfloat16 into float32
+    leveled = own_level is not None
+    for array, edge in zip(arrays, edges):  # noqa: B905 - the keyword costs 100 ns
+        if type(array) in LEVEL_TYPES:
+            leveled = True
+        own = getattr(array, "dtype", None)
+        if own is None:
+            continue
+        if own.kind == "c":
+            complex_ = True
+            plain = False
+        if own is not dtype and own != dtype:
+            # a rule that multiplies by a constant of another dtype may return that dtype
+            if edge is not None or (elementwise and own.kind != "b"):
+                plain = False
+        elif elementwise and edge is not None and array.shape != shape:
+            plain = False
+    if plain and not leveled:
+        return None
+    out_levels = levels_of(first) if leveled else NO_LEVELS
+    inputs = tuple(
+        [
+            None
+            if edge is None
+            else InputFacts(tuple(array.shape), array.dtype, levels_of(array) if leveled else NO_LEVELS)
+            for array, edge in zip(arrays, edges, strict=True)
+        ]
+    )
+    meta = Meta(inputs, out_levels, complex_)
+    if leveled and own_level is None:
+        meta.ended = frozenset([one for a in arrays for one in levels_of(a) if not one.alive]) - out_levels
+        if meta.ended:
+            meta.rule_levels = out_levels | meta.ended
+            meta.special = True
+    if own_level is not None:
+        # the rule of an operation that enters a level leaves it; that of one that leaves hands back a gradient inside
+        enters = primitive.enters  # type: ignore[attr-defined]
+        meta.rule_levels = out_levels - {own_level} if enters else out_levels | {own_level}
+        meta.loses_levels = not enters and any(f is not None and not f.levels <= meta.rule_levels for f in inputs)
+    return meta
+
+
+DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
+
+
+def _numbers_next_to_halves(
+    name: str, arrays: Sequence[Any], cast_arrays: Sequence[Any], params: dict[str, Any], dtype: np.dtype[Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Round numbers as torch does: what it adds is of half precision like the tensor, what it multiplies by is a float32."""
+    if name not in ("add", "sub", "rsub", "pow", "mul", "div", "lerp_scalar"):
+        return cast_arrays, params
+    rounded = name in ("add", "sub", "rsub", "pow")
+
+    def as_there(given: Any, made: Any) -> Any:
+        if type(made) is float:
+            return float(np.asarray(made, dtype)) if rounded else F32.type(made)
+        if name == "mul" and isinstance(given, (np.ndarray, np.generic)) and not given.ndim and given.dtype.kind == "f":
+            return given.astype(F32)
+        return made
+
+    params = {key: as_there(None, value) for key, value in params.items()}
+    return [as_there(*pair) for pair in zip(arrays, cast_arrays, strict=True)], params
+
+
+class Elementwise:
+    """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
+
+    __slots__ = ("allowed", "flat", "function", "integers_to_float", "name", "node_name", "primitive")
+
+    def __init__(self, primitive: Primitive, name: str, node_name: str | None, integers_to_float: bool) -> None:
+        self.primitive = primitive
+        self.name = name
+        self.node_name = node_name
+        self.integers_to_float = integers_to_float
+        self.function = _OPERATORS.get(primitive.name)
+        self.allowed: dict[int, frozenset[type]] = {}  # dtypes that passed all checks: see `promoting_recorder`
+        self.flat: Any = None
+
+    def slow(self, args: Sequence[Any], params: dict[str, Any] | None = None) -> Any:
+        """Run on tensors of any dtypes and numbers; flat where all checks were passed before."""
+        mode = read_mode()
+        params = params or {}
+        if mode is PLAIN or mode is NO_GRAD:
+            if self.flat is None:
+                self.flat = promoting_recorder(self.primitive, self.node_name, self.allowed, self.name in DIVISIONS)
+            result = self.flat(args, params, None, mode is PLAIN)
+            if result is not None:
+                return result
+        return self.checked(args, params, current_mode())
+
+    def allow(self, dtype: np.dtype[Any]) -> None:
+        """Note that a dtype needs no more checks, and which Python numbers leave it as it is."""
+        if dtype.kind == "f" and dtype.itemsize > 2:
+            self.allowed[dtype.num] = frozenset({bool, int, float})
+        elif dtype.kind in "iu" and not self.integers_to_float:
+            self.allowed[dtype.num] = frozenset({int} if dtype.itemsize == 8 else ())  # others wrap what they lack
+        elif dtype.kind == "b" and not self.integers_to_float:
+            self.allowed[dtype.num] = frozenset()
+
+    def _known(self, arrays: Sequence[Any]) -> np.dtype[Any] | None:
+        """Return the dtype of floats that need no promotion, and have passed all checks before; None for others."""
+        dtype = None
+        for array in arrays:
+            if type(array) is float:
+                continue
+            d = getattr(array, "dtype", None)
+            if (d is not F32 and d is not F64) or (dtype is not None and d is not dtype):
+                return None
+            dtype = d
+        return dtype if dtype is not None and dtype.num in self.allowed else None
+
+    def checked(self, args: Sequence[Any], params: dict[str, Any], mode: Mode) -> Any:
+        """Run with every check on: promotion, devices, modes."""
+        tensor_type = _base.Tensor
+        arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
+        dtype = self._known(arrays)
+        cast_arrays: Sequence[Any] = arrays
+        if dtype is None:
+            cast_arrays, dtype = promoted(arrays, self.integers_to_float)
+            if self.name in ("sub", "rsub"):
+                _errors.refuse_bool(arrays)
+            refuse(self.name, dtype)
+            refuse_zero_divisor(self.name, cast_arrays, dtype)
+            self.allow(dtype)
+            if is_half(dtype):
+                cast_arrays, params = _numbers_next_to_halves(self.name, arrays, cast_arrays, params, dtype)
+        try:
+            out = run_under(mode, self.primitive, self.node_name, args, cast_arrays, params)
+        except ValueError as error:
+            if "negative integer powers" in str(error):
+                raise RuntimeError("Integers to negative integer powers are not allowed.") from None
+            shapes = [a.shape for a in arrays if hasattr(a, "shape")]
+            if len(shapes) < 2 or "broadcast" not in str(error):
+                raise
+            raise misfit(shapes) from None
+        if is_half(dtype) and out.dtype == F32:
+            out = cast(out, dtype)  # NumPy takes a Python number next to bfloat16 for float32; torch rounds once, too
+        if mode.saved_hooks:
+            out = _base.memory_of(out)
+        if mode.tracks and self.primitive.differentiable:
+            edges = tuple([edge_of(a) if isinstance(a, tensor_type) else None for a in args])
+            for edge in edges:
+                if edge is not None:
+                    if out.dtype.kind in "biu":
+                        break
+                    node = build_node(self.primitive, self.node_name, args, arrays, out, params, edges, mode)
+                    frame = user_frame(get_frame(1))
+                    node.code, node.lasti = frame.f_code, frame.f_lasti
+                    return wrap_outputs(self.primitive, out, node, mode)
+        return wrap_outputs(self.primitive, out, None, mode)
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+}
+
+
+def on_plain_arrays(primitive: Primitive) -> Any:
+    """Return what runs an operation on NumPy arrays of float32 or float64 and on nothing else."""
+    plain = getattr(primitive.implementation, "plain", None)
+    return getattr(numpy_namespace, primitive.name) if plain is None else partial(plain, numpy_namespace)
+
+
+def unary(primitive: Primitive, name: str, node_name: str | None = None, *, integers_to_float: bool = False) -> Any:
+    """Make the function (and method) of an elementwise operation of one tensor."""
+    rules = Elementwise(primitive, name, node_name, integers_to_float)
+    function = rules.function or getattr(np, primitive.name, None)
+    if function is None or primitive.implementation is not None:
+        function = on_plain_arrays(primitive)
+    function = for_floats(name, function)
+    wide = split(function)
+    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
+    saves_x = cls is not None and "x" in cls.array_names
+    saves_out = cls is not None and "out" in cls.array_names
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    slow = rules.slow
+
+    def call(
+        input: Any = MISSING,
+        more: Any = NOTHING,
+        out: Any = None,
+        x: Any = None,
+        a: Any = None,
+        x1: Any = None,
+    ) -> Any:
+        if out is not None or more is not NOTHING or x is not None or a is not None or x1 is not None:
+            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
+        mode = read_mode()
+        if mode is PLAIN or mode is NO_GRAD:
+            kind = type(input)
+            if kind is tensor_type or kind is parameter_type:
+                array = input._array
+                kind = type(array)
+                if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := array.dtype) is F32 or d is F64)):
+                    out = function(array) if kind is not NDARRAY or array.size < WIDE else wide(array)
+                    result = new_tensor()
+                    result._array = out
+                    result._storage = result._extra = None
+                    edge = input._edge
+                    if edge is None or mode is NO_GRAD or cls is None:
+                        result._edge = None
+                        if cls is None and edge is not None and mode is PLAIN:
+                            note_operation(name, input if edge is LEAF else edge)
+                        return result
+                    node = result._edge = cls()
+                    node._edges = (input if edge is LEAF else edge,)
+                    if saves_x:
+                        node.x = array
+                        node.guard = None if input._storage is None else guarded_tensor(None, "x", input)
+                    else:
+                        node.guard = None
+                    if saves_out:
+                        node.out = out
+                    node.meta = node.extra = node._storage = None
+                    frame = get_frame(1)
+                    if (code := frame.f_code).co_filename not in users_files:
+                        frame = user_frame(frame)
+                        code = frame.f_code
+                    node.code = code
+                    node.lasti = frame.f_lasti
+                    node.seq = creation_numbers()
+                    return result
+                return slow((input,))
+        if overridden(input):
+            return dispatch_override(call, (input,), {})
+        if not isinstance(input, tensor_type):
+            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
+        return slow((input,))
+
+    call.__name__ = call.__qualname__ = name
+    call.__wrapped__, call.refuses = of_one_tensor, True  # type: ignore[attr-defined]
+    call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
+    call.__doc__ = f"Compute {name} of each element."
+    ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
+    call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # type: ignore[attr-defined]  # for in-place methods
+    return call
+
+
+def binary(
+    primitive: Primitive,
+    name: str,
+    node_name: str | None = None,
+    *,
+    integers_to_float: bool = False,
+    numbers: str = "operator",
+) -> Any:
+    """Make the function of an elementwise operation of two tensors; `numbers` says which of them may be numbers.
+
+    That is "both", "other", "none", or "operator": both, and else NotImplemented; "self": so, but the first is a tensor.
+    """
+    rules = Elementwise(primitive, name, node_name, integers_to_float)
+    ufunc = getattr(np, primitive.name) if primitive.implementation is None else on_plain_arrays(primitive)
+    ufunc = for_floats(name, ufunc)
+    wide = split(ufunc)
+    take_numbers = numbers != "none"
+    own = ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
+    function = rules.function or own
+    wide_with_number = wide if isinstance(ufunc, np.ufunc) else function
+    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
+    readers = cls.readers if cls is not None else {}
+    x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
+    y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
+    saves_out = "out" in readers
+    out_for_dx, out_for_dy = 0 in readers.get("out", ()), 1 in readers.get("out", ())
+    saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
+    saves_both = cls is not None and cls.keeps_shapes
+    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
+    slow = rules.slow
+
+    def call(
+        input: Any = MISSING, other: Any = MISSING, more: Any = NOTHING, out: Any = None, x1: Any = None, x2: Any = None,
+        x: Any = None, a: Any = None,
+    ) -> Any:  # fmt: skip
+        if out is not None or more is not NOTHING or x1 is not None or x2 is not None or x is not None or a is not None:
+            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
+        mode = read_mode()
+        if mode is PLAIN or mode is NO_GRAD:
+            kind = type(input)
+            if kind is tensor_type or kind is parameter_type:
+                left = input._array
+                kind = type(left)
+                second = type(other)
+                if second is tensor_type or second is parameter_type:
+                    y = other._array
+                    y_kind = type(y)
+                    if kind is not y_kind:  # a 0-d value with memory of its own beside one without
+                        if y_kind is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
+                            y = y[()]
+                            y_kind = type(y)
+                        elif kind is NDARRAY and not left.ndim:
+                            left = left[()]
+                            kind = type(left)
+                    if (
+                        y_kind is NDARRAY and (d := left.dtype) is y.dtype and (d is F32 or d is F64)
+                        if kind is NDARRAY
+                        else kind is y_kind and (kind is f32 or kind is f64)
+                    ):
+                        try:
+                            run = function if kind is not NDARRAY else ufunc if left.size < WIDE else wide
+                            out = run(left, y)
+                        except ValueError:
+                            raise _errors.broadcast_error(left.shape, y.shape) from None
+                        result = new_tensor()
+                        result._array = out
+                        result._storage = result._extra = None
+                        ex = input._edge
+                        ey = other._edge
+                        if (ex is None and ey is None) or mode is NO_GRAD or cls is None:
+                            result._edge = None
+                            if cls is None and mode is PLAIN and (ex is not None or ey is not None):
+                                ex, input = (ey, other) if ex is None else (ex, input)
+                                note_operation(name, input if ex is LEAF else ex)
+                            return result
+                        node = result._edge = cls()
+                        node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
+                        node.meta = node.guard = node.extra = node._storage = None
+                        if saves_both and ex is not None and ey is not None:
+                            node.x = left  # shapes are compared in backward, on these
+                            node.y = y
+                            if (
+                                (s := input._storage) is not None
+                                and (s.version or s.inference or (ex is not LEAF and ex._storage is not s))
+                            ) or (
+                                (s := other._storage) is not None
+                                and (s.version or s.inference or (ey is not LEAF and ey._storage is not s))
+                            ):  # else the edges lead to them: see `guarded_tensor`
+                                node.guard = guard_operands(node, input, other)
+                        else:
+                            if kind is NDARRAY and left.shape != y.shape:
+                                node.meta = broadcast_meta(left, y, ex, ey)
+                            if saves_inputs:
+                                node.x = (
+                                    left if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
+                                )
+                                node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
+                                node.guard = guard_operands(node, input, other)
+                        if saves_out:
+                            node.out = (
+                                out if (out_for_dx and ex is not None) or (out_for_dy and ey is not None) else None
+                            )
+                        frame = get_frame(1)
+                        if (code := frame.f_code).co_filename not in users_files:
+                            frame = user_frame(frame)
+                            code = frame.f_code
+                        node.code = code
+                        node.lasti = frame.f_lasti
+                        node.seq = creation_numbers()
+                        return result
+                elif (
+                    take_numbers
+                    and (second is float or second is int)
+                    and (((d := left.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
+                ):
+                    out = (
+                        function(left, other)
+                        if kind is not NDARRAY or left.size < WIDE
+                        else wide_with_number(left, other)
+                    )
+                    result = new_tensor()
+                    result._array = out
+                    result._storage = result._extra = None
+                    ex = input._edge
+                    if ex is None or mode is NO_GRAD or cls is None:
+                        result._edge = None
+                        if cls is None and ex is not None and mode is PLAIN:
+                            note_operation(name, input if ex is LEAF else ex)
+                        return result
+                    node = result._edge = cls()
+                    node._edges = (input if ex is LEAF else ex, None)
+                    node.guard = None
+                    if saves_inputs:
+                        node.y = other
+                        if x_for_dx:
+                            node.x = left
+                            if input._storage is not None:
+                                node.guard = guarded_tensor(None, "x", input)
+                        else:
+                            node.x = None
+                    if saves_out:
+                        node.out = out if out_for_dx else None
+                    node.meta = node.extra = node._storage = None
+                    frame = get_frame(1)
+                    if (code := frame.f_code).co_filename not in users_files:
+                        frame = user_frame(frame)
+                        code = frame.f_code
+                    node.code = code
+                    node.lasti = frame.f_lasti
+                    node.seq = creation_numbers()
+                    return result
+                if second in EXACT or (take_numbers and second in PYTHON_SCALARS):
+                    return slow((input, other))
+        if overridden(input) or overridden(other):
+            return dispatch_override(call, (input, other), {})
+        if input is MISSING or other is MISSING:
+            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
+        if numbers == "self" and not isinstance(input, tensor_type):
+            raise _errors.not_of_tensors(f"__r{name}__", input)
+        if numbers in ("operator", "self"):
+            if not (is_operand(input) and is_operand(other)):
+                return NotImplemented
+        elif not isinstance(input, tensor_type) or not isinstance(other, tensor_type):
+            arguments().check(call, (input, other), {})
+        return slow((plain_scalar(input), plain_scalar(other)))
+
+    call.__name__ = call.__qualname__ = name
+    call.__wrapped__, call.refuses = of_two_tensors, True  # type: ignore[attr-defined]
+    call.__module__ = get_frame(1).f_globals["__name__"]
+    call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
+    return call
+
+
+_node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage, storage_of=storage_of)
