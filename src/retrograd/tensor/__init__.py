@@ -13,7 +13,7 @@ from ._base import ALIASES, VIEW_PRIMITIVES, storage_of
 from ._object.accumulate import AccumulateGrad
 from ._recording.flat import install as install_classes
 from ._recording.record import record as record_call
-from ._table import find, functions, install_methods, later_functions
+from ._table import find, functions, install_methods, install_names, later_functions
 
 
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
@@ -35,4 +35,4 @@ argmax argmin any all matmul flip triangle
 """.split():  # noqa: SIM905 - names read better as text
     _core.primitives[_name].dense = True
 
-__all__ = ["AccumulateGrad", "Parameter", "Tensor", "find", "functions", "later_functions"]
+__all__ = ["AccumulateGrad", "Parameter", "Tensor", "find", "functions", "install_names", "later_functions"]

@@ -80,17 +80,6 @@ NOW = {
     "_aliasing.inplace": Names(methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_"),
 }
 LATER: dict[str, Names] = {
-    "nn.functional._coded_losses": Names(
-        functions="""kl_div binary_cross_entropy_with_logits poisson_nll_loss hinge_embedding_loss margin_ranking_loss
-        cosine_embedding_loss triplet_margin_loss"""
-    ),
-    "nn.functional._coded_ctc": Names(functions="ctc_loss"),
-    "nn.functional._native_normalization": Names(
-        functions="""layer_norm rms_norm group_norm batch_norm instance_norm native_layer_norm native_group_norm
-        native_batch_norm _native_batch_norm_legit"""
-    ),
-    "nn.functional._distances": Names(functions="cosine_similarity pairwise_distance"),
-    "nn.utils.weight_norm": Names(functions="norm_except_dim _weight_norm"),
     "_functions.differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
     "_functions.statistics": Names(both="cov corrcoef quantile nanquantile"),
     "_functions.counting": Names(both="histc histogram bincount", functions="histogramdd bucketize searchsorted"),
@@ -192,9 +181,6 @@ LATER: dict[str, Names] = {
     "_object.old_names": Names(
         both="symeig eig solve lstsq", functions="matrix_rank", methods="resize resize_as xpu mtia ipu"
     ),
-    "nn.functional._rounded_levels": Names(
-        functions="fake_quantize_per_tensor_affine fake_quantize_per_channel_affine"
-    ),
     "_functions.segments": Names(functions="segment_reduce"),
     "_functions.grouped_products": Names(functions="_grouped_mm _int_mm"),
     "_functions.lobpcg": Names(functions="lobpcg"),
@@ -222,27 +208,6 @@ LATER: dict[str, Names] = {
     "_functions.elements": Names(
         functions="detach get_device range vander",
         methods="get_device fill_diagonal_ apply_ map_ map2_ pin_memory is_set_to dim_order",
-    ),
-    "nn.functional._recurrent": Names(
-        functions="lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
-    ),
-    "nn.functional._activations": Names(both="prelu hardshrink", functions="celu_ selu_ rrelu_ threshold_"),
-    "nn.functional._native_activations": Names(functions="celu selu rrelu threshold"),
-    "nn.functional._dropping": Names(
-        functions="""dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout
-        feature_alpha_dropout_ native_dropout native_dropout_backward"""
-    ),
-    "nn.functional._linear": Names(functions="bilinear"),
-    "nn.functional._embedding_rows": Names(functions="embedding embedding_bag embedding_renorm_"),
-    "nn.functional._pooling": Names(functions="avg_pool1d"),
-    "nn.functional._adaptive_pooling": Names(functions="adaptive_avg_pool1d"),
-    "nn.functional._native_pooling": Names(
-        functions="adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d"
-    ),
-    "nn.functional._resizing": Names(functions="affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d"),
-    "nn.functional._shuffling": Names(functions="pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle"),
-    "nn.functional._convolution": Names(
-        functions="conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution"
     ),
 }
 

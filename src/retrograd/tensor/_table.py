@@ -76,9 +76,12 @@ def _named(value: Any, name: str) -> Any:
     return value
 
 
+_above: dict[str, Names] = {}  # files of layers above this one
+
+
 @cache
 def _family(module: str) -> Any:
-    family = import_module(f"{PACKAGE}.{module}" if module.startswith("nn.") else f"{__package__}.{module}")
+    family = import_module(f"{PACKAGE}.{module}" if module in _above else f"{__package__}.{module}")
     names = NOW.get(module) or LATER[module]
     for name in (names.both + " " + names.functions).split():
         if not _is_in_place(name):
@@ -240,13 +243,25 @@ def _no_sparse(self: Any, name: str) -> Any:
     )
 
 
+def _install_later(families: dict[str, Names]) -> None:
+    for module, names in families.items():
+        for name in (names.both + " " + names.methods).split() + [f"{name}_" for name in names.inplace.split()]:
+            setattr(Tensor, name, _LaterMethod(module, name))
+
+
+def install_names(families: dict[str, Names]) -> None:
+    """Receive the names of files of layers above this one."""
+    _above.update(families)
+    LATER.update(families)
+    later_functions.update(owners("both", "functions"))
+    _install_later(families)
+
+
 def install_methods() -> None:
     """Give Tensor its methods and operators."""
     for module, names in NOW.items():
         _install(module, names)
-    for module, names in LATER.items():
-        for name in (names.both + " " + names.methods).split() + [f"{name}_" for name in names.inplace.split()]:
-            setattr(Tensor, name, _LaterMethod(module, name))
+    _install_later(LATER)
     for name, function in (
         ("add", _pointwise.add),
         ("sub", _pointwise.sub),
