@@ -1,9 +1,30 @@
-"""What a one-line program answers in a library: its value, or the error it raises."""
+"""What a call or a one-line program answers in a library: its value, or the error it raises."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+
+def outcome(work: Callable[..., Any], *args: Any) -> Any:
+    """Return what a call gives, or the class and the words of its error; warnings are not looked at."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return work(*args)
+        except Exception as error:
+            return type(error).__name__, str(error).replace("retrograd", "torch")
+
+
+def told(work: Callable[..., Any], *args: Any) -> Any:
+    """Do the same, and say "value" of a value, so that it cannot be taken for an error."""
+    return outcome(lambda: ("value", work(*args)))
+
+
+def typed(value: Any) -> tuple[str, str]:
+    """Return the type and the text of a value."""
+    return type(value).__name__, repr(value)
 
 
 def described(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import retrograd
 import retrograd.distributions
+from tests.answers import outcome
 from tests.distributions.cases import CASES
 from tests.distributions.comparing import made, same
 
@@ -28,16 +28,6 @@ OF_GAMMA = {
     "Wishart",
     "WishartCovariance",
 }
-
-
-def outcome(work: Any) -> Any:
-    """Return what a call gives: an error by its class and text."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return work()
-        except Exception as error:
-            return type(error).__name__, str(error).replace("retrograd", "torch")
 
 
 def same_if_known(ours: list[Any], theirs: list[Any], **limits: float) -> None:

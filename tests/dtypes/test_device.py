@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from retrograd import _device as rv
+from tests.answers import outcome, typed
 
 
 @pytest.fixture(autouse=True)
@@ -19,15 +19,6 @@ def _restore_defaults() -> Iterator[None]:
     yield
     rv.set_default_device(None)
     rv.register_accelerator(None)
-
-
-def outcome(call: Callable[[], Any]) -> tuple[str, str]:
-    """Run a call and return what it gave, by type name and text, or how it failed."""
-    try:
-        value = call()
-        return type(value).__name__, repr(value)
-    except Exception as fault:
-        return type(fault).__name__, str(fault)
 
 
 def test_known_values() -> None:
@@ -122,5 +113,5 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_behaves_as_the_oracle(expression: str) -> None:
     torch = pytest.importorskip("torch")
-    own = outcome(lambda: eval(expression, {"np": np, **vars(rv)}))
-    assert own == outcome(lambda: eval(expression, {"np": np, **vars(torch)}))
+    own = outcome(lambda: typed(eval(expression, {"np": np, **vars(rv)})))
+    assert own == outcome(lambda: typed(eval(expression, {"np": np, **vars(torch)})))

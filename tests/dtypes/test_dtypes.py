@@ -8,7 +8,7 @@ import copy
 import itertools
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from retrograd import _dtypes as rd
 from retrograd._python_data import array_from_python, infer_from_python
 from retrograd._stored import cast_array
+from tests.answers import told
 
 DTYPES = {each.name: each for each in rd.ALL_DTYPES}
 SCALAR_VALUES = (True, 3, 2.5, 1j)
@@ -41,16 +42,6 @@ def _restore_defaults() -> Iterator[None]:
 
 def name_of(torch_dtype: Any) -> str:
     return str(torch_dtype).removeprefix("torch.")
-
-
-def outcome(call: Callable[[], Any]) -> tuple[str, Any]:
-    """Run a call and return what it gave or how it failed, in comparable form."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return "value", call()
-    except Exception as fault:
-        return type(fault).__name__, str(fault)
 
 
 # --- known values ------------------------------------------------------------------------------------------
@@ -167,8 +158,8 @@ def test_attributes(torch: Any, name: str) -> None:
     for attribute in ("is_floating_point", "is_complex", "is_signed", "itemsize", "abbr"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert ours.to_real().name == name_of(theirs.to_real())
-    own_kind, own = outcome(ours.to_complex)
-    kind, expected = outcome(theirs.to_complex)
+    own_kind, own = told(ours.to_complex)
+    kind, expected = told(theirs.to_complex)
     assert own_kind == kind
     assert (own.name if kind == "value" else own) == (name_of(expected) if kind == "value" else expected)
 
@@ -224,12 +215,12 @@ def test_three_operand_results(torch: Any) -> None:
 @pytest.mark.parametrize("wrong", [None, 3, "float32"])
 def test_dtype_argument_errors(torch: Any, wrong: object) -> None:
     for name in ("set_default_dtype", "finfo", "iinfo"):
-        assert outcome(lambda n=name: getattr(rd, n)(wrong)) == outcome(lambda n=name: getattr(torch, n)(wrong))
+        assert told(lambda n=name: getattr(rd, n)(wrong)) == told(lambda n=name: getattr(torch, n)(wrong))
     for name in ("promote_types", "can_cast"):
-        assert outcome(lambda n=name: getattr(rd, n)(wrong, rd.int8)) == outcome(
+        assert told(lambda n=name: getattr(rd, n)(wrong, rd.int8)) == told(
             lambda n=name: getattr(torch, n)(wrong, torch.int8)
         )
-        assert outcome(lambda n=name: getattr(rd, n)(rd.int8, wrong)) == outcome(
+        assert told(lambda n=name: getattr(rd, n)(rd.int8, wrong)) == told(
             lambda n=name: getattr(torch, n)(torch.int8, wrong)
         )
 
@@ -239,10 +230,10 @@ def test_dtype_argument_errors(torch: Any, wrong: object) -> None:
 def test_limits(torch: Any, name: str) -> None:
     ours, theirs = DTYPES[name], getattr(torch, name)
     if not ours.is_floating_point:
-        assert outcome(lambda: rd.set_default_dtype(ours)) == outcome(lambda: torch.set_default_dtype(theirs))
+        assert told(lambda: rd.set_default_dtype(ours)) == told(lambda: torch.set_default_dtype(theirs))
     for info in ("finfo", "iinfo"):
-        own_kind, own = outcome(lambda i=info: getattr(rd, i)(ours))
-        kind, expected = outcome(lambda i=info: getattr(torch, i)(theirs))
+        own_kind, own = told(lambda i=info: getattr(rd, i)(ours))
+        kind, expected = told(lambda i=info: getattr(torch, i)(theirs))
         assert own_kind == kind
         if kind != "value":
             assert own == expected
@@ -267,9 +258,9 @@ def test_default_finfo(torch: Any) -> None:
 @pytest.mark.parametrize("spelling", ["O", "U1", "longdouble", "datetime64[s]", ">f4", ">i8"])
 def test_unsupported_numpy_types(torch: Any, spelling: str) -> None:
     unsupported = np.zeros(2, spelling)
-    expected = outcome(lambda: torch.from_numpy(unsupported))
-    assert outcome(lambda: rd.from_numpy(unsupported.dtype)) == expected
-    assert outcome(lambda: array_from_python(unsupported)) == expected
+    expected = told(lambda: torch.from_numpy(unsupported))
+    assert told(lambda: rd.from_numpy(unsupported.dtype)) == expected
+    assert told(lambda: array_from_python(unsupported)) == expected
 
 
 class HasFloat:
@@ -347,8 +338,8 @@ def test_python_data(torch: Any, target: str | None) -> None:
     torch_dtype = None if target is None else getattr(torch, target)
     faults = []
     for data in PYTHON_DATA:
-        own = outcome(lambda d=data: array_from_python(d, own_dtype))
-        expected = outcome(lambda d=data: torch.tensor(d, dtype=torch_dtype))
+        own = told(lambda d=data: array_from_python(d, own_dtype))
+        expected = told(lambda d=data: torch.tensor(d, dtype=torch_dtype))
         if not same(torch, own, expected):
             faults.append((data if data is not endless else "endless", own, expected))
     assert faults == []
@@ -376,8 +367,8 @@ nested_numbers = st.recursive(
 @given(data=nested_numbers, target=st.sampled_from([None, *DTYPES]))
 def test_any_python_data(data: Any, target: str | None) -> None:
     torch = pytest.importorskip("torch")
-    own = outcome(lambda: array_from_python(data, None if target is None else DTYPES[target]))
-    expected = outcome(lambda: torch.tensor(data, dtype=None if target is None else getattr(torch, target)))
+    own = told(lambda: array_from_python(data, None if target is None else DTYPES[target]))
+    expected = told(lambda: torch.tensor(data, dtype=None if target is None else getattr(torch, target)))
     if own[0] == "value" == expected[0] and np.isnan(own[1].astype(np.complex128)).any():
         # NaN has many encodings and no promise is made about which one is kept.
         assert rd.from_numpy(own[1].dtype).name == name_of(expected[1].dtype)

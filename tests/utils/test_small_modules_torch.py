@@ -12,7 +12,7 @@ import pytest
 
 import retrograd
 import retrograd.utils
-from tests.answers import answer
+from tests.answers import answer, outcome
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -24,14 +24,6 @@ def module(library: Any, name: str) -> Any:
 
 def both(work: Any) -> None:
     assert work(retrograd) == work(torch)
-
-
-def outcome(work: Any, *args: Any) -> Any:
-    """Return a result, or an error's class and text."""
-    try:
-        return work(*args)
-    except Exception as error:
-        return type(error).__name__, str(error).replace("retrograd", "torch")
 
 
 # ---- dlpack ----
