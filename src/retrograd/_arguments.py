@@ -113,7 +113,7 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     return reason
 
 
-FILES = ("_loading", "_saving", "_generators")  # where errors are about other things than arguments
+FILES = ("loading", "saving", "generators")  # where errors are about other things than arguments
 
 
 def _file(function: Any) -> str:
@@ -250,7 +250,7 @@ def keys_of(function: Any) -> tuple[str, str]:
     if f"nn.functional.{name}" in table() and getattr(functional, name, None) is function:
         return f"nn.functional.{name}", f"Tensor.{name}"
     owner = _owners().get(name)
-    if owner is None or (owner.rpartition(".")[2] != file.rpartition(".")[2] and not file.endswith("._record")):
+    if owner is None or (owner.rpartition(".")[2] != file.rpartition(".")[2] and not file.endswith(".record")):
         for space in ("linalg", "fft", "special"):
             if f"{space}_{name}" in table():
                 return f"{space}_{name}", f"Tensor.{name}"

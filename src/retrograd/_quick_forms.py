@@ -139,7 +139,7 @@ def kinds_by_position(call: Any, function: Any) -> tuple[Any, ...]:
     """Return the types that a function's positional parameters surely take; None where there is nothing to look at."""
     kinds = arguments().plain_kinds(call)
     positional, _, rest = parameters_of(function)
-    if rest is not None or not kinds or function.__globals__["__name__"].endswith("._creation"):
+    if rest is not None or not kinds or function.__globals__["__name__"].endswith("._functions.creation"):
         return ()  # those of creation look at sizes themselves
     found = [kinds.get(name, kinds.get({"input": "self", "self": "input"}.get(name, ""), ())) for name in positional]
     return tuple([some if some is None else frozenset(some) for some in found]) if any(found) else ()

@@ -386,10 +386,10 @@ def _at_first(*args: Any, **kwargs: Any) -> Any:
     try:
         return first(args, kwargs, call, function, out, old_forms, together)
     except BaseException as error:
-        shown = error.__traceback__  # this frame, `first` and `call`, which say nothing about the error
-        for _ in range(3):
-            shown = shown and shown.tb_next
-        raise error.with_traceback(shown)  # noqa: B904 - the same error
+        shown = error.__traceback__  # this frame and those on the way to the function say nothing about the error
+        while shown is not None and shown.tb_frame.f_code is not function.__code__:
+            shown = shown.tb_next
+        raise error if shown is None else error.with_traceback(shown)  # noqa: B904 - the same error
 
 
 def asking(*args: Any, **kwargs: Any) -> Any:
@@ -486,14 +486,14 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...], str 
 
 # ---- questions about what can be taken over ----
 NAMESPACES = ("", "nn.functional", "linalg", "fft", "special")  # where public operations stand, the package first
-MAKERS = (
-    "_creation",
-    "_ranges",
-    "_generators",
-    "_exchange",
-    "_saving",
-    "_loading",
-)  # families that take no tensor, but:
+MAKERS = {
+    "creation",
+    "ranges",
+    "generators",
+    "exchange",
+    "saving",
+    "loading",
+}  # files of functions that take no tensor, but:
 TAKES_A_TENSOR = r"new_|.*_like$|__dlpack"
 
 

@@ -21,7 +21,10 @@ from .node import Node, Slot
 KEPT = 512
 PASSING = (
     OWN_TEXT,
-    *(f"{PACKAGE_FOLDER}{name}.py" for name in ("_watching", "overrides", "tensor/_overriding")),
+    *(
+        f"{PACKAGE_FOLDER}{name}.py"
+        for name in ("_watching", "overrides", "_dispatch/__init__", "tensor/_object/overriding")
+    ),
 )
 
 
