@@ -19,6 +19,7 @@ _DeviceLike: TypeAlias = _device | builtins.str | builtins.int
 from .tensor._tensor import Parameter as Parameter
 from ._device import channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, get_default_device as get_default_device, jagged as jagged, layout as layout, memory_format as memory_format, preserve_format as preserve_format, set_default_device as set_default_device, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo, sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided
 from ._dtypes import can_cast as can_cast, dtype as dtype, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo, promote_types as promote_types, set_default_dtype as set_default_dtype
+from ._layer_names import LAYERS as LAYERS, as as as, _LAYERS as _LAYERS
 from ._size import Size as Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, set_anomaly_enabled as set_anomaly_enabled
 from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
@@ -704,51 +705,6 @@ def randint_like(input: Tensor, low: builtins.int, high: builtins.int, *, memory
 def randint_like(input: Tensor, high: Tensor | builtins.int, *, generator: _Generator | None, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def randint_like(input: Tensor, high: Tensor | builtins.int, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
-def kl_div(input: Tensor, target: Tensor, reduction: builtins.int = ..., *, log_target: builtins.bool = False) -> Tensor:
-    """Return the divergence of log-probabilities from a distribution, element by element."""
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: builtins.int = ...) -> Tensor:
-    """Return the cross entropy of sigmoid(input) and a target."""
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: builtins.bool, full: builtins.bool, eps: builtins.float, reduction: builtins.int) -> Tensor:
-    """Return the negative log-likelihood of counts."""
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: builtins.float = 1.0, reduction: builtins.int = ...) -> Tensor:
-    """Take distances of what is alike, and what distances of what is not lack to a margin."""
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0.0, reduction: builtins.int = ...) -> Tensor:
-    """Take what the first lacks to exceed the second by a margin."""
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0.0, reduction: builtins.int = ...) -> Tensor:
-    """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: builtins.int = ...) -> Tensor:
-    """Take what the distance to the negative lacks to exceed that to the positive by a margin."""
-@overload
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[builtins.int], target_lengths: Sequence[builtins.int], blank: builtins.int = 0, reduction: builtins.int = ..., zero_infinity: builtins.bool = False) -> Tensor:
-    """Return the loss of label sequences over all their alignments with longer sequences of log-probabilities."""
-@overload
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: builtins.int = 0, reduction: builtins.int = ..., zero_infinity: builtins.bool = False) -> Tensor: ...
-def layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
-    """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
-def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, eps: builtins.float | None = None) -> Tensor:
-    """Divide by the root of the mean square over the last axes; then scale."""
-def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, cudnn_enabled: builtins.bool = True) -> Tensor:
-    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
-def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
-    """Bring each channel to mean 0 and variance 1 over the samples, or by running statistics; then scale and shift it."""
-def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
-    """Bring each channel of each sample to mean 0 and variance 1; then scale and shift it."""
-def native_layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None, bias: Tensor | None, eps: builtins.float) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """Compute layer_norm; also the means and the inverse deviations."""
-def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """Compute group_norm; also the means and the inverse deviations of the groups."""
-def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, *, out: Sequence[Tensor] | None = None) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """Compute batch_norm; also, in training, the means and the inverse deviations of the channels."""
-def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> Any:
-    """Compute native_batch_norm, with running statistics or without."""
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
-def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = 2, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
-def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
-    """Return the norms of the slices along a dimension, or of everything if it is -1."""
-def _weight_norm(v: Any, g: Any, dim: builtins.int = ...) -> Any:
-    """Return a direction with given lengths of its slices along a dimension."""
 def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """Take differences of neighbours, n times."""
 @overload
@@ -1441,13 +1397,6 @@ def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
     """Say what has taken the place of this function."""
 def matrix_rank(input: Tensor, tol: Any = None, symmetric: Any = False, *, out: Any = None) -> Tensor:
     """Say what has taken the place of this function."""
-@overload
-def fake_quantize_per_tensor_affine(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
-    """Round to multiples of `scale`, as many as there are integers between the bounds."""
-@overload
-def fake_quantize_per_tensor_affine(input: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor: ...
-def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
-    """Round to multiples of a scale that each slice along an axis has of its own."""
 def segment_reduce(data: Tensor, reduce: builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: builtins.int = 0, unsafe: builtins.bool = False, initial: _Number | None = None) -> Tensor:
     """Reduce runs along `axis`: each row of `lengths` says how long they are, or each row of `offsets` where they begin and end."""
 def _grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = ..., bias: Any = ..., out_dtype: Any = ...) -> Any:
@@ -1566,6 +1515,58 @@ def range(start: _Number, end: _Number, step: _Number = 1, *, out: Tensor | None
     """Count from start to end, including end: torch's old name, which `arange` replaces."""
 def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """Make a matrix of powers of a vector, the highest first unless they shall increase."""
+def kl_div(input: Tensor, target: Tensor, reduction: builtins.int = ..., *, log_target: builtins.bool = False) -> Tensor:
+    """Return the divergence of log-probabilities from a distribution, element by element."""
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: builtins.int = ...) -> Tensor:
+    """Return the cross entropy of sigmoid(input) and a target."""
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: builtins.bool, full: builtins.bool, eps: builtins.float, reduction: builtins.int) -> Tensor:
+    """Return the negative log-likelihood of counts."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: builtins.float = 1.0, reduction: builtins.int = ...) -> Tensor:
+    """Take distances of what is alike, and what distances of what is not lack to a margin."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0.0, reduction: builtins.int = ...) -> Tensor:
+    """Take what the first lacks to exceed the second by a margin."""
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0.0, reduction: builtins.int = ...) -> Tensor:
+    """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: builtins.int = ...) -> Tensor:
+    """Take what the distance to the negative lacks to exceed that to the positive by a margin."""
+@overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[builtins.int], target_lengths: Sequence[builtins.int], blank: builtins.int = 0, reduction: builtins.int = ..., zero_infinity: builtins.bool = False) -> Tensor:
+    """Return the loss of label sequences over all their alignments with longer sequences of log-probabilities."""
+@overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: builtins.int = 0, reduction: builtins.int = ..., zero_infinity: builtins.bool = False) -> Tensor: ...
+def layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
+    """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
+def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, eps: builtins.float | None = None) -> Tensor:
+    """Divide by the root of the mean square over the last axes; then scale."""
+def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, cudnn_enabled: builtins.bool = True) -> Tensor:
+    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """Bring each channel to mean 0 and variance 1 over the samples, or by running statistics; then scale and shift it."""
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """Bring each channel of each sample to mean 0 and variance 1; then scale and shift it."""
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None, bias: Tensor | None, eps: builtins.float) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Compute layer_norm; also the means and the inverse deviations."""
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Compute group_norm; also the means and the inverse deviations of the groups."""
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, *, out: Sequence[Tensor] | None = None) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Compute batch_norm; also, in training, the means and the inverse deviations of the channels."""
+def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> Any:
+    """Compute native_batch_norm, with running statistics or without."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = 2, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
+    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """Return the norms of the slices along a dimension, or of everything if it is -1."""
+def _weight_norm(v: Any, g: Any, dim: builtins.int = ...) -> Any:
+    """Return a direction with given lengths of its slices along a dimension."""
+@overload
+def fake_quantize_per_tensor_affine(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
+    """Round to multiples of `scale`, as many as there are integers between the bounds."""
+@overload
+def fake_quantize_per_tensor_affine(input: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor: ...
+def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
+    """Round to multiples of a scale that each slice along an axis has of its own."""
 @overload
 def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: builtins.bool, num_layers: builtins.int, dropout: builtins.float, train: builtins.bool, bidirectional: builtins.bool) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """Run layers of LSTM over a sequence, or over a packed one: the output, the last hidden states and cell states."""
