@@ -7,7 +7,7 @@ from functools import cache
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import _absent, _dtypes, _ops, _settings, autograd
+from . import _absent, _dtypes, _layer_names, _ops, _settings, autograd
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -27,7 +27,6 @@ from ._device import (
     strided,
 )
 from ._dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
-from ._layer_names import LAYERS as _LAYERS
 from ._size import Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
@@ -39,12 +38,11 @@ from .autograd.grad_mode import (
     set_grad_enabled,
 )
 from .tensor import Parameter, Tensor, find, functions, later_functions
-from .tensor import install_names as _install_names
 
 __version__ = "0.1.0"
 __path__.append(f"{__path__[0]}/_compat")  # torch's private modules and absent devices: `_compat/_C` is `retrograd._C`
 
-_install_names(_LAYERS)
+_layer_names.install()
 globals().update(functions())
 globals().update({name: getattr(_settings, name) for name in _settings.PUBLIC})
 globals().update({each.name: each for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)})

@@ -19,7 +19,6 @@ _DeviceLike: TypeAlias = _device | builtins.str | builtins.int
 from .tensor._tensor import Parameter as Parameter
 from ._device import channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, get_default_device as get_default_device, jagged as jagged, layout as layout, memory_format as memory_format, preserve_format as preserve_format, set_default_device as set_default_device, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo, sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided
 from ._dtypes import can_cast as can_cast, dtype as dtype, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo, promote_types as promote_types, set_default_dtype as set_default_dtype
-from ._layer_names import LAYERS as LAYERS, as as as, _LAYERS as _LAYERS
 from ._size import Size as Size
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, set_anomaly_enabled as set_anomaly_enabled
 from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled

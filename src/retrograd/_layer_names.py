@@ -3,6 +3,7 @@
 They are found like those in `tensor/_names.py`.
 """
 
+from .tensor import install_names
 from .tensor._names import Names
 
 LAYERS = {
@@ -42,3 +43,8 @@ LAYERS = {
         functions="conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution"
     ),
 }
+
+
+def install() -> None:
+    """Let the tensors' table find these names."""
+    install_names(LAYERS)
