@@ -5,8 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .jit._marks import recordings
 from .ops import HigherOrderOperator, higher_order
 from .tensor import Tensor
+
+
+def _check_recording(name: str) -> None:
+    """Refuse to be recorded: what runs with the example would be all that the graph has."""
+    if not recordings or recordings[-1].is_over:
+        return
+    if recordings[-1].is_jit_trace:
+        raise RuntimeError(
+            "Detected that you are using FX to torch.jit.trace a dynamo-optimized function. This is not supported at the moment.\n"
+            f"Hint: a trace has one of the ways of torch.{name}. Script the part with an `if` or a `while` by torch.jit.script."
+        )
+    raise NotImplementedError(
+        f"torch.{name} in a program for torch.export.export: its graph would keep what runs with the example\n"
+        "Hint: write torch.where, or export the functions by themselves."
+    )
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
@@ -24,6 +40,7 @@ class CondOp(HigherOrderOperator):
     """`torch.ops.higher_order.cond`."""
 
     def __call__(self, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        _check_recording("cond")
         return (true_fn if bool(pred) else false_fn)(*operands)
 
 
@@ -43,6 +60,7 @@ class WhileLoopOp(HigherOrderOperator):
     """`torch.ops.higher_order.while_loop`."""
 
     def __call__(self, cond_fn: Any, body_fn: Any, carried_inputs: Any, additional_inputs: Any = ()) -> Any:
+        _check_recording("while_loop")
         values = carried_inputs
         while bool(cond_fn(*values, *additional_inputs)):
             values = body_fn(*values, *additional_inputs)

@@ -81,6 +81,10 @@ class TopLevelTracedModule(TracedModule):
     """A traced module: its methods are graphs, over the parameters of the module that was traced."""
 
 
+_HOOKS = [f"_forward_{each}hooks{kind}" for each in ("", "pre_") for kind in ("", "_with_kwargs")]
+_HOOKS.append("_forward_hooks_always_called")
+
+
 class Traced(NamedTuple):
     """A graph, the function made of it, its signature, and the tensors that it has from elsewhere."""
 
@@ -197,7 +201,12 @@ def _trace_methods(
     check_tolerance: float,
     strict: bool,
 ) -> TopLevelTracedModule:
+    for each in module.modules():
+        if each._backward_hooks or each._backward_pre_hooks:
+            raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {each}")
     made: TopLevelTracedModule = TopLevelTracedModule.over(module, TracedModule)
+    for table in _HOOKS:
+        made.__dict__[table].clear()  # the graph has what they compute
     for name, given in inputs.items():
         function = module if name == "forward" else getattr(module, name)
         held = _traced(module, function, name, given, kwargs, strict)
