@@ -97,6 +97,8 @@ class OpOverload(OperatorBase):
         if self.namespace == "aten":
             full = name if self._overloadname == "default" else f"{name}.{self._overloadname}"
             return sorted([Tag.pt2_compliant_tag, *(Tag[one] for one in _schemas().tags().get(full, ()))], key=_value)
+        if self.namespace == "retrograd":  # no operation of torch's
+            return [Tag.pt2_compliant_tag]
         given = importlib.import_module("._dispatch.programs", __package__).find(self.name()).tags
         return [Tag.pt2_compliant_tag, *given]
 

@@ -64,6 +64,14 @@ FAKES = [
     "torch.nn.Conv2d(1, 2, 3)(torch.ones(1, 1, 5, 5)).stride()",
     "torch.autograd.grad(torch.nn.Linear(3, 4)(torch.ones(2, 3, requires_grad=True)).sum(), [])",
     "torch.cat([torch.ones(2), torch.ones(3)]), torch.ones(4).split(2)",
+    "torch.randn(3, 4).std(), torch.randn(3, 4).std(0)",
+    "F.cross_entropy(torch.randn(2, 3), torch.ones(2, dtype=torch.int64)).dtype",
+    "F.nll_loss(torch.randn(2, 3), torch.ones(2, dtype=torch.int64)).dtype",
+    "torch.tensor(2.0).add_(1).mul(5).item(), bool(torch.tensor(3) > 2)",
+    "(x := torch.tensor(2.0), x.view(1).mul_(3), x.item())[2]",
+    "(x := torch.tensor(2.0), x.view(1).add_(torch.ones(1)), x.item())[2]",
+    "(x := torch.tensor(2.0), x.expand(3), x.item())[2]",
+    "torch.tensor(0.5).bernoulli_().item()",
 ]
 
 
@@ -77,7 +85,7 @@ def test_fakes_look_as_those_of_torch(program: str) -> None:
         real = library.ones(2)
         with importlib.import_module(f"{name}._subclasses.fake_tensor").FakeTensorMode() as mode:
             try:
-                return repr(eval(program, {"torch": library, "mode": mode, "real": real}))
+                return repr(eval(program, {"torch": library, "F": library.nn.functional, "mode": mode, "real": real}))
             except Exception as error:
                 return f"{type(error).__name__}: {error}".split("\nHint")[0]
 
@@ -90,6 +98,27 @@ def test_gradients_of_fakes_are_fake() -> None:
         (x * 2).sum().backward()
     assert fakes.is_fake(x.grad)
     assert x.grad.shape == (3,)
+
+
+OPTIMIZERS = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_step_on_fakes_as_those_of_torch(name: str) -> None:
+    pytest.importorskip("torch")
+
+    def state_after_steps(library: Any) -> Any:
+        with importlib.import_module(f"{library.__name__}._subclasses.fake_tensor").FakeTensorMode():
+            layer = library.nn.Linear(3, 2)
+            optimizer = getattr(library.optim, name)(layer.parameters(), lr=0.1)
+            for _ in range(3):
+                layer(library.ones(2, 3)).sum().backward()
+                optimizer.step()
+            state = optimizer.state[layer.weight]
+            return {key: (type(one).__name__, tuple(one.shape), str(one.dtype)) for key, one in state.items()}
+
+    assert state_after_steps(retrograd) == state_after_steps(importlib.import_module("torch"))
 
 
 QUESTIONS = [

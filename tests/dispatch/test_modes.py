@@ -333,3 +333,22 @@ def test_an_overwritten_value_is_told_by_the_line_of_the_program() -> None:
             y.sum().backward()
     assert "y.add_(1)" in str(raised.value)
     assert "func(*args" not in str(raised.value)
+
+
+def test_operations_that_torch_does_not_have_can_be_asked_what_they_are() -> None:
+    told: list[Any] = []
+
+    class Asking(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.namespace == "retrograd":
+                told.append(
+                    (func.name(), func.tags, func.is_view, func._schema.is_mutable, func.overloadpacket.overloads())
+                )
+            return func(*args, **(kwargs or {}))
+
+    x = rg.ones(4, requires_grad=True)
+    with Asking():
+        rg.quantile(x, 0.5).backward()
+    tags = [rg.Tag.pt2_compliant_tag]
+    names = ["retrograd::quantile", "retrograd::quantile_vjp"]
+    assert told == [(name, tags, False, False, ["default"]) for name in names]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.ops import infos_shape
@@ -35,8 +37,11 @@ def test_shapes_of_results_and_gradients(op: Op) -> None:
             continue  # a sample that is only run another way
         found = results(op, sample, "meta")
         assert all(one.is_meta for one in found[0])
-        for ours, real in zip(found, expected, strict=True):
-            assert [one and one[:2] for one in facts(ours)] == [one and one[:2] for one in facts(real)], str(sample)
+        assert _shapes_and_dtypes(found) == _shapes_and_dtypes(expected), str(sample)
+
+
+def _shapes_and_dtypes(found: Any) -> list[Any]:
+    return [[one and one[:2] for one in facts(part)] for part in found]
 
 
 @pytest.mark.parametrize("op", infos_shape.OPS, ids=lambda op: op.name)
@@ -48,13 +53,13 @@ def test_strides_of_views(op: Op) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
-@pytest.mark.parametrize(
-    "op",
-    [op for op in OPS if op.name in {"exp", "mul", "matmul", "sum", "softmax", "layer_norm", "where"}],
-    ids=lambda op: op.name,
-)
+@pytest.mark.parametrize("op", [op for op in OPS if op.name not in BY_VALUES | BY_LENGTHS], ids=lambda op: op.name)
 def test_dtypes_of_results(op: Op, dtype: str) -> None:
+    if dtype == "complex64" and not op.complex:
+        return
     for sample in op.samples:
-        if dtype != "complex64" or op.complex:
-            found, expected = (facts(results(op, sample, device, dtype)[0]) for device in ("meta", "cpu"))
-            assert [one[:2] for one in found] == [one[:2] for one in expected], str(sample)
+        try:
+            expected = results(op, sample, "cpu", dtype)
+        except (RuntimeError, TypeError):
+            continue  # which has no values of that dtype
+        assert _shapes_and_dtypes(results(op, sample, "meta", dtype)) == _shapes_and_dtypes(expected), str(sample)

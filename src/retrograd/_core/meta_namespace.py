@@ -103,6 +103,9 @@ class MetaNamespace(ArrayNamespace):
                 return getattr(self, primitive.name)(*args, **params)
             if primitive.kind == "elementwise":
                 return _by_one_element(primitive, args, params)
+            if primitive.widens and is_half(args[0].dtype):
+                half = args[0].dtype
+                return primitive.implementation(self, args[0].astype(np.float32), *args[1:], **params).astype(half)
             return primitive.implementation(self, *args, **params)
         except NotImplementedError as error:
             raise _refusal(primitive.torch, error) from None

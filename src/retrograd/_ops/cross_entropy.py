@@ -120,8 +120,10 @@ def _settled(xp, target, weight, ignore_index):
 
 def _averaged(xp, values, counted, own):
     axes = tuple(range(len(values.shape)))
-    count = xp.count_nonzero(counted, axis=axes, keepdims=False) if own is None else reduced(xp, own, SUM)
-    return reduced(xp, values, SUM) / count
+    if own is not None:
+        return reduced(xp, values, SUM) / reduced(xp, own, SUM)
+    count = xp.count_nonzero(counted, axis=axes, keepdims=False)
+    return reduced(xp, values, SUM) / xp.astype(count, dtype=values.dtype)  # a whole number would make it float64
 
 
 def _picked(xp, q, target):

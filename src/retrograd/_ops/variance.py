@@ -104,7 +104,7 @@ def std(xp, x, *, axis, correction, keepdims):
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
         return np.sqrt(few[0])
     out = xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
-    if x.dtype == "float32" and out.size and not (out.max() if out.ndim else out) < math.inf:
+    if x.dtype == "float32" and out.size and not xp.is_meta and not (out.max() if out.ndim else out) < math.inf:
         # squares may overflow where their root does not: torch adds them up in float64
         wide = xp.var(x.astype("float64"), axis=axis, correction=correction, keepdims=keepdims)
         return xp.sqrt(wide).astype("float32")

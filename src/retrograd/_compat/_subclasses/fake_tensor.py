@@ -16,6 +16,7 @@ from retrograd._dispatch import flat_tensors
 from retrograd._dispatch.checking import MetadataMismatchError as MetadataMismatchError
 from retrograd._dispatch.wrappers import make_wrapper
 from retrograd.nn.parameter import make_parameter
+from retrograd.ops import Tag
 from retrograd.utils._python_dispatch import TorchDispatchMode
 from retrograd.utils._pytree import tree_map_only
 
@@ -43,7 +44,7 @@ class DataDependentOutputException(RuntimeError):  # noqa: N818
 
 
 class FakeTensor(Tensor):
-    """What a mode has made. `constant` is what it was made of, if that is one number, and nothing has written into it."""
+    """What a mode has made. `constant` has its value, if that is one number that a program wrote, or is computed of such ones."""
 
     fake_mode: FakeTensorMode
     fake_device: Any
@@ -86,6 +87,10 @@ def _fakes(values: Any) -> list[Any]:
     return [one for one in flat_tensors((*args, *kwargs.values())) if isinstance(one, FakeTensor)]
 
 
+def _tensors_of(made: Any) -> list[Any]:
+    return flat_tensors(made if isinstance(made, (list, tuple)) else (made,))
+
+
 class FakeTensorMode(TorchDispatchMode):
     """Lets functions make and compute with tensors that have no elements."""
 
@@ -106,6 +111,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self._made: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self._constants: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation on what is wrapped; what it makes is fake."""
@@ -130,12 +136,42 @@ class FakeTensorMode(TorchDispatchMode):
             made = func(*inner_args, **inner_kwargs)
         except NotImplementedError as error:
             raise UnsupportedOperatorException(f"{func}: {error}") from error
-        return tree_map_only(Tensor, lambda one: self._left(one, outer.get(id(one)), device), made)
+        values = self._computed_constants(func, args, kwargs, fakes)
+        for one in [] if values else _tensors_of(made):
+            if (written := outer.get(id(one))) is not None and written.constant is not None:
+                self._forget(written.constant)
+        left = tree_map_only(Tensor, lambda one: self._left(one, outer.get(id(one)), device), made)
+        for fake, value in zip(_tensors_of(left), values, strict=False):
+            self._set_constant(fake, value)
+        return left
+
+    def _computed_constants(self, func: Any, args: Any, kwargs: Any, fakes: list[Any]) -> list[Any]:
+        """Compute what an operation makes of constants; nothing unless each result is one number, which no draw decides."""
+        known = fakes and all(one.constant is not None for one in fakes)
+        if not known or func.namespace != "aten" or "device" in kwargs or Tag.nondeterministic_seeded in func.tags:
+            return []
+        args, kwargs = tree_map_only(FakeTensor, lambda one: one.constant, (args, kwargs))
+        values = _tensors_of(func(*args, **kwargs))
+        if all(one.numel() == 1 for one in values):
+            return values
+        for one in values:  # through which something may be written from now on
+            self._forget(one)
+        return []
+
+    def _set_constant(self, fake: Any, value: Any) -> None:
+        fake.constant = value
+        self._constants[id(fake)] = fake
+
+    def _forget(self, value: Any) -> None:
+        """Forget the values of all fake tensors that share a value's memory."""
+        memory = value.untyped_storage().data_ptr()
+        for one in [*self._constants.values()]:
+            if one.constant is not None and one.constant.untyped_storage().data_ptr() == memory:
+                one.constant = None
 
     def _left(self, meta: Any, written: Any, device: Any) -> Any:
         if written is None:
             return FakeTensor(self, meta, device)
-        written.constant = None
         if written.shape != meta.shape or written.stride() != meta.stride():
             written._array = FakeTensor(self, meta, device)._array
         return written
@@ -153,7 +189,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def _constant(self, tensor: Any) -> Any:
         fake = self.from_tensor(tensor)
-        fake.constant = tensor if tensor.numel() == 1 else None
+        if tensor.numel() == 1:
+            self._set_constant(fake, tensor)
         return fake
 
     def from_tensor(self, tensor: Any, **_: Any) -> Any:
