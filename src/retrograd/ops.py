@@ -393,6 +393,11 @@ def __getattr__(name: str) -> _OfPrograms:
     return made
 
 
+_HOMES_OF_HIGHER_ORDER = dict.fromkeys(("cond", "while_loop"), "._control_flow") | dict.fromkeys(
+    ("wrap_with_set_grad_enabled", "wrap_with_autocast"), "._wrapped_functions"
+)
+
+
 class _HigherOrder(types.ModuleType):
     """`torch.ops.higher_order`."""
 
@@ -402,8 +407,9 @@ class _HigherOrder(types.ModuleType):
         return operator
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("cond", "while_loop"):
-            importlib.import_module("._control_flow", __package__)
+        home = _HOMES_OF_HIGHER_ORDER.get(name)
+        if home is not None:
+            importlib.import_module(home, __package__)
             return vars(self)[name]
         raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
 

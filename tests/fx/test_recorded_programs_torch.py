@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -104,3 +105,137 @@ def test_a_trace_refuses_branches_on_data(program: Any) -> None:
 def test_export_refuses_branches_on_data(program: Any) -> None:
     with pytest.raises(NotImplementedError, match=r"torch\.export"):
         exported(retrograd, program(retrograd), retrograd.ones(2))
+
+
+# ---- modes ----
+def product(x: Any) -> Any:
+    return x.unsqueeze(1) @ x.unsqueeze(0)
+
+
+def casting_inside(torch: Any) -> Any:
+    def forward(self: Any, x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            low = product(x / 3)
+            with torch.autocast("cpu", enabled=False):
+                high = product(x / 3)
+        return low, high, product(x / 3)
+
+    return of(torch, forward)
+
+
+def numbers(results: Any) -> Any:
+    return [(str(each.dtype), each.tolist()) for each in results]
+
+
+@pytest.mark.parametrize("record", [traced, exported])
+def test_autocast_inside_of_a_program_is_recorded(record: Any) -> None:
+    def shown(torch: Any) -> Any:
+        made = record(torch, casting_inside(torch), torch.ones(2))
+        again = made(torch.full((2,), 2.0))
+        return numbers(again), torch.is_autocast_enabled("cpu")
+
+    same(shown)
+
+
+@pytest.mark.parametrize("record", [traced, exported])
+def test_autocast_around_a_recording_is_in_a_trace_and_not_in_an_export(record: Any) -> None:
+    def shown(torch: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            made = record(torch, of(torch, lambda self, x: product(x) * self.w), torch.ones(2))
+            under = made(torch.ones(2)).dtype
+        return str(made(torch.ones(2)).dtype), str(under)
+
+    same(shown)
+
+
+def without_grad(torch: Any, self: Any, x: Any) -> Any:
+    with torch.no_grad():
+        y = x * self.w
+        with torch.enable_grad():
+            z = y * self.w
+        u = z * self.w
+    return y + z + u + self.w
+
+
+def switched_for_good(torch: Any, self: Any, x: Any) -> Any:
+    torch.set_grad_enabled(False)
+    y = x * self.w
+    torch.set_grad_enabled(True)
+    return y + self.w
+
+
+def in_inference(torch: Any, self: Any, x: Any) -> Any:
+    with torch.inference_mode():
+        y = x * self.w
+    return y + self.w
+
+
+def decorated(torch: Any, self: Any, x: Any) -> Any:
+    return torch.no_grad()(lambda: x * self.w)() + self.w
+
+
+@pytest.mark.parametrize("record", [traced, exported])
+@pytest.mark.parametrize("program", [without_grad, switched_for_good, in_inference, decorated])
+def test_gradients_are_those_of_the_modes_that_are_recorded(record: Any, program: Any) -> None:
+    def shown(torch: Any) -> Any:
+        made = record(torch, of(torch, lambda self, x: program(torch, self, x)), torch.full((2,), 3.0))
+        out = made(torch.full((2,), 5.0))
+        out.sum().backward()
+        with torch.no_grad():
+            tracks = record is exported and made(torch.ones(2)).requires_grad
+        return out.tolist(), [p.grad.tolist() for p in made.parameters()], tracks, torch.is_grad_enabled()
+
+    same(shown)
+
+
+def test_a_mode_of_a_child_is_recorded_with_its_buffers_and_kept_in_files() -> None:
+    def shown(torch: Any) -> Any:
+        class Counting(torch.nn.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.ones(2))
+                self.register_buffer("seen", torch.zeros(2))
+
+            def forward(self, x: Any) -> Any:
+                with torch.no_grad():
+                    self.seen.add_(x)
+                    with torch.autocast("cpu", dtype=torch.bfloat16):
+                        low = product(x * self.w)
+                return x * self.w * 2 + low.float().sum(0)
+
+        home = importlib.import_module(f"{torch.__name__}.export")
+        module = torch.nn.Sequential(Counting(), Counting())
+        program = home.export(module, (torch.ones(2),))
+        file = io.BytesIO()
+        home.save(program, file)
+        file.seek(0)
+        results = []
+        for made in (program.module(), home.load(file).module()):
+            out = made(torch.full((2,), 2.0))
+            out.sum().backward()
+            results.append(
+                (out.tolist(), [p.grad.tolist() for p in made.parameters()], [b.tolist() for b in made.buffers()])
+            )
+        return results
+
+    same(shown)
+
+
+def test_a_trace_with_autocast_is_kept_in_files() -> None:
+    def shown(torch: Any) -> Any:
+        file = io.BytesIO()
+        torch.jit.save(traced(torch, casting_inside(torch), torch.ones(2)), file)
+        file.seek(0)
+        return numbers(torch.jit.load(file)(torch.full((2,), 2.0)))
+
+    same(shown)
+
+
+def test_the_graph_calls_a_part_as_torchs_does() -> None:
+    def shown(torch: Any) -> Any:
+        module = of(torch, lambda self, x: decorated(torch, self, x))
+        program = importlib.import_module(f"{torch.__name__}.export").export(module, (torch.ones(2),))
+        call = next(node for node in program.graph.nodes if "wrap" in str(node.target))
+        return str(call.target), call.args[0], [str(each) for each in call.args[2:]]
+
+    same(shown)

@@ -61,7 +61,7 @@ def export(
     whole = ModuleCallSignature([], [], found.in_spec, found.out_spec, found.names + list(named))
     entries = [ModuleCallEntry("", whole), *(ModuleCallEntry(name) for name, _ in mod.named_modules() if name)]
     return ExportedProgram(
-        None,
+        found.parts,
         found.graph,
         found.signature,
         found.state,

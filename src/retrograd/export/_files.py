@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..fx.graph_module import GraphModule
 from ..jit._archives import Archive, graph_nodes, graph_of_nodes
 from ..jit._sources import Texts
 from ..utils._pytree_paths import treespec_dumps, treespec_loads
@@ -22,6 +23,7 @@ def write(program: ExportedProgram, f: Any, extra_files: dict[str, Any] | None) 
         "modules": [
             node.meta.get("nn_module_stack") and list(node.meta["nn_module_stack"]) for node in program.graph.nodes
         ],
+        "parts": {name: graph_nodes(part.graph, texts) for name, part in program.graph_module.named_children()},
         "signature": program.graph_signature,
         "state": program.state_dict,
         "constants": {
@@ -50,8 +52,11 @@ def read(f: Any, extra_files: dict[str, Any] | None) -> ExportedProgram:
     in_spec, out_spec = map(treespec_loads, record["specs"])
     whole = ModuleCallSignature([], [], in_spec, out_spec, record["names"])
     first, *paths = record["paths"]
+    parts = {
+        name: GraphModule({}, graph_of_nodes(nodes, texts)) for name, nodes in record.get("parts", {}).items()
+    }  # files of before have none
     return ExportedProgram(
-        None,
+        parts,
         graph,
         record["signature"],
         record["state"],

@@ -117,7 +117,9 @@ class Recorded:
         out_spec: Any,
         guards: list[tuple[str, str, Any]],
         names: list[str],
+        parts: dict[str, Any],
     ) -> None:
+        self.parts = parts
         self.graph, self.signature, self.state, self.constants = graph, signature, state, constants
         self.in_spec, self.out_spec, self.guards, self.names = in_spec, out_spec, guards, names
 
@@ -143,7 +145,7 @@ def recorded_program(
         value = node.meta.get("val")
         if isinstance(value, Tensor):
             node.meta["val"] = empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-    return Recorded(graph, signature, state, constants, in_spec, out_spec, guards, names)
+    return Recorded(graph, signature, state, constants, in_spec, out_spec, guards, names, recorder.parts)
 
 
 @contextmanager

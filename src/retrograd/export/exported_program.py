@@ -183,7 +183,7 @@ class ExportedProgram:
         """Return a copy of the graph in which state is read from attributes, and those attributes."""
         graph = copy.deepcopy(self.graph)
         by_name = {node.name: node for node in graph.nodes}
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, Any] = dict(self._graph_module.named_children())
         for spec in self._graph_signature.input_specs:
             if spec.kind is InputKind.USER_INPUT or spec.target is None:
                 continue

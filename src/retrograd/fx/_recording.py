@@ -32,6 +32,7 @@ from ..tensor._base import array_slot
 from ..tensor._object.devices import device_of_array
 from ..tensor._object.overriding import METHODS
 from . import _patching
+from ._modes_of_nodes import Modes, modes_now, wrap_parts
 from ._operators import BINARY
 from ._symbolic_trace import Tracer
 from .graph import Graph
@@ -228,6 +229,9 @@ class Recorder(Tracer):
         self._holds = hold()  # recorded values take calls over
         self._busy = 0
         self._droppable: list[Node] = []
+        self._plain_modes = modes_now()
+        self._modes: dict[Node, Modes] = {}  # of nodes for which they are not the plain ones
+        self.parts: dict[str, Any] = {}  # modules that the graph calls under such modes
         self._makers: dict[int, Callable[..., Any]] = {}
         self._tables: set[int] = set()  # names of files that were looked at for makers
         self._known: dict[int, RecordedTensor] = {}  # by the id of the tensor that it stands for, which it keeps alive
@@ -304,6 +308,17 @@ class Recorder(Tracer):
     def compared(self, name: str, args: tuple[Any, ...], answer: Any, what: str) -> None:
         """Note that the program compared a number that was computed from sizes, or made it a plain one."""
         self.asked(what, 3)
+
+    def create_node(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any) -> Node:
+        """Add a node, and note under which modes it runs."""
+        node = super().create_node(kind, target, args, kwargs, *rest)
+        modes = self._modes_now()
+        if modes != self._plain_modes:
+            self._modes[node] = modes
+        return node
+
+    def _modes_now(self) -> Modes:
+        return modes_now(self._plain_modes.grad)
 
     # ---- calls ----
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -484,6 +499,7 @@ class Recorder(Tracer):
         for node in reversed(self._droppable):
             if not node.users:
                 self.graph.erase_node(node)
+        self.parts = wrap_parts(self.graph, self._modes, self._plain_modes) if self._modes else {}
         self.is_over = True
         return self.graph
 

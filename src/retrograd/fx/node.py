@@ -406,6 +406,8 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", None)
     if name is not None and getattr(builtins, name, None) is func:
         return str(name)
+    if getattr(func, "namespace", None) == "higher_order":
+        return f"torch.ops.higher_order.{name}"
     if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return f"{func.__objclass__.__module__}.{func.__objclass__.__name__}.{name}"
     first = (getattr(func, "__module__", None) or "").split(".")[0]

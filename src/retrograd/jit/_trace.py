@@ -10,6 +10,7 @@ from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from .._warnings import warn
+from ..fx._modes_of_nodes import Modes, modes_now
 from ..fx._recording import RecordedNumber, Recorder, real
 from ..fx.graph import Graph
 from ..fx.graph_module import _function_from
@@ -83,6 +84,19 @@ class TopLevelTracedModule(TracedModule):
 
 _HOOKS = [f"_forward_{each}hooks{kind}" for each in ("", "pre_") for kind in ("", "_with_kwargs")]
 _HOOKS.append("_forward_hooks_always_called")
+
+
+class TraceRecorder(Recorder):
+    """Records a trace: it casts as autocast did, and records gradients as the mode of its run says."""
+
+    is_jit_trace = True
+
+    def __init__(self, root: Module | None) -> None:
+        super().__init__(root, _warn)
+        self._plain_modes = Modes(True, None)
+
+    def _modes_now(self) -> Modes:
+        return modes_now()._replace(grad=True)
 
 
 class Traced(NamedTuple):
@@ -233,8 +247,7 @@ def _traced(
             f"Type '{_type_text(args or kwargs)}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
             "Tuples of Tensors can be traced"
         )
-    recording = Recorder(module, _warn)
-    recording.is_jit_trace = True
+    recording = TraceRecorder(module)
     called = function.forward if isinstance(function, Module) else function
     names = _names(called, len(args))
     result = recording.record(function, args, kwargs, names)
@@ -243,7 +256,7 @@ def _traced(
     values = dict(zip(names, args, strict=True)) | kwargs
     arguments = tuple(Argument(each, _kind(value)) for each, value in values.items())
     owner = None if module is None else type(module).__name__
-    return compiled(graph, Schema(name, arguments, _kind(real(result)), owner), recording.constants)
+    return compiled(graph, Schema(name, arguments, _kind(real(result)), owner), recording.constants | recording.parts)
 
 
 def _names(function: Any, count: int) -> list[str]:
