@@ -30,7 +30,14 @@ from .graph_signature import (
     TensorArgument,
 )
 
-COMPARED = {f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "gt", "le", "ge")}
+COMPARED = {
+    operator.eq: " == ",
+    operator.ne: " != ",
+    operator.lt: " < ",
+    operator.gt: " > ",
+    operator.le: " <= ",
+    operator.ge: " >= ",
+}
 
 
 class ExportRecorder(Recorder):
@@ -40,11 +47,12 @@ class ExportRecorder(Recorder):
     keeps_values = True
 
     def __init__(self, root: nn.Module, changing: dict[int, dict[int, Any]]) -> None:
-        super().__init__(root, self._refuse)
+        super().__init__(root)
         self._changing = changing
 
-    def _refuse(self, what: str) -> None:
-        if what in ("len", "iterating", "tensor", "as_tensor"):
+    def asked(self, what: str) -> None:
+        """Refuse a program that asks for a value, also where the package asks for it."""
+        if what in ("tensor", "as_tensor"):
             return
         raise GuardOnDataDependentSymNode(
             f"Could not guard on data-dependent expression: the program asks a tensor for a Python {what}, and what it does may "
@@ -62,24 +70,33 @@ class ExportRecorder(Recorder):
         every = super().size(tensor)
         return tuple.__new__(type(real_size), [each if i in words else real_size[i] for i, each in enumerate(every)])
 
-    def compared(self, name: str, args: tuple[Any, ...], answer: Any, what: str) -> None:
-        """Keep the answer to a question about sizes as a check in the graph: the program was traced for this answer."""
-        if self.is_over or self._busy:
+    def converted(self, number: Any, what: str) -> None:
+        """Keep the value that a question about sizes got as a check in the graph: the program was traced for this value."""
+        if self.is_over or self._busy or not isinstance(number, RecordedNumber):
             return
-        if what != "boolean":
-            name, args, answer = "__eq__", (args[0], answer), True
-        function = COMPARED.get(name, operator.truth)
-        test = self._pure("call_function", function, self.create_arg(args))
-        shown = f"{args[0]._node} {name.strip('_')} {', '.join(map(str, real(args[1:])))}"
-        if name == "__eq__" and answer:
-            self._specialised(args)
-        if not answer:
-            test = self._pure("call_function", operator.not_, (test,))
-        self.create_node("call_function", _assert, (test, f"Guard failed: {shown} was {answer} in the export"), {})
+        node, value = number._node, real(number)
+        if node.target in (operator.eq, operator.ne) and value is (node.target is operator.eq):
+            self._specialised(*node.args)
+            self._specialised(*node.args[::-1])
+        else:
+            self._specialised(node, value)
+        test = self._pure("call_function", operator.eq, (node, value))
+        shown = f"{COMPARED[node.target].join(map(str, node.args))}" if node.target in COMPARED else str(node)
+        self.create_node("call_function", _assert, (test, f"Guard failed: {shown} was {value} in the export"), {})
 
-    def _specialised(self, args: tuple[Any, ...]) -> None:
-        node = args[0]._node
-        if node.target != "size" or node.args[0].op != "placeholder" or isinstance(args[1], RecordedNumber):
+    def shown(self, number: RecordedNumber) -> Any:
+        """Return the name of a number: a text with the example's could become a number again."""
+        return real(number) if self.is_over or self._busy else str(number._node)
+
+    def divided(self, node: Node, count: int) -> None:
+        """Check in the graph that there are as many tensors as in the example: the program may have counted on each."""
+        self.converted(self.of_node(count, self._pure("call_function", len, (node,))), "integer")
+
+    def _specialised(self, node: Any, value: Any) -> None:
+        """Refuse to fix a size of an input that was said to change."""
+        if not isinstance(node, Node) or isinstance(value, (Node, bool)):
+            return
+        if node.target != "size" or node.args[0].op != "placeholder":
             return
         word = self._changing.get(id(node.args[0].meta["val"]), {}).get(node.args[1])
         if word is None or (isinstance(word, shapes._DimHint) and word.type is shapes._DimHintType.AUTO):
@@ -89,7 +106,7 @@ class ExportRecorder(Recorder):
         raise errors.UserError(
             errors.UserErrorType.CONSTRAINT_VIOLATION,
             f'Constraints violated ({name})! For more information, run with TORCH_LOGS="+dynamic".\n  - You marked {name} as '
-            f"dynamic but your code specialized it to be a constant ({int.__index__(args[0])}). If you're using mark_dynamic, either "
+            f"dynamic but your code specialized it to be a constant ({value}). If you're using mark_dynamic, either "
             "remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.",
         )
 

@@ -5,7 +5,7 @@ example and are not in the graph; operations are, and so are sizes and what is c
 
 Note [Recorded values]
 A recorded tensor is a subclass whose `__torch_function__` runs the operation on the tensor that it stands for and adds a node; the
-result is recorded in turn. Sizes are integers (or floats) that know their node. Python's own questions (`if`, `int`, `len`) get the
+result is recorded in turn. Sizes, and what is computed from them, know their node. Python's own questions (`if`, `int`, `len`) get the
 example's answer, and whoever records is told. Functions that make tensors from sizes alone have no recorded tensor among their
 arguments; for the time of the trace the package has versions of them that record.
 """
@@ -13,6 +13,7 @@ arguments; for the time of the trace the package has versions of them that recor
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from .. import nn
 from .._places import is_own
@@ -41,7 +44,7 @@ from .proxy import Proxy
 
 MAKERS = """zeros ones empty full rand randn randint randperm arange linspace logspace eye range normal scalar_tensor empty_strided
 tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window""".split()  # noqa: SIM905
-FROM_DATA = ("tensor", "as_tensor", "from_numpy")
+FROM_DATA = ("tensor", "as_tensor", "asarray", "from_numpy")
 # What Python asks of a tensor, and what it gets: a value that no node stands for.
 QUESTIONS = {
     "__bool__": "boolean",
@@ -54,8 +57,15 @@ QUESTIONS = {
     "tolist": "list",
     "numpy": "NumPy array",
     "__array__": "NumPy array",
-    "__len__": "len",
+    "equal": "boolean",
+    "allclose": "boolean",
+    "is_nonzero": "boolean",
 }
+# Functions that give as many tensors as a size says, and those whose numbers are no matter of sizes.
+DIVIDING = frozenset(
+    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()  # noqa: SIM905
+)
+DESCRIPTIONS = frozenset("dim ndimension element_size get_device data_ptr sparse_dim dense_dim __hash__".split())  # noqa: SIM905
 OPERATORS = {
     **{f"__{name.rstrip('_')}__": getattr(operator, name) for name in (*BINARY, "eq", "ne", "lt", "gt", "le", "ge")},
     **{f"__{name}__": getattr(operator, name) for name in ("getitem", "setitem", "neg", "pos", "abs", "invert")},
@@ -123,7 +133,7 @@ class RecordedTensor(Tensor):
         return self._recorder.size(self)
 
     def __iter__(self) -> Iterator[Any]:
-        self._recorder.asked("iterating")
+        self._recorder.converted(self._recorder.size(self, 0), "iterating")
         return iter(self.unbind(0))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -154,7 +164,18 @@ def _property(name: str) -> property:
 
 
 _WRITING = [name for name in dir(Tensor) if name.endswith("_") and not name.startswith("_")]
-for _name in {*METHODS, *_WRITING, "ndimension", "nelement", "cdouble", "cfloat", "chalf"}:
+for _name in {
+    *METHODS,
+    *_WRITING,
+    "ndimension",
+    "nelement",
+    "storage_offset",
+    "is_same_size",
+    "is_nonzero",
+    "cdouble",
+    "cfloat",
+    "chalf",
+}:
     if hasattr(Tensor, _name):
         setattr(RecordedTensor, _name, _method(_name))
 for _name in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
@@ -162,54 +183,87 @@ for _name in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
 
 
 class RecordedNumber:
-    """A number that was computed from sizes: it knows its node. Comparing it, or converting it, gives plain values."""
+    """A number, or an answer, that was computed from sizes: it knows its node.
 
+    For `isinstance` it is what it stands for, but it is no instance of `int` or `float`: C code (`range`, `math`, the arithmetic of
+    plain numbers) would take the number of the example out of one without a word. So it must ask, and whoever records is told.
+    """
+
+    _value: Any
     _recorder: Recorder
     _node: Node
+    __array_priority__ = 1000  # numbers of NumPy leave arithmetic to this one
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record a function that makes a tensor of numbers, or takes numbers and tensors that are not recorded."""
+        return _recorder_of(args, kwargs).called(func, args, kwargs or {})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self._recorder.converted(self, "NumPy array")
+        return np.asarray(self._value, dtype)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self._value), (self._value,)
+
+    def __repr__(self) -> str:
+        return str(self._recorder.shown(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._recorder.shown(self), spec)
 
 
-class RecordedInt(RecordedNumber, int):
-    """A size, or an integer computed from sizes."""
-
-
-class RecordedFloat(RecordedNumber, float):
-    """A number computed from sizes."""
-
-
-def _arithmetic(kind: type, name: str, function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    plain = getattr(kind, name)
-
+def _arithmetic(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
-        result = plain(self, *others)
         args = (*others, self) if reflected else (self, *others)
-        if result is NotImplemented and all(isinstance(other, (int, float)) for other in others):
-            result = function(*_real(args))  # an integer and a float
-        return result if result is NotImplemented else self._recorder.number(result, function, args)
+        if all(isinstance(other, (int, float)) for other in others):
+            return self._recorder.number(function(*_real(args)), function, args)
+        if any(isinstance(other, complex) for other in others):
+            self._recorder.converted(self, "complex")
+            return function(*_real(args))
+        return NotImplemented
 
     return method
 
 
-def _answering(kind: type, name: str, what: str) -> Callable[..., Any]:
-    plain = getattr(kind, name)
-
-    def method(self: Any, *others: Any) -> Any:
-        answer = plain(self, *others)
-        if answer is not NotImplemented:
-            self._recorder.compared(name, (self, *others), answer, what)
-        return answer
+def _conversion(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+    def method(self: Any) -> Any:
+        self._recorder.converted(self, what)
+        return function(self._value)
 
     return method
 
 
-for _kind, _base in ((RecordedInt, int), (RecordedFloat, float)):
-    for _name, _function in (OPERATORS | REFLECTED).items():
-        if hasattr(_base, _name) and _name not in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__"):
-            setattr(_kind, _name, _arithmetic(_base, _name, _function, _name in REFLECTED))
-    for _name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__bool__"):
-        setattr(_kind, _name, _answering(_base, _name, "boolean"))
-    for _name, _what in (("__int__", "integer"), ("__float__", "float")):
-        setattr(_kind, _name, _answering(_base, _name, _what))
-    setattr(_kind, "__hash__", _base.__hash__)  # noqa: B010 - comparing took it away
+for _name, _function in (OPERATORS | REFLECTED).items():
+    if hasattr(int, _name):
+        setattr(RecordedNumber, _name, _arithmetic(_function, _name in REFLECTED))
+for _name, _function in (("round", round), ("ceil", math.ceil), ("floor", math.floor), ("trunc", math.trunc)):
+    setattr(RecordedNumber, f"__{_name}__", _arithmetic(_function, False))
+for _name, _function, _what in (
+    ("bool", bool, "boolean"),
+    ("int", int, "integer"),
+    ("float", float, "float"),
+    ("complex", complex, "complex"),
+    ("index", operator.index, "index"),
+    ("hash", hash, "integer"),
+):
+    setattr(RecordedNumber, f"__{_name}__", _conversion(_function, _what))
+
+
+RECORDED = (RecordedTensor, RecordedNumber)
 
 
 class Recorder(Tracer):
@@ -270,22 +324,22 @@ class Recorder(Tracer):
     def _part(self, node: Node, key: Any) -> Node:
         return self._pure("call_function", operator.getitem, (node, key))
 
-    def _pure(self, op: str, target: Any, args: tuple[Any, ...] = ()) -> Node:
+    def _pure(self, op: str, target: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Node:
         """Add a node that goes if nobody uses it."""
-        node = self.create_node(op, target, args, {})
+        node = self.create_node(op, target, args, kwargs or {})
         self._droppable.append(node)
         return node
 
     def number(self, value: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Return a number with the node that computes it."""
-        if self.is_over or type(value) not in (int, float):
+        if self.is_over:
             return value
         return self.of_node(value, self._pure("call_function", function, self.create_arg(args)))
 
     def of_node(self, value: Any, node: Node) -> Any:
         """Return a number that a node stands for."""
-        made: Any = (RecordedFloat if isinstance(value, float) else RecordedInt)(value)
-        made._recorder, made._node = self, node
+        made = RecordedNumber()
+        made._value, made._recorder, made._node = value, self, node
         return made
 
     def size(self, tensor: RecordedTensor, dim: Any = None) -> Any:
@@ -300,14 +354,25 @@ class Recorder(Tracer):
         ]
         return tuple.__new__(Size, numbers)
 
-    def asked(self, what: str, depth: int = 2) -> None:
+    def asked(self, what: str) -> None:
         """Note that the program asked for a Python value; the package itself may ask."""
-        if not self.is_over and not is_own(sys._getframe(depth).f_code.co_filename):
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        if not is_own(frame.f_code.co_filename):
             self._told(what)
 
-    def compared(self, name: str, args: tuple[Any, ...], answer: Any, what: str) -> None:
-        """Note that the program compared a number that was computed from sizes, or made it a plain one."""
-        self.asked(what, 3)
+    def converted(self, number: Any, what: str) -> None:
+        """Note that the program made a number that was computed from sizes a plain one; a size may be one already."""
+        if not self.is_over:
+            self.asked(what)
+
+    def shown(self, number: RecordedNumber) -> Any:
+        """Return what texts show for a number."""
+        return _real(number)
+
+    def divided(self, node: Node, count: int) -> None:
+        """Note that a tensor was divided into so many, where the number depends on a size."""
 
     def create_node(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any) -> Node:
         """Add a node, and note under which modes it runs."""
@@ -326,6 +391,8 @@ class Recorder(Tracer):
         name = getattr(function, "__name__", "")
         public = _public_name(function)
         if public is None or not public.startswith("torch.Tensor."):
+            if name in QUESTIONS:
+                return self._answer(function, QUESTIONS[name], args, kwargs)
             return self.run(function, "call_function", function, args, kwargs)
         if public.endswith(".__get__"):
             return self.attribute(args[0], public.split(".")[-2])
@@ -335,28 +402,22 @@ class Recorder(Tracer):
         """Run a method of a tensor, and record it."""
         function = getattr(Tensor, name)
         if name in QUESTIONS:
-            if not self.is_over:
-                self._ask(QUESTIONS[name])
-            return function(*_real(args), **_real(kwargs))
+            return self._answer(function, QUESTIONS[name], args, kwargs)
+        if name == "__len__":
+            self.converted(self.size(args[0], 0), "len")
+            return len(args[0]._real)
         if name == "size":
             return self.size(args[0], *args[1:], **kwargs)
-        if name in ("numel", "nelement"):
-            count = function(*_real(args))
-            if self.is_over:
-                return count
-            return self.of_node(count, self._pure("call_method", "numel", (args[0]._node,)))
         if name in OPERATORS:
             return self.run(function, "call_function", OPERATORS[name], args, kwargs)
         if name in REFLECTED:
             return self.run(function, "call_function", REFLECTED[name], args, kwargs, args[::-1])
         return self.run(function, "call_method", name, args, kwargs)
 
-    def _ask(self, what: str) -> None:
-        frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename == __file__:
-            frame = frame.f_back
-        if not is_own(frame.f_code.co_filename):
-            self._told(what)
+    def _answer(self, function: Any, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not (self.is_over or self._busy):
+            self.asked(what)
+        return function(*_real(args), **_real(kwargs))
 
     def attribute(self, tensor: RecordedTensor, name: str) -> Any:
         """Read an attribute of a tensor, and record it."""
@@ -378,14 +439,25 @@ class Recorder(Tracer):
             result = function(*_real(args), **_real(kwargs))
         finally:
             self._busy = before
-        if self.is_over or before or not (result is None or _has_tensors(result)):
+        if self.is_over or before:
             return result
-        if result is None and op == "call_function" and target is getattr:
-            return None
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        if (_is_of_numbers(result) and name not in DESCRIPTIONS) or name == "is_same_size":
+            return self._numbers(result, self._pure(op, target, self.create_arg(args), self.create_arg(kwargs)))
+        if not (result is None or _has_tensors(result)) or (result is None and target is getattr):
+            return result
         node = self.create_node(
             op, target, self.create_arg(args if written is None else written), self.create_arg(kwargs)
         )
+        if name in DIVIDING:
+            self.divided(node, len(result))
         return self.recorded(result, node)
+
+    def _numbers(self, value: Any, node: Node) -> Any:
+        """Return what a function says of a tensor in numbers, such as its strides, as the result of a node."""
+        if isinstance(value, tuple):
+            return tuple(self._numbers(each, self._part(node, i)) for i, each in enumerate(value))
+        return self.of_node(value, node)
 
     # ---- arguments of nodes ----
     def create_arg(self, a: Any) -> Any:
@@ -400,6 +472,8 @@ class Recorder(Tracer):
             return tuple(self.create_arg(each) for each in a)
         if isinstance(a, RecordedNumber):
             return _real(a)
+        if isinstance(a, np.generic):
+            return a.item()  # a number, for which code has a word
         try:
             return super().create_arg(a)
         except NotImplementedError:  # a generator, or an object of the program's
@@ -552,14 +626,32 @@ class Recorder(Tracer):
             if self._busy or self.is_over or recordings[-1] is not self:
                 return function(*args, **kwargs)
             if name in FROM_DATA:
-                if name != "from_numpy" and not (args and isinstance(args[0], RecordedTensor)):
-                    self.asked(name)
-                if args and isinstance(args[0], RecordedTensor) and name == "as_tensor":
-                    return args[0].to(*args[1:], **kwargs) if args[1:] or kwargs else args[0]
-                return function(*_real(args), **_real(kwargs))
+                return self._from_data(function, name, args, kwargs)
             return self.run(function, "call_function", function, args, kwargs)
 
         return make
+
+    def _from_data(self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a tensor of data: a recorded tensor is copied by the graph, numbers from sizes are put together by it."""
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if isinstance(data, RecordedTensor):
+            return self._of_tensor(data, function, name, args, kwargs)
+        if name in ("tensor", "as_tensor"):
+            self.asked(name)
+        if has_recorded(data):
+            self.asked("number")
+        elif _any(data, RecordedNumber):
+            return self.run(function, "call_function", function, args, kwargs)
+        return function(*_real(args), **_real(kwargs))
+
+    def _of_tensor(
+        self, data: Any, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        made = function(*_real(args), **_real(kwargs))  # warns, and refuses, as it does
+        if name != "tensor":
+            return data if made is data._real else self.run(function, "call_function", function, args, kwargs)
+        copied = data.detach().to(dtype=made.dtype, device=made.device, copy=True)
+        return copied.requires_grad_() if made.requires_grad else copied
 
 
 def _names_of_tensors(root: nn.Module) -> dict[int, str]:
@@ -574,21 +666,27 @@ def _names_of_tensors(root: nn.Module) -> dict[int, str]:
 
 def _recorder_of(*values: Any) -> Recorder:
     for value in values:
-        if isinstance(value, RecordedTensor):
+        if isinstance(value, RECORDED):
             return value._recorder
-        if isinstance(value, (tuple, list)) and has_recorded(value):
+        if isinstance(value, (tuple, list)) and _any(value, RECORDED):
             return _recorder_of(*value)
-        if isinstance(value, dict) and has_recorded(tuple(value.values())):
+        if isinstance(value, dict) and _any(value, RECORDED):
             return _recorder_of(*value.values())
-    raise TypeError("no recorded tensor among the arguments")
+    raise TypeError("no recorded value among the arguments")
 
 
-def _any(value: Any, kind: type) -> bool:
+def _any(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, (tuple, list)):
         return any(_any(each, kind) for each in value)
     if isinstance(value, dict):
         return any(_any(each, kind) for each in value.values())
     return isinstance(value, kind)
+
+
+def _is_of_numbers(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return bool(value) and all(map(_is_of_numbers, value))
+    return type(value) in (int, float)
 
 
 def _has_tensors(value: Any) -> bool:
@@ -604,7 +702,7 @@ def _real(value: Any) -> Any:
     if isinstance(value, RecordedTensor):
         return value._real
     if isinstance(value, RecordedNumber):
-        return int.__index__(value) if isinstance(value, int) else float.__float__(value)  # type: ignore[arg-type]
+        return value._value
     if isinstance(value, (tuple, list)):
         parts = [_real(each) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

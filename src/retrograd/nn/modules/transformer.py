@@ -42,7 +42,7 @@ def _is_causal(mask: Any, hint: bool | None, size: int) -> bool:
 
 
 def _sequence_length(x: Any, batch_first: bool) -> int:
-    return int(x.shape[1 if batch_first and x.dim() > 2 else 0])
+    return x.shape[1 if batch_first and x.dim() > 2 else 0]
 
 
 def _named(activation: Activation) -> Callable[[Any], Any]:
