@@ -156,3 +156,31 @@ def test_a_computation_beside_all_operations_is_refused() -> None:
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(AssertionError, match="Unexpected tracing type: other"):
         make_fx(lambda x: x, tracing_mode="other")
+
+
+WITHOUT_A_RULE = {
+    "quantile": (lambda x: rg.quantile(x, 0.5), (3, 4)),
+    "unfold": (lambda x: rg.nn.functional.unfold(x, 2), (2, 1, 3, 4, 4)),
+    "embedding_bag": (lambda x: rg.nn.functional.embedding_bag(rg.tensor([[0, 1]]), x), (2, 3, 4)),
+    "stft": (lambda x: rg.stft(x, 8, return_complex=True, window=rg.ones(8)), (2, 32)),
+    "grid_sample": (
+        lambda x: rg.nn.functional.grid_sample(x, rg.zeros(1, 2, 2, 2), align_corners=True),
+        (2, 1, 1, 4, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_RULE)
+def test_functions_of_samples_give_what_they_give_outside_of_a_trace(name: str) -> None:
+    function, shape = WITHOUT_A_RULE[name]
+    mapped = rg.func.vmap(function)
+    x, y = rg.randn(*shape), rg.randn(*shape)
+    found = make_fx(mapped)(x)(y)
+    assert isinstance(found, rg.Tensor)
+    assert rg.equal(found, mapped(y))
+
+
+def test_samples_of_samples_are_one_tensor() -> None:
+    mapped = rg.func.vmap(rg.func.vmap(lambda x: rg.quantile(x, 0.5)))
+    x = rg.randn(2, 3, 4)
+    assert rg.equal(make_fx(mapped)(rg.ones(2, 3, 4))(x), mapped(x))

@@ -17,6 +17,7 @@ from .._modes import Block, Entry, change_mode, current_mode, is_in_with, push, 
 
 _own = threading.local()
 _open: dict[UserLevel, None] = {}  # of all threads; one that has none of its own takes part in the newest
+USE_REVERSE = "differentiate in reverse mode: grad and vjp go through __torch_dispatch__."
 _NO_LEVEL = "Dual level must be a positive number."
 MADE_BY_USER: dict[str, Any] = {}  # marks the nodes of dual tensors that enter a level, from those inside a Function
 
@@ -158,6 +159,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 def check_dual(tensor: Any, tangent: Any) -> None:
     """Raise torch's errors about a tensor and a tangent that do not go together."""
+    from ..tensor._aliasing.entering import refuse_wrapper
+
+    for one in (tensor, tangent):
+        refuse_wrapper(one, "forward mode cannot follow", USE_REVERSE)
     if tensor._array.dtype.kind not in "fcV":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent._array.dtype.kind not in "fcV":

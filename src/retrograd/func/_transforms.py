@@ -24,7 +24,7 @@ from .._modes import current_mode, using
 from .._places import user_place
 from ..overrides import refuse_other_torch
 from ..tensor import _base
-from ..tensor._aliasing.entering import base_of, enter, entered
+from ..tensor._aliasing.entering import base_of, enter, entered, refuse_wrapper
 from ..tensor._aliasing.leaving import out_of_variables, primal_of, tangent_of
 from ..tensor._aliasing.views import sync_views
 from ..tensor._base import LEAF, edge_of, wrap
@@ -297,7 +297,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 )
             output, aux = output
     flat, spec = tree_flatten(output)
-    if not flat or flat == [None]:
+    if not flat or (len(flat) == 1 and flat[0] is None):
         raise RuntimeError(
             f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
         )
@@ -335,7 +335,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
-    from ..autograd.forward_ad import check_dual, dual_of
+    from ..autograd.forward_ad import USE_REVERSE, check_dual, dual_of
 
     if not isinstance(primals, tuple):
         raise RuntimeError(
@@ -382,6 +382,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                     f"jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type "
                     f"{type(one)}"
                 )
+        for one in outs:
+            refuse_wrapper(one, "jvp of a function that returns", USE_REVERSE)
         if strict:
             _check_strict(outs, level)
         outside = _Outside(transform, [], True)
@@ -460,6 +462,8 @@ def jacrev(
         output, pull_back = pulled[0], pulled[1]
         outs, out_spec = tree_flatten(output)
         _refuse_complex(outs, "jacrev", "outputs")
+        for one in outs:
+            refuse_wrapper(one, "jacrev of a function that returns", "vjp takes wrappers: call it for each row.")
         basis = _basis(outs)
         flat_in, in_spec = tree_flatten(chosen)
 

@@ -12,9 +12,9 @@ from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
 from .._modes import current_mode
 from ..overrides import refuse_other_torch
-from ..tensor._aliasing.entering import enter, entered
+from ..tensor._aliasing.entering import enter, entered, is_wrapper, refuse_wrapper
 from ..tensor._aliasing.sample_views import Leaving
-from ..tensor._base import signed_types, stored
+from ..tensor._base import dispatch_types, signed_types, stored
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -51,6 +51,10 @@ def vmap(
         if steps is not None and chunk_size is None and not _allow_none and steps.are_replaced():
             return steps.run_steps(func, in_dims, out_dims, randomness, args, kwargs)
         flat, spec, dims, size = _read_inputs(func, in_dims, args)
+        if dispatch_types and any(map(is_wrapper, flat)):
+            from ._vmap_of_wrappers import map_samples
+
+            return map_samples(func, _name(func), flat, spec, dims, out_dims, randomness, size, kwargs)
         if chunk_size is not None:
             return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
         return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none, _kind)
@@ -185,6 +189,7 @@ def _enter(arg: Any, level: Level, axis: int) -> Any:
     """Show a tensor as a batch; a write into it is one into the tensor."""
     if axis and current_mode().dispatch_modes:
         arg, axis = arg.movedim(axis, 0), 0  # by an operation that modes see
+    refuse_wrapper(arg, "vmap over", "use vmap itself, not its steps.")
     inside = vocabulary.enter_batch(arg, level=level, axis=axis)
     if type(arg) in signed_types:
         from ..tensor._aliasing.signs import carry
@@ -207,6 +212,9 @@ def _leave(func: Any, out: Any, dim: Any, leaving: Leaving, allow_none: bool) ->
             f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to "
             "set out_dims= to None for output?"
         )
+    refuse_wrapper(
+        out, f"vmap({_name(func)}, ...) returns", "give the function the wrapper as an argument (in_dims=None)."
+    )
     ndim = out._array.ndim + 1
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")

@@ -58,6 +58,7 @@ class _Transformed(OpOverloadPacket):
     kind = ""
     own: tuple[tuple[str, str], ...] = ()  # arguments of its own, and their types
     writes = True  # whether what the operation writes is written
+    gave_one = False  # whether the last call returned one tensor, not several
 
     def __init__(self, of: OpOverload) -> None:
         super().__init__("retrograd", f"{of._overloadpacket.__name__}_{self.kind}")
@@ -83,7 +84,8 @@ class _Transformed(OpOverloadPacket):
             self.of._schema, dict(zip([one.name for one in self.of._schema.arguments], values, strict=False))
         )
         out = dispatch.kernel_of(self.of)(*positional, **named)
-        results = list(out) if isinstance(out, (list, tuple)) else [out]
+        self.gave_one = not isinstance(out, (list, tuple))
+        results = [out] if self.gave_one else list(out)
         return [one.resolve_conj().resolve_neg() if isinstance(one, Tensor) else one for one in results]
 
 
@@ -158,14 +160,13 @@ def taken_apart(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
     tensors = _tensors(given)
     has = [isinstance(one._array, LevelArray) and one._array.level is level for one in tensors]
     plain = pytree.tree_map_only(Tensor, lambda one: _without(one, level), given)
-    many = len(func._schema.returns) > 1 or func._schema.returns == [] or func._schema.returns[0].type.endswith("]")
     if isinstance(next(one for one, is_in in zip(tensors, has, strict=True) if is_in)._array, Batched):
         op = _on(OnBatches, func)
 
         def put_back(out: Any) -> Any:
             return [None if one is None else wrap(Batched(level, one._array)) for one in out]
 
-        return op, [has, level.randomness, *plain], put_back, many
+        return op, [has, level.randomness, *plain], put_back
     tangents = [wrap(one._array.tangent) if is_in else None for one, is_in in zip(tensors, has, strict=True)]
 
     def with_tangents(out: Any) -> Any:
@@ -175,7 +176,15 @@ def taken_apart(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
             for one, tangent in zip(out[:half], out[half:], strict=True)
         ]
 
-    return _on(OnDuals, func), [tangents, *plain], with_tangents, many
+    return _on(OnDuals, func), [tangents, *plain], with_tangents
+
+
+def gives_many(func: Any, op: OpOverload) -> bool:
+    """Tell whether an operation gives several results: by its schema, else by what `op`, which ran it on a batch or duals, got."""
+    returns = func._schema.returns
+    if not returns:
+        return not op._overloadpacket.gave_one
+    return len(returns) > 1 or returns[0].type.endswith("]")
 
 
 def _without(tensor: Any, level: Any) -> Any:

@@ -27,7 +27,7 @@ from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._symbolic_trace import PH, Tracer
 from ..graph_module import GraphModule
 from ..proxy import Proxy
-from ._batched_operations import physical, taken_apart, written_at
+from ._batched_operations import gives_many, physical, taken_apart, written_at
 
 __getattr__ = finder("torch.fx.experimental.proxy_tensor")
 __all__ = [
@@ -188,7 +188,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         written = [args[written_at(func)]] if func._schema.is_mutable else []
         if any(level.kind == DUAL for one in leveled for level in levels_of(one._array)):
             self._follow_memory(func, args, written)
-        op, given, put_back, is_many = taken_apart(func, args, kwargs, leveled)
+        op, given, put_back = taken_apart(func, args, kwargs, leveled)
         top = highest_level([one._array for one in leveled])
         if written and getattr(written[0]._array, "level", None) is not top:
             raise NotImplementedError(
@@ -205,7 +205,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             for part, value in zip((array.primal, array.tangent), (out[0], out[len(out) // 2]), strict=True):
                 self.__torch_dispatch__(aten.copy_.default, (), (wrap(part), value))
             return written[0]
-        made = put_back(out)
+        made, is_many = put_back(out), gives_many(func, op)
         named = getattr(return_types, func._overloadpacket.__name__, None)
         if is_many and named is not None and len(named._fields) == len(made):
             return named(*made)

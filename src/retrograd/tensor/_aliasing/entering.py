@@ -49,6 +49,17 @@ def enter(inner: Any, outer: Any, leaving: Any) -> Any:
     return inner
 
 
+def is_wrapper(tensor: Any) -> bool:
+    """Tell whether a tensor wraps others, and has no numbers of its own."""
+    return type(tensor) in _base.dispatch_types and hasattr(tensor._array, "place")
+
+
+def refuse_wrapper(tensor: Any, what: str, hint: str) -> None:
+    """Refuse a tensor that wraps others where a transform needs its numbers."""
+    if _base.dispatch_types and is_wrapper(tensor):
+        raise NotImplementedError(f"{what} a {type(tensor).__name__}, which wraps other tensors\nHint: {hint}")
+
+
 def base_of(tensor: Any) -> Any:
     """Return the tensor that a view shows a part of; any other is its own base."""
     view = None if tensor._extra is None else tensor._extra.view
