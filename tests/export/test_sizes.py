@@ -139,7 +139,7 @@ def test_what_is_computed_from_a_size_is_right_or_refused(name: str) -> None:
         assert ours.dtype == wanted.dtype
         assert retrograd.equal(ours, wanted)
     else:
-        assert found in ("UserError", "AssertionError", "GuardOnDataDependentSymNode", "ValueError")
+        assert found in ("UserError", "AssertionError", "RuntimeError", "GuardOnDataDependentSymNode", "ValueError")
 
 
 READS: dict[str, Callable[[Any, Any], Any]] = {
@@ -209,3 +209,62 @@ def test_a_copy_of_a_tensor_is_in_the_graph() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_copy_of_a_tensor_is_what_it_is_in_torch() -> None:
     assert copies(retrograd) == copies(pytest.importorskip("torch"))
+
+
+def sums(torch: Any, of_x: Any, of_y: Any, sizes: tuple[int, int], *calls: tuple[int, int]) -> Any:
+    class Program(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any, y: Any) -> Any:
+            return x.sum() + 10 * y.sum()
+
+    export = importlib.import_module(f"{torch.__name__}.export")
+    root = export.Dim("b", min=2, max=20)
+    said = {"x": {0: of_x(root)}, "y": {0: of_y(root)}}
+    program = export.export(Program(), tuple(map(torch.ones, sizes)), dynamic_shapes=said).module()
+    found: list[Any] = []
+    for call in calls:
+        try:
+            found.append(program(*map(torch.ones, call)).item())
+        except AssertionError as error:
+            found.append(str(error).split("\n")[0])
+    return found
+
+
+DIMS_OF_TWO: dict[str, Any] = {
+    "the same": (lambda b: b, lambda b: b, (3, 3), (4, 4), (4, 5)),
+    "one more": (lambda b: b, lambda b: b + 1, (3, 4), (4, 5), (4, 4)),
+    "one less": (lambda b: b, lambda b: b - 1, (4, 3), (5, 4), (4, 4)),
+    "double first": (lambda b: 2 * b, lambda b: b, (6, 3), (8, 4), (8, 5), (7, 3)),
+    "double last": (lambda b: b, lambda b: 2 * b, (3, 6), (4, 8), (5, 8), (3, 7)),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", DIMS_OF_TWO)
+def test_sizes_by_one_dim_are_checked_against_each_other(name: str) -> None:
+    given = DIMS_OF_TWO[name]
+    assert sums(retrograd, *given) == sums(pytest.importorskip("torch"), *given)
+
+
+def test_sizes_that_are_different_multiples_are_checked() -> None:
+    found = sums(retrograd, lambda b: 2 * b, lambda b: 3 * b, (6, 9), (8, 12), (8, 13))
+    assert found[0] == 128.0
+    assert found[1].startswith("Guard failed: ")
+
+
+def test_a_size_beyond_the_limits_is_named() -> None:
+    class Program(retrograd.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    said = {"x": {0: retrograd.export.Dim("b", min=3, max=5)}}
+    program = retrograd.export.export(Program(), (retrograd.ones(4),), dynamic_shapes=said).module()
+    with pytest.raises(AssertionError, match=r"^Guard failed: x\.size\(\)\[0\] <= 5"):
+        program(retrograd.ones(6))
+    with pytest.raises(AssertionError, match=r"^Guard failed: x\.size\(\)\[0\] >= 3"):
+        program(retrograd.ones(2))
+
+
+def test_one_name_has_one_definition() -> None:
+    dim = retrograd.export.Dim
+    with pytest.raises(retrograd._dynamo.exc.UserError, match="Found different definitions"):
+        sums(retrograd, lambda b: dim("b", min=3, max=5), lambda b: b, (3, 3))

@@ -221,3 +221,34 @@ def test_gradients_inside_a_trace_are_recorded(name: str, how: str) -> None:
 def test_transforms_inside_a_trace_are_refused(name: str, how: str) -> None:
     with pytest.raises(NotImplementedError, match="without an operation that the trace sees"):
         holds(UNSEEN[name], [x(1.0)], [x(2.0)], how)
+
+
+# ---- numbers from sizes ----
+OF_SIZES: dict[str, Callable[[Any, int], Any]] = {
+    "1.0 / n": lambda x, n: torch.full((n,), 1.0 / n),
+    "tensor": lambda x, n: torch.tensor(n) + x,
+    "tensor of a list": lambda x, n: torch.tensor([n, 1.0]) * x.sum(),
+    "as_tensor": lambda x, n: x * torch.as_tensor(n),
+    "comparison": lambda x, n: x + (n > 7) + (n == 9) * 2,
+    "a comparison of a comparison": lambda x, n: x + ((n > 7) == (n > 5)),
+    "divmod": lambda x, n: x * divmod(n, 4)[1],
+    "round": lambda x, n: x * round(n / 2),
+    "NumPy's number": lambda x, n: x * (np.float64(2.0) * n),
+    "stride": lambda x, n: x * x.expand(2, n).contiguous().stride(0),
+    "copy": lambda x, n: torch.tensor(x) + 1,
+    "a tensor from elsewhere": lambda x, n: INDEX * n,
+}
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_numbers_from_sizes_are_those_of_the_run(name: str) -> None:
+    function = OF_SIZES[name]
+    assert holds(lambda x: function(x, x.shape[0]), [torch.arange(1.0, 7.0)], [torch.arange(2.0, 11.0)])
+
+
+@pytest.mark.parametrize("divide", [lambda x: x.unbind(0), lambda x: x.split(2), list], ids=["unbind", "split", "list"])
+def test_another_number_of_parts_is_an_error(divide: Any) -> None:
+    traced = torch.jit.trace(lambda x: torch.cat([part.reshape(-1) * 2 for part in divide(x)]), torch.ones(4))
+    assert traced(torch.arange(4.0)).tolist() == [0.0, 2.0, 4.0, 6.0]
+    with pytest.raises(RuntimeError, match=r"Expected [42] elements in a list but found [63]"):
+        traced(torch.arange(6.0))

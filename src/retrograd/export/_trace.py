@@ -88,10 +88,6 @@ class ExportRecorder(Recorder):
         """Return the name of a number: a text with the example's could become a number again."""
         return real(number) if self.is_over or self._busy else str(number._node)
 
-    def divided(self, node: Node, count: int) -> None:
-        """Check in the graph that there are as many tensors as in the example: the program may have counted on each."""
-        self.converted(self.of_node(count, self._pure("call_function", len, (node,))), "integer")
-
     def _specialised(self, node: Any, value: Any) -> None:
         """Refuse to fix a size of an input that was said to change."""
         if not isinstance(node, Node) or isinstance(value, (Node, bool)):
@@ -245,6 +241,7 @@ def _guards(
 ) -> list[tuple[str, str, Any]]:
     """Return what must hold of the inputs: the name of one, what is asked, and the answer."""
     guards: list[tuple[str, str, Any]] = []
+    first_of: dict[str, Any] = {}  # where a dim stands first, by its name
     by_name = {node.name: node for node in graph.nodes}
     for spec in signature.input_specs:
         if spec.kind is not InputKind.USER_INPUT:
@@ -260,6 +257,10 @@ def _guards(
                 guards.append((spec.arg.name, f"size()[{dim}]", int(size)))
             elif isinstance(word, shapes.Dim):
                 guards.append((spec.arg.name, f"range {dim}", (word.__name__, word.min, word.max)))
+                start = word.of_root(0)
+                place = (spec.arg.name, dim, word.of_root(1) - start, start)
+                if (first := first_of.setdefault(word.root.__name__, place)) != place:
+                    guards.append((spec.arg.name, f"same {dim}", (place, first)))
     return guards
 
 

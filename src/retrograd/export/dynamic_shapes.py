@@ -55,6 +55,10 @@ class Dim:
         """Return what the root of a dim is if the dim is `value`; None if it cannot be."""
         return value
 
+    def of_root(self, value: int) -> int:
+        """Return what the dim is if its root is `value`."""
+        return value
+
     @property
     def root(self) -> Dim:
         """The dim from which this one is computed."""
@@ -101,6 +105,10 @@ class _DerivedDim(Dim):
         """Return what the root of the dim is if the dim is `value`."""
         found = self._back(value)
         return None if found is None else self.base.size_of(found)
+
+    def of_root(self, value: int) -> int:
+        """Return what the dim is if its root is `value`."""
+        return self._forward(self.base.of_root(value))
 
     @property
     def root(self) -> Dim:
@@ -252,12 +260,20 @@ def _collect(value: Any, said: Any, name: str, found: dict[int, dict[int, Any]])
 
 
 def _check_sizes(named: dict[str, Any], found: dict[int, dict[int, Any]]) -> None:
+    errors = import_module("retrograd._dynamo.exc")
     roots: dict[str, int] = {}
+    defined: dict[str, Dim] = {}
     for value in pytree.tree_leaves(named):
         for dim, word in found.get(id(value), {}).items():
             size = int(value.shape[dim])
             if not isinstance(word, Dim):
                 continue
+            first = defined.setdefault(word.root.__name__, word.root)
+            if (first.min, first.max) != (word.root.min, word.root.max):
+                raise errors.UserError(
+                    errors.UserErrorType.INVALID_INPUT,
+                    f"Found different definitions {first} and {word.root} for the same symbolic dimension {word}!",
+                )
             if not word.min <= size <= word.max:
                 limit = "int_oo" if word.max == UNLIMITED else word.max
                 raise ConstraintViolationError(f"{size} not in range [{word.min}, {limit}]")

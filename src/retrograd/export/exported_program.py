@@ -55,15 +55,33 @@ class _GuardsFn(nn.Module):
             if question == "value":
                 holds, shown = value == answer, f"{name} == {answer!r}"
             elif question.startswith("range"):
-                dim_name, low, high = answer
+                _, low, high = answer
                 dim = int(question.split()[1])
-                holds = low <= value.size()[dim] <= high
-                shown = f"{name}.size()[{dim}] in range of {dim_name}, [{low}, {high}]"
+                size = value.size()[dim]
+                holds = low <= size <= high
+                shown = f"{name}.size()[{dim}] {f'>= {low}' if size < low else f'<= {high}'}"
+            elif question.startswith("same"):
+                holds, shown = _have_the_same_root(given, *answer)
             else:
                 dim = int(question[question.index("[") + 1 : -1])
                 holds, shown = value.size()[dim] == answer, f"{name}.{question} == {answer}"
             if not holds:
                 raise AssertionError(f"Guard failed: {shown}")
+
+
+def _have_the_same_root(given: dict[str, Any], one: Any, other: Any) -> tuple[bool, str]:
+    """Tell whether two sizes, each `factor * root + start`, are of the same root, and how that is written."""
+    if other[2:] != (1, 0):
+        one, other = other, one  # the size that is the root itself, if one is, stands on the right
+    (name, dim, factor, start), (base, base_dim, base_factor, base_start) = one, other
+    size, base_size = given[name].size()[dim], given[base].size()[base_dim]
+    shown, right = f"{name}.size()[{dim}]", f"{base}.size()[{base_dim}]"
+    if (base_factor, base_start) == (1, 0):
+        right = f"{factor} * {right}" if factor != 1 else right
+        shown = f"{shown} == {start} + {right}" if start else f"{shown} == {right}"
+    else:
+        shown = f"({shown} - {start}) / {factor} == ({right} - {base_start}) / {base_factor}"
+    return (size - start) * base_factor == (base_size - base_start) * factor, shown
 
 
 class ExportedModule(GraphModule):

@@ -263,6 +263,13 @@ for _name, _function, _what in (
     setattr(RecordedNumber, f"__{_name}__", _conversion(_function, _what))
 
 
+def as_many(values: Any, count: int) -> Any:
+    """Return tensors into which one was divided; raise an error if there are not as many as when it was recorded."""
+    if len(values) != count:
+        raise RuntimeError(f"Expected {count} elements in a list but found {len(values)}")
+    return values
+
+
 RECORDED = (RecordedTensor, RecordedNumber)
 
 
@@ -371,9 +378,6 @@ class Recorder(Tracer):
         """Return what texts show for a number."""
         return _real(number)
 
-    def divided(self, node: Node, count: int) -> None:
-        """Note that a tensor was divided into so many, where the number depends on a size."""
-
     def create_node(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any) -> Node:
         """Add a node, and note under which modes it runs."""
         node = super().create_node(kind, target, args, kwargs, *rest)
@@ -449,8 +453,8 @@ class Recorder(Tracer):
         node = self.create_node(
             op, target, self.create_arg(args if written is None else written), self.create_arg(kwargs)
         )
-        if name in DIVIDING:
-            self.divided(node, len(result))
+        if name in DIVIDING:  # the program may count on each: with another size there are more, or fewer
+            node = self._pure("call_function", as_many, (node, len(result)))
         return self.recorded(result, node)
 
     def _numbers(self, value: Any, node: Node) -> Any:

@@ -41,7 +41,7 @@ def _is_causal(mask: Any, hint: bool | None, size: int) -> bool:
     return mask.shape == expected.shape and bool((mask == expected).all())
 
 
-def _sequence_length(x: Any, batch_first: bool) -> int:
+def _sequence_length(x: Any, batch_first: bool) -> Any:
     return x.shape[1 if batch_first and x.dim() > 2 else 0]
 
 
