@@ -7,6 +7,7 @@ import importlib.util
 import io
 import pickle
 import tracemalloc
+import warnings
 from typing import Any
 
 import pytest
@@ -232,3 +233,19 @@ def test_gradients_move_with_their_parameters() -> None:
     layer.to("meta")
     assert layer.weight.grad is not None
     assert layer.weight.grad.is_meta
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_numbers_into_meta_parameters_warns_as_torch_does(assign: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    def warned(library: Any) -> list[str]:
+        layer = library.nn.BatchNorm1d(2, device="meta")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            layer.load_state_dict(library.nn.BatchNorm1d(2).state_dict(), assign=assign)
+            library.nn.Linear(2, 2, device="meta").load_state_dict(library.nn.Linear(2, 2, device="meta").state_dict())
+        return [str(one.message) for one in caught]
+
+    assert warned(retrograd) == warned(torch)

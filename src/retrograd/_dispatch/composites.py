@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core.primitive import parameters_of
 from .._modes import current_mode
-from . import hidden
+from . import flat_tensors, hidden
 
 torch: Any = import_module(__package__.partition(".")[0])
 F: Any = torch.nn.functional
@@ -371,12 +371,23 @@ def fresh(made: Any) -> Any:
 
 
 def _made_of_data(name: str) -> Any:
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def made(data: Any, **kwargs: Any) -> Any:
+        if hasattr(getattr(data, "_array", None), "place"):
+            return torch.tensor.raw(data, **kwargs)
         with hidden():
-            result = getattr(torch, name)(*args, **kwargs)
+            result = getattr(torch, name)(_with_numbers(data), **kwargs)
         return fresh(result)
 
     return made
+
+
+def _with_numbers(data: Any) -> Any:
+    """Put the numbers of wrappers in their place in lists."""
+    if isinstance(data, (list, tuple)) and flat_tensors(data):
+        return [_with_numbers(one) for one in data]
+    if hasattr(getattr(data, "_array", None), "place"):
+        return _with_numbers([*data.unbind()]) if data.dim() else data.item()
+    return data
 
 
 FOUND["tensor"], FOUND["from_numpy"] = _made_of_data("tensor"), _made_of_data("from_numpy")
@@ -437,14 +448,15 @@ for _name in ("var", "std", "var_mean", "std_mean"):
     FOUND[_name] = _by_correction(_name)
 
 
-def _without_memory(name: str) -> Callable[..., Any]:
+def _without_memory(name: str, got: str = ".") -> Callable[..., Any]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
         if hasattr(self._array, "place"):
-            raise RuntimeError(f".{name}() is not supported for tensor subclasses.")
+            raise RuntimeError(f".{name}() is not supported for tensor subclasses{got.format(type(self).__name__)}")
         return NotImplemented
 
     return refuse
 
 
-for _name in ("numpy", "tolist", "__array__", "__dlpack__", "untyped_storage"):
+for _name in ("numpy", "__array__", "__dlpack__"):
     FOUND[_name] = _without_memory(_name)
+FOUND["tolist"] = _without_memory("tolist", ", got {}")

@@ -203,8 +203,8 @@ _held_by_classes: list[Any] = []  # see Note [What a mode sees] in `_watching.py
 
 
 def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Stand for `__torch_dispatch__` in a class that does not see operations."""
-    return NotImplemented
+    """Stand for `__torch_dispatch__` in a class that does not see operations: run one below all classes and modes."""
+    return dispatch_layer().run_below(func, args, kwargs or {})
 
 
 def dispatch_layer(module: str = "") -> Any:

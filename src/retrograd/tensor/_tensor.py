@@ -275,7 +275,7 @@ class Tensor(TensorMethods):
     def data_ptr(self) -> int:
         if isinstance(array := memory_under(self), LevelArray):
             raise RuntimeError(NO_POINTER)
-        return 0 if self.is_meta else array.__array_interface__["data"][0]
+        return 0 if self.is_meta or hasattr(array, "place") else array.__array_interface__["data"][0]
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -499,7 +499,7 @@ class Tensor(TensorMethods):
         if isinstance(self._array, LevelArray):
             return repr(self) if self._array.ndim else format(self.item(), spec)
         return scalar_format(
-            self._array if self.is_meta else np.asarray(self._array),
+            self._array if self.is_meta or hasattr(self._array, "place") else np.asarray(self._array),
             spec,
             otherwise=lambda: repr(self),
             type_name=type(self).__name__,

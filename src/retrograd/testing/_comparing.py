@@ -217,6 +217,15 @@ def _about_numbers(actual: Any, expected: Any, rtol: float, atol: float) -> str:
     )
 
 
+def _elements(tensor: Any) -> Any:
+    """Return a tensor's numbers; a class that wraps tensors is asked for each."""
+    array = tensor._array
+    if not hasattr(array, "place"):
+        return np.asarray(raw_leaf(tensor.cpu()._array))
+    numbers = [one.item() for one in tensor.reshape(-1).unbind()]
+    return np.array(numbers, array.dtype).reshape(array.shape)
+
+
 def _compare_tensors(actual: Any, expected: Any, options: Options) -> None:
     actual, expected = actual.detach(), expected.detach()
     _compare_attributes(actual, expected, options)
@@ -224,7 +233,7 @@ def _compare_tensors(actual: Any, expected: Any, options: Options) -> None:
     if actual.dtype is not expected.dtype:
         common = _dtypes.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
-    a, e = [np.asarray(raw_leaf(one.cpu()._array)) for one in (actual, expected)]
+    a, e = [_elements(one) for one in (actual, expected)]
     matches = _close_elements(a, e, rtol, atol, options.equal_nan)
     if matches.all():
         return

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..._modes import using
+from ..._warnings import warn
 from ...autograd.graph import RemovableHandle
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
@@ -203,6 +204,12 @@ class ModuleState:
                 f"model is {target.shape}."
             )
             return
+        if not assign and target.is_meta and not given.is_meta:
+            warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+                "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+                "corresponding key in the module instead of copying them in place?)"
+            )
         try:
             with using(grad=False):
                 if not assign:

@@ -35,6 +35,8 @@ def memory_of(tensor: Any) -> tuple[Any, int]:
     raw = raw_leaf(array)
     if raw is not array or isinstance(raw, np.generic):
         return np.asarray(raw), 0
+    if hasattr(array, "place"):  # of a wrapper, which has none
+        return array, 0
     root = owner_of_memory(array)
     if hasattr(root, "flags") and root.flags.forc and root.size and array.size:
         offset, rest = divmod(address(array) - address(root), array.itemsize)

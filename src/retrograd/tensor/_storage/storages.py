@@ -80,6 +80,8 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
+        if hasattr(self._memory, "place"):
+            raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
         return address(self._memory) if self._memory.size and not is_meta(self._memory) else 0
 
     def is_shared(self) -> bool:
