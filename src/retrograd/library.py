@@ -5,12 +5,15 @@ What is registered for an operation, and what a call makes of it, is in `_dispat
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, overload
 
 from ._absent import finder
+from ._device import device
 from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, inferred
 from ._dispatch.programs import forms_of as forms_of
 from ._dispatch.schemas import parse
@@ -40,6 +43,7 @@ __all__ = [
 
 __getattr__ = finder("torch.library")
 _defined = defined
+_log = logging.getLogger(__name__)
 _namespaces: dict[str, str] = {}  # those that a Library of the kind DEF has taken, and where
 _RESERVED = ("prim",)
 
@@ -52,7 +56,7 @@ class CustomOpDef(Operation):
     def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any = None) -> None:
         full = f"{namespace}::{name}"
         super().__init__(full, parse(f"{full}{schema}"))
-        self._init_fn = fn
+        self._init_fn = self.defining = fn
         self.tags = tuple(tags) if isinstance(tags, (list, tuple)) else () if tags is None else (tags,)
 
     def __repr__(self) -> str:
@@ -104,28 +108,27 @@ class CustomOpDef(Operation):
 
         return register if fn is None else register(fn)
 
-    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
-        """Switch the kernel of a kind of device on or off, for good or for a block."""
-        return _Enabled(self, device_type, enabled)
-
-
-class _Enabled:
-    """A switch that acts at once, and is put back if it was a block."""
-
-    def __init__(self, operation: Operation, device: str, enabled: bool) -> None:
-        self._operation, self._device = operation, device
-        self._before = operation.enabled.get(device, True)
-        if device not in operation.kernels:
-            warn(
-                f"Attempted to set the kernel for {device} to {'enabled' if enabled else 'disabled'}, but no kernel was "
-                "registered for this device type."
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Switch the kernel of a kind of device on or off for a block; the function that defines the operation stands in for it."""
+        before, action = self.enabled.get(device_type, True), "enable" if enabled else "disable"
+        if device_type not in self.kernels:
+            _log.warning(
+                "Attempted to %s kernel for %s but no kernel was registered for this device type.", action, device_type
             )
-        operation.enabled[device] = enabled
+        elif before is enabled:
+            _log.warning("Attempted to %s kernel for %s but it was already %sd.", action, device_type, action)
+        self.enabled[device_type] = enabled
+        try:
+            yield
+        finally:
+            self.enabled[device_type] = before
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *exception: object) -> None:
-        self._operation.enabled[self._device] = self._before
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
+        """Cast the floating-point arguments of the operation under autocast."""
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        return register_autocast(self, device(device_type).type, cast_inputs)
 
 
 @overload
@@ -500,7 +503,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
             return found(*map(cast, args), **{name: cast(value) for name, value in kwargs.items()})
 
     found.by_autocast[device_type] = casting
-    return None
+    return casting
 
 
 def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None) -> str:

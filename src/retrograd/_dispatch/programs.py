@@ -11,6 +11,7 @@ from .._modes import current_mode, using
 from ..autograd import Function
 from ..tensor import Tensor
 from . import flat_tensors, is_wanted, redispatch, schemas
+from .argument_types import cast_argument, cast_result
 
 PACKAGE = __package__.partition(".")[0]
 defined: dict[str, Operation] = {}
@@ -29,6 +30,7 @@ class Operation:
     """An operation of a program: what computes it on each device, its derivative, its rule for shapes and for batches."""
 
     of_function = False  # defined by `custom_op`
+    defining: Callable[..., Any] | None = None  # the function that does, which stands in for kernels switched off
 
     def __init__(self, name: str, schema: Any) -> None:
         full, _, self.overload = name.partition(".")
@@ -127,14 +129,14 @@ class Operation:
             if compute is None:
                 raise self.without_fake()
         else:
-            found = self.kernels.get(kind) if self.enabled.get(kind, True) else None
+            found = self.kernels.get(kind) if self.enabled.get(kind, True) else self.defining
             compute = found or self.kernels.get(None)
         if compute is None:
             raise NotImplementedError(
                 f"Could not run '{self._qualname}' with arguments from the '{kind.upper()}' backend.\nHint: no kernel is "
                 f"registered for it; add one by Library.impl or torch.library.register_kernel({self._qualname!r}, {kind!r})."
             )
-        result = compute(*positional, **named)
+        result = cast_result(self._schema, compute(*positional, **named))
         if self.of_function and kind != "meta":
             self._check_fresh(result, tensors)
         return result
@@ -190,13 +192,8 @@ def _values(schema: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
             if one.required:
                 raise RuntimeError(f"{name}() is missing value for argument '{one.name}'. Declaration: {schema}")
             values[one.name] = one.default_value
-        elif one.type == "Tensor" and not isinstance(values[one.name], Tensor):
-            value = values[one.name]
-            raise RuntimeError(
-                f"{name}() Expected a value of type 'Tensor' for argument '{one.name}' but instead found type "
-                f"'{type(value).__name__}'.\nPosition: {at}\nValue: {value!r}\nDeclaration: {schema}\nCast error details: Unable "
-                f"to cast {value} to Tensor"
-            )
+        else:
+            values[one.name] = cast_argument(schema, at, values[one.name])
     return values
 
 
