@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -224,6 +225,7 @@ def test_transforms_inside_a_trace_are_refused(name: str, how: str) -> None:
 
 
 # ---- numbers from sizes ----
+PLACES = torch.arange(20.0, dtype=torch.float64)
 OF_SIZES: dict[str, Callable[[Any, int], Any]] = {
     "1.0 / n": lambda x, n: torch.full((n,), 1.0 / n),
     "tensor": lambda x, n: torch.tensor(n) + x,
@@ -237,6 +239,11 @@ OF_SIZES: dict[str, Callable[[Any, int], Any]] = {
     "stride": lambda x, n: x * x.expand(2, n).contiguous().stride(0),
     "copy": lambda x, n: torch.tensor(x) + 1,
     "a tensor from elsewhere": lambda x, n: INDEX * n,
+    "operators on one": lambda x, n: PLACES**n + PLACES % n + n // (PLACES + 1),
+    "slice of one": lambda x, n: PLACES[:n] * x,
+    "element of one": lambda x, n: PLACES[n - 1] * x,
+    "made like one": lambda x, n: PLACES.new_full((n,), n) + PLACES.new_zeros(n),
+    "copied number": lambda x, n: x * copy.copy(n) * copy.deepcopy(n),
 }
 
 

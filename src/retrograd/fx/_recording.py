@@ -66,6 +66,7 @@ DIVIDING = frozenset(
     "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()  # noqa: SIM905
 )
 DESCRIPTIONS = frozenset("dim ndimension element_size get_device data_ptr sparse_dim dense_dim __hash__".split())  # noqa: SIM905
+STORAGES = frozenset(("untyped_storage", "storage", "_typed_storage"))
 OPERATORS = {
     **{f"__{name.rstrip('_')}__": getattr(operator, name) for name in (*BINARY, "eq", "ne", "lt", "gt", "le", "ge")},
     **{f"__{name}__": getattr(operator, name) for name in ("getitem", "setitem", "neg", "pos", "abs", "invert")},
@@ -145,6 +146,11 @@ class RecordedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._real.__reduce_ex__(protocol)
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._recorder.asked("number")
+        return format(self._real, spec)
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return repr(self._real)
 
@@ -213,10 +219,20 @@ class RecordedNumber:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self._value, name):
+            raise AttributeError(f"'{type(self._value).__name__}' object has no attribute '{name}'")
+        self._recorder.converted(self, "integer" if isinstance(self._value, int) else "float")
+        return getattr(self._value, name)
+
+    def __copy__(self) -> Any:
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        self._recorder.converted(self, "integer")
         return type(self._value), (self._value,)
 
     def __repr__(self) -> str:
@@ -446,6 +462,8 @@ class Recorder(Tracer):
         if self.is_over or before:
             return result
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        if name in STORAGES:
+            raise NotImplementedError(UNSEEN)
         if (_is_of_numbers(result) and name not in DESCRIPTIONS) or name == "is_same_size":
             return self._numbers(result, self._pure(op, target, self.create_arg(args), self.create_arg(kwargs)))
         if not (result is None or _has_tensors(result)) or (result is None and target is getattr):
@@ -615,6 +633,20 @@ class Recorder(Tracer):
             return self.run(bound, "call_method", "apply", args, kwargs, (Proxy(home, self), *args))
 
         patcher.patch_method(Function, "apply", classmethod(recording_apply))
+        for name in {*METHODS, *_WRITING} - {*QUESTIONS, "size", "dim", "numel"}:
+            if name in vars(Tensor):
+                patcher.patch_method(Tensor, name, self._taking_numbers(getattr(Tensor, name), name))
+
+    def _taking_numbers(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a method of tensors that are not recorded, which does not look for recorded values among its arguments."""
+
+        @functools.wraps(plain)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            if self._busy or self.is_over or not _any((args[1:], kwargs), RECORDED):
+                return plain(*args, **kwargs)
+            return self.method(name, args, kwargs)
+
+        return method
 
     def _patch_names(self, table: dict[str, Any]) -> None:
         """Let names in a module's globals record that are those of makers: `from torch import zeros`."""
@@ -684,6 +716,8 @@ def _any(value: Any, kind: type | tuple[type, ...]) -> bool:
         return any(_any(each, kind) for each in value)
     if isinstance(value, dict):
         return any(_any(each, kind) for each in value.values())
+    if isinstance(value, slice):
+        return any(_any(each, kind) for each in (value.start, value.stop, value.step))
     return isinstance(value, kind)
 
 
