@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._modes import current_mode
 from .jit._marks import recordings
 from .ops import HigherOrderOperator, higher_order
 from .tensor import Tensor
@@ -12,16 +13,27 @@ from .tensor import Tensor
 
 def _check_recording(name: str) -> None:
     """Refuse to be recorded: what runs with the example would be all that the graph has."""
-    if not recordings or recordings[-1].is_over:
-        return
-    if recordings[-1].is_jit_trace:
-        raise RuntimeError(
-            "Detected that you are using FX to torch.jit.trace a dynamo-optimized function. This is not supported at the moment.\n"
-            f"Hint: a trace has one of the ways of torch.{name}. Script the part with an `if` or a `while` by torch.jit.script."
-        )
-    raise NotImplementedError(
-        f"torch.{name} in a program for torch.export.export: its graph would keep what runs with the example\n"
-        "Hint: write torch.where, or export the functions by themselves."
+    recorder: Any = recordings[-1] if recordings else None
+    if recorder is not None and not recorder.is_over and not recorder._busy:
+        if recorder.is_jit_trace:
+            raise RuntimeError(
+                "Detected that you are using FX to torch.jit.trace a dynamo-optimized function. This is not supported at the "
+                f"moment.\nHint: a trace has one of the ways of torch.{name}. Script the part with an `if` or a `while` by "
+                "torch.jit.script."
+            )
+        raise _not_recorded(name, "torch.export.export")
+    if current_mode().dispatch_modes:
+        from .fx.experimental.proxy_tensor import get_proxy_mode
+
+        mode = get_proxy_mode()
+        if mode is not None and mode.enable_tracing:
+            raise _not_recorded(name, "make_fx")
+
+
+def _not_recorded(name: str, by: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"torch.{name} in a program for {by}: its graph would keep what runs with the example\n"
+        "Hint: write torch.where, or record the functions by themselves."
     )
 
 
@@ -40,7 +52,8 @@ class CondOp(HigherOrderOperator):
     """`torch.ops.higher_order.cond`."""
 
     def __call__(self, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-        _check_recording("cond")
+        if isinstance(pred, Tensor):  # else the same function runs each time
+            _check_recording("cond")
         return (true_fn if bool(pred) else false_fn)(*operands)
 
 

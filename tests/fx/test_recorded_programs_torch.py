@@ -101,10 +101,20 @@ def test_a_trace_refuses_branches_on_data(program: Any) -> None:
     same(shown)
 
 
+@pytest.mark.parametrize("record", [exported, made_fx])
 @pytest.mark.parametrize("program", [branching, looping])
-def test_export_refuses_branches_on_data(program: Any) -> None:
-    with pytest.raises(NotImplementedError, match=r"torch\.export"):
-        exported(retrograd, program(retrograd), retrograd.ones(2))
+def test_export_and_make_fx_refuse_branches_on_data(record: Any, program: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"its graph would keep what runs with the example"):
+        record(retrograd, program(retrograd), retrograd.ones(2))
+
+
+@pytest.mark.parametrize("record", [exported, made_fx])
+def test_a_branch_on_a_python_value_is_one_of_the_program(record: Any) -> None:
+    def shown(torch: Any) -> Any:
+        module = of(torch, lambda self, x: torch.cond(x.shape[0] > 1, lambda x: x.sin(), lambda x: x.cos(), (x,)))
+        return record(torch, module, torch.ones(2))(torch.zeros(2)).tolist()
+
+    same(shown)
 
 
 # ---- modes ----
