@@ -176,6 +176,7 @@ for _name in {
     "ndimension",
     "nelement",
     "storage_offset",
+    *STORAGES,
     "is_same_size",
     "is_nonzero",
     "cdouble",
