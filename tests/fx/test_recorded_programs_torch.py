@@ -249,3 +249,12 @@ def test_the_graph_calls_a_part_as_torchs_does() -> None:
         return str(call.target), call.args[0], [str(each) for each in call.args[2:]]
 
     same(shown)
+
+
+def test_parts_of_an_export_keep_no_values_of_the_example() -> None:
+    program = retrograd.export.export(casting_inside(retrograd), (retrograd.ones(2),))
+    parts = list(program.graph_module.children())
+    values = [node.meta["val"] for part in parts for node in part.graph.nodes if "val" in node.meta]
+    assert parts
+    assert values
+    assert all(value.is_meta for value in values if isinstance(value, retrograd.Tensor))

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from .. import nn
@@ -154,7 +155,8 @@ def recorded_program(
     kept = module.state_dict(keep_vars=True)
     state = {name: kept[name] for name in (*signature.parameters, *signature.buffers) if name in kept}
     guards = _guards(graph, signature, changing)
-    for node in graph.nodes:  # the values of the example go, their shapes and dtypes stay
+    parts = [part.graph for part in recorder.parts.values()]
+    for node in chain(graph.nodes, *(part.nodes for part in parts)):  # values of the example go, shapes and dtypes stay
         value = node.meta.get("val")
         if isinstance(value, Tensor):
             node.meta["val"] = empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
