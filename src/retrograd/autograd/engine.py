@@ -271,6 +271,17 @@ def _run(
                                 owned.add(edge)
                         elif edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
                             held += grad
+                        elif (
+                            makes
+                            and type(held) is NDARRAY is type(grad)
+                            and grad.base is None
+                            and grad is not given
+                            and held.dtype is grad.dtype
+                            and (held.ndim < 2 or held.strides == grad.strides)  # the first one decides on the layout
+                        ):
+                            grad += held
+                            pending[edge] = grad
+                            owned.add(edge)
                         else:
                             held = pending[edge] = _sum(held, grad)
                             if type(held) is NDARRAY:
