@@ -259,3 +259,23 @@ def test_another_number_of_parts_is_an_error(divide: Any) -> None:
     assert traced(torch.arange(4.0)).tolist() == [0.0, 2.0, 4.0, 6.0]
     with pytest.raises(RuntimeError, match=r"Expected [42] elements in a list but found [63]"):
         traced(torch.arange(6.0))
+
+
+def summed(x: Any) -> Any:
+    total = torch.tensor(0.0)
+    total += x.sum()
+    return total
+
+
+def added(x: Any) -> Any:
+    return PLACES.clone().add_(x.sum())
+
+
+@pytest.mark.parametrize("how", ["trace", "export"])
+@pytest.mark.parametrize("program", [summed, added])
+def test_every_run_begins_with_the_constants_of_the_program(program: Any, how: str) -> None:
+    module = Calling(program)
+    first = torch.ones(3)
+    made = torch.jit.trace(module, first) if how == "trace" else torch.export.export(module, (first,)).module()
+    for number in (2.0, 3.0):
+        assert torch.equal(made(first * number), program(first * number))

@@ -185,6 +185,11 @@ for _name in {
 }:
     if hasattr(Tensor, _name):
         setattr(RecordedTensor, _name, _method(_name))
+_WRITERS = {
+    *_WRITING,
+    operator.setitem,
+    *(OPERATORS[name] for name in OPERATORS if name.startswith("__i") and name != "__invert__"),
+}
 for _name in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
     setattr(RecordedTensor, _name, _property(_name))
 
@@ -457,6 +462,8 @@ class Recorder(Tracer):
         before = self._busy
         self._busy = before + 1
         try:
+            if not (before or self.is_over) and target in _WRITERS and args:
+                self._keep_before_write(args[0])
             result = function(*_real(args), **_real(kwargs))
         finally:
             self._busy = before
@@ -475,6 +482,17 @@ class Recorder(Tracer):
         if name in DIVIDING:  # the program may count on each: with another size there are more, or fewer
             node = self._pure("call_function", as_many, (node, len(result)))
         return self.recorded(result, node)
+
+    def _keep_before_write(self, tensor: Any) -> None:
+        """Let the graph write into a copy of a tensor that the program made of constants: each run begins with the same values."""
+        if type(tensor) is not Tensor or id(tensor) in self._known or id(tensor) in self._names:
+            return
+        if any(tensor is value for module in self.root.modules() for value in vars(module).values()):
+            return
+        if tensor.requires_grad or tensor._is_view():
+            return
+        kept = self._constant(tensor.detach().clone(), "_tensor_constant")
+        self.recorded(tensor, self.create_node("call_method", "clone", (kept,), {}))
 
     def _numbers(self, value: Any, node: Node) -> Any:
         """Return what a function says of a tensor in numbers, such as its strides, as the result of a node."""
