@@ -152,4 +152,4 @@ def test_steps_after_the_first_allocate_no_arrays(name: str, width: int) -> None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 30_000
+    assert peak < 100_000  # bytes; an array of the parameter has 360,000
