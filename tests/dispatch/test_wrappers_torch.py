@@ -62,7 +62,7 @@ PROGRAMS = [
     "torch.testing.assert_close(w, W(torch.tensor([1.0, float('nan')])))",
     "torch.distributions.Normal(w, 1.0)",
     "torch.distributions.Normal(w, 1.0).log_prob(x)",
-    "torch.distributions.Normal(w, -1.0)",
+    "torch.distributions.Normal(w, -1.0, validate_args=True)",
     "w.data_ptr(), w.storage_offset()",
     "w.untyped_storage().nbytes(), w.untyped_storage().device",
     "w.untyped_storage().data_ptr()",
