@@ -344,14 +344,14 @@ def test_loaders_in_loaders_and_threads() -> None:
 
 # ---- the order ----
 class Slow(Squares):
-    """The first batch comes after the other worker has sent one and is at its next."""
+    """The first batch comes after a file does: when the other worker is at its second batch, or when the program says so."""
 
-    def __init__(self, length: int, begun: Path) -> None:
+    def __init__(self, length: int, begun: Path, told: bool) -> None:
         super().__init__(length)
-        self.begun = begun
+        self.begun, self.told = begun, told
 
     def __getitem__(self, index: int) -> Any:
-        if index == 3:
+        if index == 3 and not self.told:
             self.begun.touch()
         while index == 0 and not self.begun.exists():
             time.sleep(0.01)
@@ -359,10 +359,12 @@ class Slow(Squares):
 
 
 def test_order_of_arrival(tmp_path: Path) -> None:
-    waiting = DataLoader(Slow(6, tmp_path / "waiting"), 1, num_workers=2)
+    waiting = DataLoader(Slow(6, tmp_path / "waiting", told=False), 1, num_workers=2)
     assert [batch.item() for batch in waiting] == list(range(6))
-    loader = DataLoader(Slow(6, tmp_path / "hurrying"), 1, num_workers=2, in_order=False)
-    hurrying = [batch.item() for batch in loader]
+    batches = iter(DataLoader(Slow(6, tmp_path / "hurrying", told=True), 1, num_workers=2, in_order=False))
+    hurrying = [next(batches).item()]
+    (tmp_path / "hurrying").touch()
+    hurrying += [batch.item() for batch in batches]
     assert hurrying[0] == 1
     assert sorted(hurrying) == list(range(6))
 
