@@ -274,6 +274,13 @@ def overridable(
     return call  # type: ignore[no-any-return]
 
 
+def overridable_as(name: str, function: Any, doc: str, *, out: bool = False) -> Any:
+    """Make a public function of what a family shares, such as the poolings along one, two and three axes."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return overridable(function, out=out)
+
+
 def _dressed(call: Any, function: Any) -> Callable[..., Any]:
     """Give what is called for a function its names, and say that it refuses arguments in torch's words."""
     call.__dict__.update(function.__dict__)

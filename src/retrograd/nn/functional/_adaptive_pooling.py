@@ -9,13 +9,13 @@ from ... import _errors
 from ..._core.arrays import raw_leaf
 from ..._ops import pooling as p
 from ..._ops import pooling_places, resizing
-from ...overrides import overridable
+from ...overrides import overridable_as
 from ...tensor._functions.random_tensors import rand
 from ...tensor._functions.reduce import mean
 from ...tensor._object.devices import beside, on_host
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
-from ._pooling import MANY, ints_of
+from ._pooling import LAST, MANY, ints_of
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -131,24 +131,19 @@ def _adaptive_avg(name: str, ndim: int, input: Any, output_size: Any) -> Any:
     return record(resizing.resample, (input,), {"taps": taps}, node)
 
 
-@overridable
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """Take means of the last axis so that as many remain as wanted."""
-    return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
+def _adaptive_avg_pool(ndim: int) -> Any:
+    name = f"adaptive_avg_pool{ndim}d"
+
+    def pool(input: Any, output_size: Any) -> Any:
+        if ndim > 1:
+            output_size = _with_defaults(output_size, input._array.shape)
+        return _adaptive_avg(name, ndim, input, output_size)
+
+    none = "; None keeps an axis" if ndim > 1 else ""
+    return overridable_as(name, pool, f"Take means of the {LAST[ndim]} so that as many remain as wanted{none}.")
 
 
-@overridable
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """Take means of the last two axes so that as many remain as wanted; None keeps an axis."""
-    output_size = _with_defaults(output_size, input._array.shape)
-    return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
-
-
-@overridable
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """Take means of the last three axes so that as many remain as wanted; None keeps an axis."""
-    output_size = _with_defaults(output_size, input._array.shape)
-    return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
 
 
 # ---- largest elements ----
@@ -167,42 +162,28 @@ def _adaptive_max(name: str, ndim: int, input: Any, output_size: Any, return_ind
     return (values, indices) if return_indices else values
 
 
-@overridable
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Take the largest elements of parts of the last axis, as many as wanted."""
-    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
+def _adaptive_max_pools(ndim: int) -> tuple[Any, Any]:
+    """Make the pooling of so many axes, and the one that always returns indices."""
+    name = f"adaptive_max_pool{ndim}d"
+
+    def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        if ndim > 1:
+            output_size = _with_defaults(output_size, input._array.shape)
+        return _adaptive_max(name, ndim, input, output_size, return_indices)
+
+    def with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        return public(input, output_size, True)
+
+    none = "; None keeps an axis" if ndim > 1 else ""
+    doc = f"Take the largest elements of parts of the {LAST[ndim]}, as many as wanted{none}."
+    public = overridable_as(name, pool, doc)
+    doc = f"Pool like `{name}`, and return the indices, too."
+    return public, overridable_as(f"{name}_with_indices", with_indices, doc)
 
 
-@overridable
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Take the largest elements of parts of the last two axes, as many as wanted; None keeps an axis."""
-    output_size = _with_defaults(output_size, input._array.shape)
-    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
-
-
-@overridable
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Take the largest elements of parts of the last three axes, as many as wanted; None keeps an axis."""
-    output_size = _with_defaults(output_size, input._array.shape)
-    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
-
-
-@overridable
-def adaptive_max_pool1d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Pool like `adaptive_max_pool1d`, and return the indices, too."""
-    return adaptive_max_pool1d(input, output_size, True)
-
-
-@overridable
-def adaptive_max_pool2d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Pool like `adaptive_max_pool2d`, and return the indices, too."""
-    return adaptive_max_pool2d(input, output_size, True)
-
-
-@overridable
-def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Pool like `adaptive_max_pool3d`, and return the indices, too."""
-    return adaptive_max_pool3d(input, output_size, True)
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pools(1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pools(2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pools(3)
 
 
 # ---- drawn windows ----
@@ -286,53 +267,36 @@ def _check_fractional(name: str, ndim: int, input: Any, kernels: Any, counts: An
     refuse(name, input._array.dtype)
 
 
-@overridable
-def fractional_max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Take the largest elements of windows whose places are drawn, as many along the last two axes as wanted."""
-    return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples, return_indices)
+def _fractional_pools(ndim: int) -> tuple[Any, Any]:
+    """Make the pooling of so many axes, and the one that always returns indices."""
+    name = f"fractional_max_pool{ndim}d"
+
+    def pool(
+        input: Any,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
+        return _fractional(ndim, input, kernel_size, output_size, output_ratio, _random_samples, return_indices)
+
+    def with_indices(
+        input: Any,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
+        return _fractional(ndim, input, kernel_size, output_size, output_ratio, _random_samples, True)
+
+    drawn = "Take the largest elements of windows whose places are drawn"
+    return (
+        overridable_as(name, pool, f"{drawn}, as many along the {LAST[ndim]} as wanted."),
+        overridable_as(f"{name}_with_indices", with_indices, f"Pool like `{name}`, and return the indices, too."),
+    )
 
 
-@overridable
-def fractional_max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Take the largest elements of windows whose places are drawn, as many along the last three axes as wanted."""
-    return _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples, return_indices)
-
-
-@overridable
-def fractional_max_pool2d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Pool like `fractional_max_pool2d`, and return the indices, too."""
-    return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples, True)
-
-
-@overridable
-def fractional_max_pool3d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Pool like `fractional_max_pool3d`, and return the indices, too."""
-    return _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples, True)
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_pools(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_pools(3)

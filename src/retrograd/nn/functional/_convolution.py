@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._ops import convolution as r
 from ..._ops.convolution_kernels import places_of
-from ...overrides import overridable
+from ...overrides import overridable, overridable_as
 from ...tensor import _base
 from ...tensor._functions.rearrange import constant_pad_nd
 from ...tensor._recording.fused import record_fused
@@ -189,97 +189,52 @@ def _transposed_plan(
 
 
 # ---- the public functions ----
-@overridable
-def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve sequences (N, C, L), or one of them, with kernels (out, C / groups, k)."""
-    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+_SHAPES = {
+    1: ("sequences (N, C, L)", "k"),
+    2: ("images (N, C, H, W)", "kh, kw"),
+    3: ("volumes (N, C, D, H, W)", "kd, kh, kw"),
+}
 
 
-@overridable
-def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve images (N, C, H, W), or one of them, with kernels (out, C / groups, kh, kw)."""
-    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+def _of_rank(rank: int) -> tuple[Any, Any]:
+    """Make the convolution along so many axes, and its transpose."""
+    name, transpose = f"conv{rank}d", f"conv_transpose{rank}d"
+    inputs, kernel = _SHAPES[rank]
 
+    def conv(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        return _convolve(name, rank, input, weight, bias, stride, padding, dilation, groups)
 
-@overridable
-def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve volumes (N, C, D, H, W), or one of them, with kernels (out, C / groups, kd, kh, kw)."""
-    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    def conv_transpose(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        return _convolve_transposed(
+            transpose, rank, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
 
-
-@overridable
-def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Apply the transpose of conv1d; the weight is (C, out / groups, k)."""
-    return _convolve_transposed(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    return (
+        overridable_as(name, conv, f"Convolve {inputs}, or one of them, with kernels (out, C / groups, {kernel})."),
+        overridable_as(
+            transpose, conv_transpose, f"Apply the transpose of {name}; the weight is (C, out / groups, {kernel})."
+        ),
     )
 
 
-@overridable
-def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Apply the transpose of conv2d; the weight is (C, out / groups, kh, kw)."""
-    return _convolve_transposed(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@overridable
-def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Apply the transpose of conv3d; the weight is (C, out / groups, kd, kh, kw)."""
-    return _convolve_transposed(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+(conv1d, conv_transpose1d), (conv2d, conv_transpose2d), (conv3d, conv_transpose3d) = map(_of_rank, (1, 2, 3))
 
 
 @overridable

@@ -10,7 +10,7 @@ import numpy as np
 from ... import _dtypes
 from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import dropout as d
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, overridable_as, takes_out
 from ...tensor import _base
 from ...tensor._functions.creation import empty_like, ones_like, zeros
 from ...tensor._functions.generators import default_generator
@@ -98,10 +98,9 @@ def _variant(name: str, feature: bool, alpha: bool, inplace: bool) -> Any:
     def function(input: Any, p: float, train: bool) -> Any:
         return _drop(input, p, train, feature, alpha, inplace)
 
-    function.__name__ = function.__qualname__ = name
     what = ("channels" if feature else "elements") + (" in place" if inplace else "")
-    function.__doc__ = f"Drop {what} with probability p" + (", keeping mean and variance." if alpha else ".")
-    return overridable(function)
+    doc = f"Drop {what} with probability p" + (", keeping mean and variance." if alpha else ".")
+    return overridable_as(name, function, doc)
 
 
 dropout, dropout_ = _variant("dropout", False, False, False), _variant("dropout_", False, False, True)

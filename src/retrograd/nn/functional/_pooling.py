@@ -9,7 +9,7 @@ from typing import Any
 from ... import _errors
 from ..._ops import pooling as p
 from ..._ops import pooling_places
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, overridable_as
 from ...tensor._object.devices import beside
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
@@ -47,6 +47,7 @@ _AXES = {1: "HW", 2: "HW", 3: "THW"}
 _SIZES = {1: ("kH", "kW"), 2: ("kH", "kW"), 3: ("kT", "kH", "kW")}
 _STEPS = {1: ("dH", "dW"), 2: ("dH", "dW"), 3: ("dT", "dH", "dW")}
 _DILATIONS = {1: ("dilationH", "dilationW"), 2: ("dilationH", "dilationW"), 3: ("dilationT", "dilationH", "dilationW")}
+LAST = {1: "last axis", 2: "last two axes", 3: "last three axes"}  # in docstrings
 MANY = 64  # elements of a window from which all windows are laid out, instead of going through them place by place
 
 
@@ -220,11 +221,7 @@ def _read_windows(name: str, ndim: int, input: Any, *arguments: Any) -> tuple[An
 
 
 # ---- the largest element ----
-_MAX_NODES = {
-    1: "MaxPool1DWithIndicesBackward0",
-    2: "MaxPool2DWithIndicesBackward0",
-    3: "MaxPool3DWithIndicesBackward0",
-}
+_MAX_NODES = {ndim: f"MaxPool{ndim}DWithIndicesBackward0" for ndim in (1, 2, 3)}
 
 
 def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], return_indices: bool) -> Any:
@@ -240,89 +237,42 @@ def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], retu
     return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values
 
 
-@overridable
-def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last axis; with `return_indices`, also where it is."""
-    name = "max_pool1d_with_indices" if return_indices else "max_pool1d"
-    return _max_pool(name, 1, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+def _max_pools(ndim: int) -> tuple[Any, Any]:
+    """Make the pooling of so many axes, and the one that always returns indices."""
+    name = f"max_pool{ndim}d"
+    name_with_indices = f"{name}_with_indices" if ndim == 1 else name  # as what torch refuses dtypes
+
+    def pool(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        arguments = (kernel_size, stride, padding, dilation, ceil_mode)
+        return _max_pool(name_with_indices if return_indices else name, ndim, input, arguments, return_indices)
+
+    def with_indices(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return public(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    doc = f"Take the largest element of each window of the {LAST[ndim]}"
+    public = overridable_as(name, pool, f"{doc}; with `return_indices`, also where it is.")
+    return public, overridable_as(f"{name}_with_indices", with_indices, f"{doc}, and where it is.")
 
 
-@overridable
-def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last two axes; with `return_indices`, also where it is."""
-    return _max_pool("max_pool2d", 2, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
-
-
-@overridable
-def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last three axes; with `return_indices`, also where it is."""
-    return _max_pool("max_pool3d", 3, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
-
-
-@overridable
-def max_pool1d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last axis, and where it is."""
-    return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-@overridable
-def max_pool2d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last two axes, and where it is."""
-    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-@overridable
-def max_pool3d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Take the largest element of each window of the last three axes, and where it is."""
-    return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+max_pool1d, max_pool1d_with_indices = _max_pools(1)
+max_pool2d, max_pool2d_with_indices = _max_pools(2)
+max_pool3d, max_pool3d_with_indices = _max_pools(3)
 
 
 # ---- the mean ----
@@ -364,34 +314,25 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, input, (kernel_size, stride, padding, ceil_mode), count_include_pad, None)
 
 
-@takes_out
-def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Any:
-    """Take the mean of each window of the last two axes."""
-    arguments = (kernel_size, stride, padding, ceil_mode)
-    return _avg_pool("avg_pool2d", 2, input, arguments, count_include_pad, divisor_override)
+def _avg_pool_with_divisor(ndim: int) -> Any:
+    name = f"avg_pool{ndim}d"
+
+    def pool(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        arguments = (kernel_size, stride, padding, ceil_mode)
+        return _avg_pool(name, ndim, input, arguments, count_include_pad, divisor_override)
+
+    return overridable_as(name, pool, f"Take the mean of each window of the {LAST[ndim]}.", out=True)
 
 
-@takes_out
-def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Any:
-    """Take the mean of each window of the last three axes."""
-    arguments = (kernel_size, stride, padding, ceil_mode)
-    return _avg_pool("avg_pool3d", 3, input, arguments, count_include_pad, divisor_override)
+avg_pool2d, avg_pool3d = _avg_pool_with_divisor(2), _avg_pool_with_divisor(3)
 
 
 # ---- the p-norm ----

@@ -13,7 +13,7 @@ from ..._ops import recurrent_cells as cells
 from ..._ops.recurrent_gru import gru_layer
 from ..._ops.recurrent_lstm import lstm_layer
 from ..._ops.recurrent_simple import rnn_layer
-from ...overrides import overridable
+from ...overrides import overridable, overridable_as
 from ...tensor import _base
 from ...tensor._functions.creation import zeros_like
 from ...tensor._functions.joining import cat, stack
@@ -203,9 +203,8 @@ def _one_state(name: str, operation: Any, options: dict[str, Any], what: str) ->
         call = _read(name, "Tensor", given, data, batch_sizes)
         return _run(call, operation, (call.hx,), options)
 
-    run.__name__ = run.__qualname__ = name
-    run.__doc__ = f"Run layers of {what} over a sequence, or over a packed one: the output and the last hidden states."
-    return overridable(run)
+    doc = f"Run layers of {what} over a sequence, or over a packed one: the output and the last hidden states."
+    return overridable_as(name, run, doc)
 
 
 gru = _one_state("gru", gru_layer, {}, "GRU")

@@ -10,7 +10,7 @@ import numpy as np
 from ... import _errors
 from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import pooling as p
-from ...overrides import overridable
+from ...overrides import overridable_as
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
 
@@ -104,25 +104,13 @@ def _check_range(ndim: int, indices: Any, counts: tuple[int, ...]) -> None:
         raise RuntimeError(f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volumes})")
 
 
-@overridable
-def max_unpool1d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """Put what `max_pool1d` took back where it was."""
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+def _unpool_of_rank(ndim: int) -> Any:
+    def unpool(
+        input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Any:
+        return _unpool(ndim, input, indices, kernel_size, stride, padding, output_size)
+
+    return overridable_as(f"max_unpool{ndim}d", unpool, f"Put what `max_pool{ndim}d` took back where it was.")
 
 
-@overridable
-def max_unpool2d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """Put what `max_pool2d` took back where it was."""
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-@overridable
-def max_unpool3d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """Put what `max_pool3d` took back where it was."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of_rank, (1, 2, 3))
