@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import retrograd
-from retrograd import _absent
+from retrograd import _absent, _elsewhere
 
 PACKAGE = Path(retrograd.__file__).parent
 TORCH = PACKAGE.parent / "torch-stubs"
@@ -47,11 +47,29 @@ def public_modules() -> list[str]:
         is_public = not any(part.startswith("_") for part in parts) and (not parts or parts[0] not in OWN)
         if is_public or ".".join(parts) in PRIVATE:
             found.append(".".join(parts))
+    for home in _elsewhere.table():  # modules without a file; in a package, so that the one above need not become one
+        above, _, own = home.partition(".")[2].rpartition(".")
+        module, in_package = f"{above}.{own}".strip("."), PACKAGE.joinpath(*above.split(".")).is_dir()
+        if above in found and in_package and not own.startswith("_") and not has_source(module):
+            found.append(module)
     return found
+
+
+def has_source(module: str) -> bool:
+    """Tell whether a module is a file or a folder; the names of another stand in the table of `_elsewhere`."""
+    path = PACKAGE.joinpath(*module.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
 
 
 def module_stub(module: str, inner: list[str], stubbed: bool) -> str:
     """Write the stub of a module; `inner`: the modules inside it."""
+    if not has_source(module):
+        lines = []
+        for name, (source, other) in _elsewhere.table()[f"torch.{module}"].items():
+            taken = other if other != name or name == "*" else f"{name} as {name}"
+            lines.append(f"from {source.replace('torch', 'retrograd', 1)} import {taken}\n")
+            lines += [f"{name} = {other}\n"] if other != name else []
+        return HEADER + "\n" + "".join(lines)
     here = _imported(module)
     # With `import *` mypy takes a module's `__getattr__` along, and would believe every name.
     at_once = stubbed or "__getattr__" not in bound_names(module)
@@ -108,8 +126,7 @@ def home_of(name: str, module: str, here: ModuleType | None) -> str:
         if getattr(place, name, None) is value:
             return place.__name__
     home = str(getattr(value, "__module__", "")).replace("torch.", "retrograd.", 1).partition("retrograd.")[2]
-    path = PACKAGE.joinpath(*home.split(".")) if home else None
-    if path is not None and (path.is_dir() or path.with_suffix(".py").exists()) and name in static_names(home):
+    if home and has_source(home) and name in static_names(home):
         return _full(home)
     return ""
 
@@ -150,6 +167,8 @@ def listed_names(module: str) -> set[str]:
 
 @cache
 def parsed(module: str) -> ast.Module:
+    if not has_source(module):
+        return ast.Module([], [])
     path = PACKAGE.joinpath(*module.split("."))
     return ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
 

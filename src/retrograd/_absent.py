@@ -134,9 +134,13 @@ class AbsentFinder:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
+        from . import _elsewhere  # when a module is first looked for
+
         home = _torchs(module.__name__)
         module.__doc__ = f"{home}: made when it was imported. Its names stand in other modules, or say what they need."
         vars(module).update(__getattr__=finder(home), is_absent=home in table())
+        if home in _elsewhere.table():
+            vars(module)["__all__"] = [name for name in _elsewhere.table()[home] if name != "*"]
 
 
 def _torchs(name: str) -> str:

@@ -14,13 +14,14 @@ import pytest
 import retrograd
 from retrograd.optim import _blocks, _plan
 from retrograd.optim._plan import Number, as_arrays, plan_for
-from retrograd.optim.adam import adam_numbers, adam_rule
+from retrograd.optim.adam import Adam, adam_rule
 from retrograd.optim.adamax import adamax_rule
 from retrograd.optim.rprop import rprop_rule
 from retrograd.optim.sgd import sgd_rule
 
 WIDTH = 1100  # of a square parameter that has several blocks
-ADAM = adam_numbers(3.0, 1e-3, 0.9, 0.999, 1e-8, 0, False)
+OPTIONS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0, "decoupled_weight_decay": False}
+ADAM = Adam._numbers(3.0, OPTIONS)
 
 
 def passes(plan: Any) -> int:

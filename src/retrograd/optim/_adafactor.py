@@ -8,7 +8,7 @@ from typing import Any
 
 from .._dtypes import finfo
 from ..tensor._functions.creation import zeros_like
-from ._step import check_one, count, new_count, numbers_to_tensors, plain_numbers
+from ._step import check_one, count, named, new_number, numbers_to_tensors, plain_numbers
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 
@@ -65,16 +65,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not 0.0 <= weight_decay:  # noqa: SIM300
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, named(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -90,7 +81,7 @@ class Adafactor(Optimizer):
                     raise RuntimeError("Adafactor does not support complex parameters")
                 state = self.state[p]
                 if not state:
-                    state["step"] = new_count()
+                    state["step"] = new_number(0.0)
                     if g.dim() > 1:
                         state["row_var"] = g.new_zeros((*g.shape[:-1], 1))
                         state["col_var"] = g.new_zeros((*g.shape[:-2], 1, g.shape[-1]))

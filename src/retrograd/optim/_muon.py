@@ -9,7 +9,7 @@ from typing import Any
 from ..tensor._functions.creation import zeros_like
 from ..tensor._functions.matrix_products import addmm
 from ..tensor._tensor import Tensor
-from ._step import check_one
+from ._step import check_one, named
 from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
 
 MOST_STEPS = 100
@@ -66,17 +66,9 @@ class Muon(Optimizer):
                 raise ValueError(f"{what} should be >= 0 but is: {value}")
         if adjust_lr_fn is not None and adjust_lr_fn not in ("original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, named(locals(), "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn")
+        )
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

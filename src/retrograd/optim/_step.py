@@ -1,15 +1,15 @@
 """The step that most optimizers share: which gradients there are, on what their rule runs, and what a write leaves behind.
 
-An optimizer says what state a parameter begins with, which of it the rule updates and which numbers this step needs
-(`_prepare`), and the rule. See Note [Plans] for how a rule runs, Note [Blocks] for large parameters, which wait for the end of the
-step. A small one is updated at once, in scratch memory that all small ones share.
+An optimizer says which buffers of zeros a parameter begins with (`_zeros`), which numbers a step needs (`_numbers`), and the rule; one
+whose numbers are a parameter's own says more (`_prepare`). See Note [Plans] for how a rule runs, Note [Blocks] for large parameters,
+which wait for the end of the step. A small one is updated at once, in scratch memory that all small ones share.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, _edge_slot, materialise
 from ..tensor._functions.complex_views import view_as_real
 from ..tensor._functions.creation import tensor as make_tensor
+from ..tensor._functions.creation import zeros_like
 from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from ._blocks import BLOCK, Update, Workspace, run_updates, span_of
@@ -98,22 +99,55 @@ def _step_of(cls: type) -> Callable[..., Any]:
 class RuleOptimizer(Optimizer):
     """An optimizer whose parameters are updated one by one, by a rule."""
 
-    _missing: tuple[tuple[str, Any], ...] = ()  # options that groups saved by old versions do not have
+    # options that groups saved by old versions do not have
+    _missing: ClassVar[Options] = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False}
     _floats: tuple[str, ...] = ("step",)  # state that old versions kept as numbers
     _captured = "params and state_steps"  # what torch names where a step on a CPU is to be captured
     _foreach_differentiates = False  # whether torch lets gradients go through its steps on lists of tensors
+    _rate_argument = ""  # for which torch needs a rate that is a number, one through which no gradient goes
+    _zeros: tuple[str, ...] = ()  # the buffers of the state, with which a parameter begins
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if RuleOptimizer in cls.__bases__ and "step" not in cls.__dict__:
             cls.step = _step_of(cls)  # type: ignore[method-assign]  # errors name the class
 
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+    @classmethod
+    def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         """Fill the state if it is empty and count the step; return the buffers and the numbers that the rule needs.
 
-        Buffers are the tensors of the state that have the parameter's shape, None where the options need none. `shared` is for
-        numbers that the parameters of a group share in this step.
+        `shared` is for numbers that the parameters of a group share in this step.
         """
+        if not state:
+            cls._begin(param, state, options)
+        step = count(state)
+        numbers = shared.get(step)
+        if numbers is None:
+            numbers = shared[step] = cls._numbers(step, options)
+        return cls._buffers(state, options), numbers
+
+    @classmethod
+    def _begin(cls, param: Any, state: State, options: Options) -> None:
+        """Fill the state of a parameter before its first step."""
+        state["step"] = new_number(0.0, options.get("fused"))
+        for name, value in cls._first_numbers(options).items():
+            state[name] = new_number(value)
+        for name in cls._zeros:
+            state[name] = zeros_like(param)
+
+    @staticmethod
+    def _first_numbers(options: Options) -> dict[str, float]:
+        """Return the numbers of the state, beside the count of steps, with which a parameter begins."""
+        return {}
+
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        """Return the tensors of the state that the rule updates, None where the options need none."""
+        return tuple([state[name] for name in cls._zeros])
+
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        """Return what the rule needs to know about a step."""
         raise NotImplementedError
 
     @staticmethod
@@ -135,18 +169,13 @@ class RuleOptimizer(Optimizer):
             if waiting:
                 run_updates(waiting)
 
-    @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        """Return the argument for which torch needs a rate that is a number, one through which no gradient goes."""
-        return ""
-
     def _need_possible(self, group: Options) -> None:
         """Refuse what torch refuses in a group in which a parameter has a gradient."""
         updated = [param for param in group["params"] if param.grad is not None]
         rate = group["lr"]
-        if updated and isinstance(rate, Tensor) and rate.requires_grad and (argument := self._number_from_rate(group)):
+        if updated and isinstance(rate, Tensor) and rate.requires_grad and self._rate_argument:
             raise TypeError(
-                f"{argument} must be Number, not Tensor\nHint: gradients reach the rate through SGD, Adam, AdamW, NAdam "
+                f"{self._rate_argument} must be Number, not Tensor\nHint: gradients reach the rate through SGD, Adam, AdamW, NAdam "
                 "and RAdam; here give lr.detach()."
             )
         if updated and group.get("differentiable") and group.get("foreach") and not self._foreach_differentiates:
@@ -242,7 +271,7 @@ class RuleOptimizer(Optimizer):
         super().__setstate__(state)
         self.__dict__.pop("_slots", None)
         for group in self.param_groups:
-            for name, value in self._missing:
+            for name, value in self._missing.items():
                 group.setdefault(name, value)
         numbers_to_tensors(self, self._floats)
 
@@ -255,6 +284,14 @@ def update_tensors(rule: Callable[..., None], p: Any, g: Any, buffers: Any, numb
         p, g = view_as_real(p), view_as_real(g)
         buffers = tuple(view_as_real(one) if one is not None and one.is_complex() else one for one in buffers)
     rule(p, g, buffers, numbers)
+
+
+def update_lists(kind: type[RuleOptimizer], options: Options, **buffers: list[Any]) -> None:
+    """Update parameters by their gradients, as the functional forms of optimizers do: what they were given is `options`."""
+    params, grads, steps = options["params"], options["grads"], options["state_steps"]
+    for p, g, step, *own in zip(params, grads, steps, *buffers.values(), strict=True):
+        state = {"step": step, **dict(zip(buffers, own, strict=True))}
+        update_tensors(kind._rule, p, g, *kind._prepare(p, state, options, {}), options["maximize"])
 
 
 def _same(arrays: list[Any], tensors: tuple[Any, ...]) -> bool:
@@ -298,11 +335,6 @@ def numbers_to_tensors(optimizer: Optimizer, names: tuple[str, ...]) -> None:
         for name in names:
             if name in state and not isinstance(state[name], Tensor):
                 state[name] = new_number(float(state[name]))
-
-
-def new_count(fused: bool | None = None) -> Any:
-    """Return a count of steps that is still zero."""
-    return new_number(0.0, fused)
 
 
 def new_number(value: float, fused: bool | None = None) -> Any:
@@ -363,7 +395,20 @@ def decayed(g: Any, p: Any, weight_decay: Any) -> Any:
     return g.add(p, alpha=weight_decay) if weight_decay else g
 
 
-# ---- checks ----
+def shrink_and_pull(options: Options) -> tuple[Any, Any]:
+    """Return the factor by which weights decay by themselves, None if they do not, and the pull that goes into the gradient."""
+    weight_decay = options["weight_decay"]
+    if not options["decoupled_weight_decay"]:
+        return None, weight_decay
+    return 1 - options["lr"] * weight_decay if weight_decay else None, 0
+
+
+# ---- options ----
+def named(values: dict[str, Any], names: str) -> Options:
+    """Return the values of these names, in this order."""
+    return {name: values[name] for name in names.split()}
+
+
 def check_one(lr: Any) -> None:
     """Refuse a rate that is a Tensor of several."""
     if isinstance(lr, Tensor) and lr.numel() != 1:

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._functions.creation import zeros_like
-from ._step import (
-    Options,
-    Prepared,
-    RuleOptimizer,
-    Shared,
-    State,
-    add_times,
-    check_lr,
-    count,
-    decayed,
-    new_count,
-    update_tensors,
-)
+from ._step import Options, RuleOptimizer, add_times, check_lr, decayed, named, update_lists
 from .optimizer import ParamsT
 
 
@@ -37,12 +24,8 @@ class Adadelta(RuleOptimizer):
     """Steps whose length comes from the lengths of earlier steps."""
 
     _rule = staticmethod(adadelta_rule)
-    _missing = (
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-    )
+    _rate_argument = "add_(): argument 'alpha'"
+    _zeros = ("square_avg", "acc_delta")
 
     def __init__(
         self,
@@ -61,30 +44,11 @@ class Adadelta(RuleOptimizer):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_lr(lr, eps=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, named(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable"))
 
     @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        return "add_(): argument 'alpha'"
-
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            state["step"] = new_count()
-            state["square_avg"] = zeros_like(param)
-            state["acc_delta"] = zeros_like(param)
-        count(state)
-        numbers = options["lr"], options["rho"], options["eps"], options["weight_decay"]
-        return (state["square_avg"], state["acc_delta"]), numbers
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        return options["lr"], options["rho"], options["eps"], options["weight_decay"]
 
 
 def adadelta(
@@ -105,9 +69,7 @@ def adadelta(
     maximize: bool,
 ) -> None:
     """Update parameters by their gradients."""
-    for p, g, square_avg, acc_delta, step in zip(params, grads, square_avgs, acc_deltas, state_steps, strict=True):
-        count({"step": step})
-        update_tensors(adadelta_rule, p, g, (square_avg, acc_delta), (lr, rho, eps, weight_decay), maximize)
+    update_lists(Adadelta, locals(), square_avg=square_avgs, acc_delta=acc_deltas)
 
 
 __all__ = ["Adadelta", "adadelta"]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor._functions.creation import full_like
 from ._step import (
     Options,
-    Prepared,
     RuleOptimizer,
-    Shared,
     State,
     add_quotient,
     check_fused,
     check_lr,
-    count,
     decayed,
-    new_count,
-    update_tensors,
+    named,
+    new_number,
+    update_lists,
 )
 from .optimizer import ParamsT
 
@@ -35,12 +33,8 @@ class Adagrad(RuleOptimizer):
     """Gradients divided by the root of the sum of their squares."""
 
     _rule = staticmethod(adagrad_rule)
-    _missing = (
-        ("foreach", None),
-        ("maximize", False),
-        ("differentiable", False),
-        ("fused", None),
-    )
+    _missing: ClassVar[Options] = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    _rate_argument = "addcdiv_(): argument 'value'"
 
     def __init__(
         self,
@@ -63,27 +57,21 @@ class Adagrad(RuleOptimizer):
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params,
+            named(
+                locals(), "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
+            ),
+        )
         check_fused(fused, foreach, differentiable)
         for group in self.param_groups:  # torch makes the state here
             for param in group["params"]:
                 self._begin(param, self.state[param], group)
 
-    @staticmethod
-    def _begin(param: Any, state: dict[str, Any], options: dict[str, Any]) -> None:
+    @classmethod
+    def _begin(cls, param: Any, state: State, options: Options) -> None:
         first = options["initial_accumulator_value"]
-        state["step"] = new_count(options["fused"])
+        state["step"] = new_number(0.0, options["fused"])
         state["sum"] = full_like(param, complex(first, first) if param.is_complex() else first)
 
     def share_memory(self) -> None:
@@ -91,15 +79,13 @@ class Adagrad(RuleOptimizer):
         for state in self.state.values():
             state["sum"].share_memory_()
 
-    @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        return "addcdiv_(): argument 'value'"
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        return (state["sum"],)
 
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            self._begin(param, state, options)
-        rate = options["lr"] / (1 + (count(state) - 1) * options["lr_decay"])
-        return (state["sum"],), (rate, options["weight_decay"], options["eps"])
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        return options["lr"] / (1 + (step - 1) * options["lr_decay"]), options["weight_decay"], options["eps"]
 
 
 def adagrad(
@@ -122,9 +108,7 @@ def adagrad(
     maximize: bool,
 ) -> None:
     """Update parameters by their gradients."""
-    for p, g, total, step in zip(params, grads, state_sums, state_steps, strict=True):
-        rate = lr / (1 + (count({"step": step}) - 1) * lr_decay)
-        update_tensors(adagrad_rule, p, g, (total,), (rate, weight_decay, eps), maximize)
+    update_lists(Adagrad, locals(), sum=state_sums)
 
 
 __all__ = ["Adagrad", "adagrad"]

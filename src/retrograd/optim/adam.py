@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor._functions.creation import zeros_like
 from ..tensor._tensor import Tensor
 from ._step import (
     Options,
-    Prepared,
     RuleOptimizer,
-    Shared,
     State,
     add_product,
     add_quotient,
     check_betas,
     check_fused,
     check_lr,
-    count,
     decayed,
     keep_larger,
-    new_count,
-    update_tensors,
+    named,
+    shrink_and_pull,
+    update_lists,
 )
 from .optimizer import ParamsT
-
-
-def adam_numbers(
-    step: float, lr: Any, beta1: Any, beta2: Any, eps: float, weight_decay: float, decoupled: bool
-) -> tuple[Any, ...]:
-    """Return what the rule needs to know about this step."""
-    shrink = 1 - lr * weight_decay if decoupled and weight_decay else None
-    pull = 0 if decoupled else weight_decay
-    correction = (1 - beta2**step) ** 0.5
-    rate = lr / (1 - beta1**step)
-    # m / (sqrt(v) / c + eps) is m c / (sqrt(v) + eps c), which goes over the array once less
-    return shrink, pull, 1 - beta1, beta2, 1 - beta2, eps * correction, -rate * correction
 
 
 def adam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
@@ -58,15 +44,13 @@ class Adam(RuleOptimizer):
     """Adaptive moments; with `decoupled_weight_decay` it is AdamW."""
 
     _rule = staticmethod(adam_rule)
-    _missing = (
-        ("amsgrad", False),
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-        ("decoupled_weight_decay", False),
-        ("fused", None),
-    )
+    _missing: ClassVar[Options] = {
+        "amsgrad": False,
+        **RuleOptimizer._missing,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+    _zeros = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
@@ -98,38 +82,30 @@ class Adam(RuleOptimizer):
                     raise ValueError(f"betas[{at}] as a Tensor is not supported for capturable=False and foreach=True")
                 if beta.numel() != 1:
                     raise ValueError(f"Tensor betas[{at}] must be 1-element")
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay"
+        )
+        super().__init__(params, named(locals(), names))
         check_fused(fused, foreach, differentiable)
 
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            state["step"] = new_count(options["fused"])
-            state["exp_avg"] = zeros_like(param)
-            state["exp_avg_sq"] = zeros_like(param)
-            if options["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros_like(param)
-        largest = state["max_exp_avg_sq"] if options["amsgrad"] else None
-        step = count(state)
-        numbers = shared.get(step)
-        if numbers is None:
-            beta1, beta2 = options["betas"]
-            weight_decay, decoupled = options["weight_decay"], options["decoupled_weight_decay"]
-            numbers = adam_numbers(step, options["lr"], beta1, beta2, options["eps"], weight_decay, decoupled)
-            shared[step] = numbers
-        return (state["exp_avg"], state["exp_avg_sq"], largest), numbers
+    @classmethod
+    def _begin(cls, param: Any, state: State, options: Options) -> None:
+        super()._begin(param, state, options)
+        if options["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(param)
+
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        return state["exp_avg"], state["exp_avg_sq"], state["max_exp_avg_sq"] if options["amsgrad"] else None
+
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        beta1, beta2 = options["betas"]
+        correction = (1 - beta2**step) ** 0.5
+        rate = options["lr"] / (1 - beta1**step)
+        # m / (sqrt(v) / c + eps) is m c / (sqrt(v) + eps c), which goes over the array once less
+        eps, rate = options["eps"] * correction, -rate * correction
+        return *shrink_and_pull(options), 1 - beta1, beta2, 1 - beta2, eps, rate
 
 
 def adam(
@@ -157,11 +133,8 @@ def adam(
     maximize: bool,
 ) -> None:
     """Update parameters by their gradients."""
-    for at, (p, g) in enumerate(zip(params, grads, strict=True)):
-        step = count({"step": state_steps[at]})
-        numbers = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
-        buffers = exp_avgs[at], exp_avg_sqs[at], max_exp_avg_sqs[at] if amsgrad else None
-        update_tensors(adam_rule, p, g, buffers, numbers, maximize)
+    largest = {"max_exp_avg_sq": max_exp_avg_sqs} if amsgrad else {}
+    update_lists(Adam, {**locals(), "betas": (beta1, beta2)}, exp_avg=exp_avgs, exp_avg_sq=exp_avg_sqs, **largest)
 
 
 __all__ = ["Adam", "adam"]

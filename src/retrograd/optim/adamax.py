@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._functions.creation import zeros_like
-from ._step import (
-    Options,
-    Prepared,
-    RuleOptimizer,
-    Shared,
-    State,
-    add_quotient,
-    check_betas,
-    check_lr,
-    count,
-    decayed,
-    new_count,
-    update_tensors,
-)
+from ._step import Options, RuleOptimizer, add_quotient, check_betas, check_lr, decayed, named, update_lists
 from .optimizer import ParamsT
 
 
@@ -36,12 +22,8 @@ class Adamax(RuleOptimizer):
     """Adam whose second moment is the largest gradient, fading."""
 
     _rule = staticmethod(adamax_rule)
-    _missing = (
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-    )
+    _rate_argument = "addcdiv_(): argument 'value'"
+    _zeros = ("exp_avg", "exp_inf")
 
     def __init__(
         self,
@@ -59,30 +41,14 @@ class Adamax(RuleOptimizer):
         check_lr(lr, eps=eps)
         check_betas(betas)
         check_lr(lr, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, named(locals(), "lr betas eps weight_decay foreach maximize differentiable capturable")
+        )
 
     @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        return "addcdiv_(): argument 'value'"
-
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            state["step"] = new_count()
-            state["exp_avg"] = zeros_like(param)
-            state["exp_inf"] = zeros_like(param)
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
         beta1, beta2 = options["betas"]
-        rate = options["lr"] / (1 - beta1 ** count(state))
-        return (state["exp_avg"], state["exp_inf"]), (beta1, beta2, options["eps"], options["weight_decay"], rate)
+        return beta1, beta2, options["eps"], options["weight_decay"], options["lr"] / (1 - beta1**step)
 
 
 def adamax(
@@ -104,9 +70,7 @@ def adamax(
     weight_decay: float,
 ) -> None:
     """Update parameters by their gradients."""
-    for p, g, exp_avg, exp_inf, step in zip(params, grads, exp_avgs, exp_infs, state_steps, strict=True):
-        numbers = beta1, beta2, eps, weight_decay, lr / (1 - beta1 ** count({"step": step}))
-        update_tensors(adamax_rule, p, g, (exp_avg, exp_inf), numbers, maximize)
+    update_lists(Adamax, {**locals(), "betas": (beta1, beta2)}, exp_avg=exp_avgs, exp_inf=exp_infs)
 
 
 __all__ = ["Adamax", "adamax"]

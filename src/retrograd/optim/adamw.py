@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._step import named
 from .adam import Adam, adam
 from .optimizer import ParamsT
 
@@ -26,20 +27,8 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        names = "params lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused"
+        super().__init__(**named(locals(), names), decoupled_weight_decay=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -71,22 +60,7 @@ def adamw(
     maximize: bool,
 ) -> None:
     """Update parameters by their gradients."""
-    adam(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        decoupled_weight_decay=True,
-        amsgrad=amsgrad,
-        beta1=beta1,
-        beta2=beta2,
-        lr=lr,
-        weight_decay=weight_decay,
-        eps=eps,
-        maximize=maximize,
-    )
+    adam(**locals(), decoupled_weight_decay=True)
 
 
 __all__ = ["AdamW", "adamw"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._functions.creation import zeros_like
 from ._helpers import _get_value
 from ._step import (
     Options,
@@ -16,9 +15,8 @@ from ._step import (
     check_lr,
     count,
     decayed,
-    new_count,
-    new_number,
-    update_tensors,
+    named,
+    update_lists,
 )
 from .optimizer import ParamsT
 
@@ -36,24 +34,13 @@ def asgd_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
         add_times(mean, p.sub(mean), mu)
 
 
-def next_rates(state: dict[str, Any], step: float, lr: Any, lambd: float, alpha: float, t0: float) -> None:
-    """Set the rates of the step after this one."""
-    state["eta"].fill_(lr / (1 + lambd * lr * step) ** alpha)
-    state["mu"].fill_(1 / max(1, step - t0))
-
-
 class ASGD(RuleOptimizer):
     """Gradient descent that keeps the mean of where it was."""
 
     _captured = "params, mus, etas, and state_steps"
 
     _rule = staticmethod(asgd_rule)
-    _missing = (
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-    )
+    _zeros = ("ax",)
     _floats = ("step", "eta", "mu")
 
     def __init__(
@@ -70,29 +57,23 @@ class ASGD(RuleOptimizer):
         capturable: bool = False,
     ) -> None:
         check_lr(lr, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, named(locals(), "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable")
+        )
 
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        lr, lambd = options["lr"], options["lambd"]
+    @staticmethod
+    def _first_numbers(options: Options) -> dict[str, float]:
+        return {"eta": float(_get_value(options["lr"])), "mu": 1.0}
+
+    @classmethod
+    def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+        """Set the rates of the step after this one, too: every parameter has its own."""
         if not state:
-            state["step"] = new_count()
-            state["eta"] = new_number(float(_get_value(lr)))
-            state["mu"] = new_number(1.0)
-            state["ax"] = zeros_like(param)
-        step = count(state)
+            cls._begin(param, state, options)
+        step, lr, lambd = count(state), options["lr"], options["lambd"]
         numbers = state["eta"].item(), state["mu"].item(), lambd, options["weight_decay"]
-        next_rates(state, step, lr, lambd, options["alpha"], options["t0"])
+        state["eta"].fill_(lr / (1 + lambd * lr * step) ** options["alpha"])
+        state["mu"].fill_(1 / max(1, step - options["t0"]))
         return (state["ax"],), numbers
 
 
@@ -116,12 +97,7 @@ def asgd(
     weight_decay: float,
 ) -> None:
     """Update parameters by their gradients."""
-    for p, g, mean, mu, eta, step in zip(params, grads, axs, mus, etas, state_steps, strict=True):
-        state = {"step": step, "eta": eta, "mu": mu}
-        now = count(state)
-        numbers = eta.item(), mu.item(), lambd, weight_decay
-        next_rates(state, now, lr, lambd, alpha, t0)
-        update_tensors(asgd_rule, p, g, (mean,), numbers, maximize)
+    update_lists(ASGD, locals(), ax=axs, mu=mus, eta=etas)
 
 
 __all__ = ["ASGD", "asgd"]

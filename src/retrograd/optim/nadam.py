@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from ..tensor._functions.creation import zeros_like
 from ._step import (
     Options,
     Prepared,
@@ -16,32 +15,11 @@ from ._step import (
     check_lr,
     count,
     decayed,
-    new_count,
-    new_number,
-    update_tensors,
+    named,
+    shrink_and_pull,
+    update_lists,
 )
 from .optimizer import ParamsT
-
-
-def nadam_numbers(
-    step: float,
-    mu_product: Any,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    momentum_decay: float,
-    decoupled: bool,
-) -> tuple[Any, ...]:
-    """Advance the product of momenta and return what the rule needs to know about this step."""
-    mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
-    mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
-    mu_product.mul_(mu)
-    product = mu_product.item()
-    now, ahead = -lr * (1.0 - mu) / (1.0 - product), -lr * mu_next / (1.0 - product * mu_next)
-    shrink = 1 - lr * weight_decay if decoupled and weight_decay else None
-    return shrink, 0 if decoupled else weight_decay, beta1, beta2, 1 - beta2**step, eps, now, ahead
 
 
 def nadam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
@@ -64,13 +42,8 @@ class NAdam(RuleOptimizer):
     _captured = "params, mu_products and state_steps"
 
     _rule = staticmethod(nadam_rule)
-    _missing = (
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-        ("decoupled_weight_decay", False),
-    )
+    _missing: ClassVar[Options] = {**RuleOptimizer._missing, "decoupled_weight_decay": False}
+    _zeros = ("exp_avg", "exp_avg_sq")
     _floats = ("step", "mu_product")
 
     def __init__(
@@ -91,39 +64,32 @@ class NAdam(RuleOptimizer):
         check_lr(lr, eps=eps)
         check_betas(betas)
         check_lr(lr, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
-
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            state["step"] = new_count()
-            state["mu_product"] = new_number(1.0)
-            state["exp_avg"] = zeros_like(param)
-            state["exp_avg_sq"] = zeros_like(param)
-        beta1, beta2 = options["betas"]
-        numbers = nadam_numbers(
-            count(state),
-            state["mu_product"],
-            options["lr"],
-            beta1,
-            beta2,
-            options["eps"],
-            options["weight_decay"],
-            options["momentum_decay"],
-            options["decoupled_weight_decay"],
+        super().__init__(
+            params,
+            named(
+                locals(),
+                "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable",
+            ),
         )
-        return (state["exp_avg"], state["exp_avg_sq"]), numbers
+
+    @staticmethod
+    def _first_numbers(options: Options) -> dict[str, float]:
+        return {"mu_product": 1.0}
+
+    @classmethod
+    def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+        """Advance the product of momenta, too: every parameter has its own."""
+        if not state:
+            cls._begin(param, state, options)
+        step, mu_product, lr, decay = count(state), state["mu_product"], options["lr"], options["momentum_decay"]
+        beta1, beta2 = options["betas"]
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
+        mu_product.mul_(mu)
+        product = mu_product.item()
+        now, ahead = -lr * (1.0 - mu) / (1.0 - product), -lr * mu_next / (1.0 - product * mu_next)
+        numbers = *shrink_and_pull(options), beta1, beta2, 1 - beta2**step, options["eps"], now, ahead
+        return cls._buffers(state, options), numbers
 
 
 def nadam(
@@ -148,19 +114,8 @@ def nadam(
     eps: float,
 ) -> None:
     """Update parameters by their gradients."""
-    for at, (p, g) in enumerate(zip(params, grads, strict=True)):
-        numbers = nadam_numbers(
-            count({"step": state_steps[at]}),
-            mu_products[at],
-            lr,
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            momentum_decay,
-            decoupled_weight_decay,
-        )
-        update_tensors(nadam_rule, p, g, (exp_avgs[at], exp_avg_sqs[at]), numbers, maximize)
+    own = {"mu_product": mu_products, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
+    update_lists(NAdam, {**locals(), "betas": (beta1, beta2)}, **own)
 
 
 __all__ = ["NAdam", "nadam"]

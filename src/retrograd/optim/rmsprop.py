@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor._functions.creation import zeros_like
-from ._step import (
-    Options,
-    Prepared,
-    RuleOptimizer,
-    Shared,
-    State,
-    add_quotient,
-    add_times,
-    check_lr,
-    count,
-    decayed,
-    new_count,
-    update_tensors,
-)
+from ._step import Options, RuleOptimizer, State, add_quotient, add_times, check_lr, decayed, named, update_lists
 from .optimizer import ParamsT
 
 
@@ -44,14 +31,8 @@ class RMSprop(RuleOptimizer):
     """Gradients divided by the root of their mean square."""
 
     _rule = staticmethod(rmsprop_rule)
-    _missing = (
-        ("momentum", 0),
-        ("centered", False),
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-    )
+    _missing: ClassVar[Options] = {"momentum": 0, "centered": False, **RuleOptimizer._missing}
+    _zeros = ("square_avg",)
 
     def __init__(
         self,
@@ -68,37 +49,31 @@ class RMSprop(RuleOptimizer):
         differentiable: bool = False,
     ) -> None:
         check_lr(lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params,
+            named(locals(), "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"),
+        )
+
+    def _need_possible(self, group: Options) -> None:
+        self._rate_argument = "add_(): argument 'alpha'" if group["momentum"] > 0 else "addcdiv_(): argument 'value'"
+        super()._need_possible(group)
+
+    @classmethod
+    def _begin(cls, param: Any, state: State, options: Options) -> None:
+        super()._begin(param, state, options)
+        if options["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(param)
+        if options["centered"]:
+            state["grad_avg"] = zeros_like(param)
+
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        buffer = state["momentum_buffer"] if options["momentum"] > 0 else None
+        return state["square_avg"], buffer, state["grad_avg"] if options["centered"] else None
 
     @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        return "add_(): argument 'alpha'" if options["momentum"] > 0 else "addcdiv_(): argument 'value'"
-
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        momentum, centered = options["momentum"], options["centered"]
-        if not state:
-            state["step"] = new_count()
-            state["square_avg"] = zeros_like(param)
-            if momentum > 0:
-                state["momentum_buffer"] = zeros_like(param)
-            if centered:
-                state["grad_avg"] = zeros_like(param)
-        count(state)
-        buffer = state["momentum_buffer"] if momentum > 0 else None
-        buffers = state["square_avg"], buffer, state["grad_avg"] if centered else None
-        return buffers, (options["lr"], options["alpha"], options["eps"], options["weight_decay"], momentum)
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        return options["lr"], options["alpha"], options["eps"], options["weight_decay"], options["momentum"]
 
 
 def rmsprop(
@@ -122,11 +97,9 @@ def rmsprop(
     centered: bool,
 ) -> None:
     """Update parameters by their gradients."""
-    for at, (p, g) in enumerate(zip(params, grads, strict=True)):
-        count({"step": state_steps[at]})
-        buffer = momentum_buffer_list[at] if momentum > 0 else None
-        buffers = square_avgs[at], buffer, grad_avgs[at] if centered else None
-        update_tensors(rmsprop_rule, p, g, buffers, (lr, alpha, eps, weight_decay, momentum), maximize)
+    used = {"momentum_buffer": momentum_buffer_list} if momentum > 0 else {}
+    used |= {"grad_avg": grad_avgs} if centered else {}
+    update_lists(RMSprop, locals(), square_avg=square_avgs, **used)
 
 
 __all__ = ["RMSprop", "rmsprop"]

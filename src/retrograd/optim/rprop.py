@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor._functions.creation import full_like, zeros_like
-from ._step import Options, Prepared, RuleOptimizer, Shared, State, check_lr, count, new_count, update_tensors
+from ..tensor._functions.creation import full_like
+from ._step import Options, RuleOptimizer, State, check_lr, named, update_lists
 from .optimizer import ParamsT
 
 
@@ -26,12 +26,8 @@ class Rprop(RuleOptimizer):
     """A step length for every number, which grows while its gradient keeps its sign."""
 
     _rule = staticmethod(rprop_rule)
-    _missing = (
-        ("maximize", False),
-        ("foreach", None),
-        ("capturable", False),
-        ("differentiable", False),
-    )
+    _rate_argument = "full_like(): argument 'fill_value' (position 2)"
+    _zeros = ("prev",)
 
     def __init__(
         self,
@@ -48,29 +44,21 @@ class Rprop(RuleOptimizer):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, named(locals(), "lr etas step_sizes foreach maximize differentiable capturable"))
+
+    @classmethod
+    def _begin(cls, param: Any, state: State, options: Options) -> None:
+        super()._begin(param, state, options)
+        rate = options["lr"]
+        state["step_size"] = full_like(param, complex(rate, rate) if param.is_complex() else float(rate))
+
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        return state["prev"], state["step_size"]
 
     @staticmethod
-    def _number_from_rate(options: Options) -> str:
-        return "full_like(): argument 'fill_value' (position 2)"
-
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        if not state:
-            state["step"] = new_count()
-            state["prev"] = zeros_like(param)
-            rate = options["lr"]
-            state["step_size"] = full_like(param, complex(rate, rate) if param.is_complex() else float(rate))
-        count(state)
-        return (state["prev"], state["step_size"]), (*options["etas"], *options["step_sizes"])
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        return *options["etas"], *options["step_sizes"]
 
 
 def rprop(
@@ -91,10 +79,8 @@ def rprop(
     etaplus: float,
 ) -> None:
     """Update parameters by their gradients."""
-    for p, g, prev, step_size, step in zip(params, grads, prevs, step_sizes, state_steps, strict=True):
-        count({"step": step})
-        numbers = etaminus, etaplus, step_size_min, step_size_max
-        update_tensors(rprop_rule, p, g, (prev, step_size), numbers, maximize)
+    options = {**locals(), "etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max)}
+    update_lists(Rprop, options, prev=prevs, step_size=step_sizes)
 
 
 __all__ = ["Rprop", "rprop"]

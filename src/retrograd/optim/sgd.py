@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor._functions.creation import empty_like
 from ._step import (
@@ -15,6 +15,7 @@ from ._step import (
     check_fused,
     check_one,
     decayed,
+    named,
     update_tensors,
 )
 from .optimizer import ParamsT
@@ -40,13 +41,13 @@ class SGD(RuleOptimizer):
     _foreach_differentiates = True
 
     _rule = staticmethod(sgd_rule)
-    _missing = (
-        ("nesterov", False),
-        ("maximize", False),
-        ("foreach", None),
-        ("differentiable", False),
-        ("fused", False),
-    )
+    _missing: ClassVar[Options] = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
     _floats = ()
 
     def __init__(
@@ -69,21 +70,13 @@ class SGD(RuleOptimizer):
                 raise ValueError(f"Invalid {name}: {value}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, named(locals(), "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused")
+        )
         check_fused(fused, foreach, differentiable)
 
-    def _prepare(self, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
+    @classmethod
+    def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         momentum = options["momentum"]
         buffer, first = None, False
         if momentum:

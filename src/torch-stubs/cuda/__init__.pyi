@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import amp as amp, graphs as graphs, memory as memory, nvtx as nvtx, profiler as profiler, random as random, streams as streams
+from . import amp as amp, comm as comm, graphs as graphs, memory as memory, nvtx as nvtx, profiler as profiler, random as random, streams as streams
 from retrograd import Event as Event, Stream as Stream
 from retrograd.cuda import OutOfMemoryError as OutOfMemoryError, current_device as current_device, device as device, device_count as device_count, get_arch_list as get_arch_list, get_device_capability as get_device_capability, get_device_name as get_device_name, get_device_properties as get_device_properties, init as init, is_available as is_available, is_bf16_supported as is_bf16_supported, is_current_stream_capturing as is_current_stream_capturing, is_initialized as is_initialized, set_device as set_device, synchronize as synchronize
 from retrograd.cuda._questions import _lazy_call as _lazy_call, device_of as device_of, ipc_collect as ipc_collect
@@ -10,7 +10,7 @@ from retrograd.cuda.graphs import CUDAGraph as CUDAGraph, graph as graph
 from retrograd.cuda.memory import empty_cache as empty_cache, max_memory_allocated as max_memory_allocated, max_memory_cached as max_memory_cached, max_memory_reserved as max_memory_reserved, mem_get_info as mem_get_info, memory_allocated as memory_allocated, memory_cached as memory_cached, memory_reserved as memory_reserved, memory_stats as memory_stats, reset_max_memory_allocated as reset_max_memory_allocated, reset_max_memory_cached as reset_max_memory_cached, reset_peak_memory_stats as reset_peak_memory_stats
 from retrograd.cuda.random import get_rng_state as get_rng_state, get_rng_state_all as get_rng_state_all, manual_seed as manual_seed, manual_seed_all as manual_seed_all, set_rng_state as set_rng_state, set_rng_state_all as set_rng_state_all
 from retrograd.cuda.streams import ExternalStream as ExternalStream, StreamContext as StreamContext, current_stream as current_stream, default_stream as default_stream, stream as stream
-from . import amp as amp, graphs as graphs, memory as memory, nvtx as nvtx, profiler as profiler, random as random, streams as streams
+from . import amp as amp, comm as comm, graphs as graphs, memory as memory, nvtx as nvtx, profiler as profiler, random as random, streams as streams
 
 BoolTensor: Any
 ByteTensor: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 FSDP_WRAPPED_MODULE = "_fsdp_wrapped_module"
+FSDP_PREFIX = f"{FSDP_WRAPPED_MODULE}."
 CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
 WRAPPERS = (FSDP_WRAPPED_MODULE, CHECKPOINT_WRAPPED_MODULE, "_orig_mod")
 

@@ -1,5 +1,0 @@
-"""torch.cuda.amp.grad_scaler: an older home of the scaler."""
-
-from . import GradScaler
-
-__all__ = ["GradScaler"]
