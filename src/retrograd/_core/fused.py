@@ -28,20 +28,28 @@ import numpy as np
 from .._stored import refuse
 from .numpy_namespace import ArrayNamespace, is_half, numpy_namespace, raw_namespace
 from .primitive import GENERAL, parameters_of
+from .shown import Shown
 
 fused_operations: dict[str, Fused] = {}
 
 NDARRAY = np.ndarray
 
 
-class Fused:
+class Fused(Shown):
     """An operation as Note [Fused operations] describes it."""
 
     kind = GENERAL  # what the edges of its nodes ask of a primitive
 
     def __init__(
-        self, node_name: str, function: Callable[..., Any], outputs: int, widens: bool, unread: tuple[str, ...]
+        self,
+        node_name: str,
+        function: Callable[..., Any],
+        outputs: int,
+        widens: bool,
+        unread: tuple[str, ...],
+        reads_result: bool,
     ) -> None:
+        super().__init__()
         self.name = function.__name__
         self.node_name = node_name
         self.implementation = function
@@ -49,6 +57,7 @@ class Fused:
         self.outputs = outputs
         self.widens = widens
         self.unread = unread  # inputs that the backward does not read, nor whether they were written into since
+        self.reads_result = reads_result  # whether torch's backward reads anything that its forward has made
         self.back: Callable[..., Any] = _missing
         self.parts: Callable[..., Any] = _missing
         self.batch_rule: Callable[..., Any] | None = None
@@ -129,7 +138,12 @@ def _single(array: Any) -> Any:
 
 
 def fused(
-    node_name: str, *, outputs: int = 1, widens: bool = True, unread: tuple[str, ...] = ()
+    node_name: str,
+    *,
+    outputs: int = 1,
+    widens: bool = True,
+    unread: tuple[str, ...] = (),
+    reads_result: bool = True,
 ) -> Callable[[Callable[..., Any]], Fused]:
     """Declare a fused operation under torch's name for its node. See Note [Fused operations]."""
-    return lambda function: Fused(node_name, function, outputs, widens, unread)
+    return lambda function: Fused(node_name, function, outputs, widens, unread, reads_result)

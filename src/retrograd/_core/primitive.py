@@ -28,6 +28,7 @@ from . import heap as heap
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
 from .numpy_namespace import _NUMPY_TYPES, declared, is_half, numpy_namespace, raw_namespace
+from .shown import Shown
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
 
@@ -110,7 +111,7 @@ class CompiledRule:
         return self._call  # type: ignore[no-any-return]
 
 
-class Primitive:
+class Primitive(Shown):
     """An operation: implementation, vjp, jvp and batching rule. See Note [Calling a primitive]."""
 
     def __init__(
@@ -127,6 +128,7 @@ class Primitive:
         rest: str | None = None,
         differentiable: bool = True,
     ) -> None:
+        super().__init__()
         self.name = name
         self.kind = kind
         self.inputs = inputs
@@ -145,7 +147,6 @@ class Primitive:
         self.self_adjoint = False
         self.plain_rules: dict[str, Callable[..., Any]] = {}  # by the input whose gradient they compute
         self.widens = False  # half precision is computed in float32 and rounded once
-        self.saved_as: dict[str, str] = {}
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written
         self.view_recorders: dict[str | None, Any] = {}
@@ -538,7 +539,6 @@ def elementwise(
     inputs: tuple[str, ...] | None = None,
     statics: tuple[str, ...] = (),
     implementation: Callable[..., Any] | None = None,
-    saved_as: dict[str, str] | None = None,
     self_adjoint: bool = False,
     plain: dict[str, Callable[..., Any]] | None = None,
 ) -> Primitive:
@@ -558,7 +558,6 @@ def elementwise(
     for input_name, rule in given.items():
         if rule is not None:
             primitive.vjp(input_name)(rule)
-    primitive.saved_as = saved_as or {}
     primitive.self_adjoint = self_adjoint
     primitive.plain_rules = plain or {}
     return primitive
@@ -576,9 +575,7 @@ def _from_function(kind: str, function: Callable[..., Any] | None, options: dict
     variadic = sequence is not None and len(arrays) == 1
     options.setdefault("rest", None if variadic else sequence)
     name = options.pop("name", function.__name__)
-    saved_as = options.pop("saved_as", {})
     primitive = Primitive(name, kind, arrays, statics, function, variadic=variadic, **options)
-    primitive.saved_as = saved_as
     primitive.__doc__ = function.__doc__
     return primitive
 

@@ -28,6 +28,7 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace, raw_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
+from .._core.shown import OURS, given
 from .._ops.levels import add_levels
 from .._places import describe, user_frame
 from .faces import InputMetadata, input_metadata, names_of
@@ -35,16 +36,14 @@ from .guards import Freed as Freed
 from .guards import Guard as Guard
 from .guards import Packed as Packed
 from .hot_backward import hot_methods
-from .saved_images import IMAGE_NAMES
-from .saved_names import QUALIFIED, SAVED_NAMES, VISIBLE
-from .saved_products import PRODUCT_NAMES
 from .unpacked import SavedTensor, computing_with_unpacked, indices_given_back, output_edge, raw, settled, unpacked
 from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 NDARRAY = np.ndarray
-TORCH_NAMES = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+# torch's own names for the classes that are written by hand in C++
+QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "NotImplemented"})
 
 
 class NodeExtra:
@@ -509,11 +508,9 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         slots |= {"num_outputs"}
     if primitive.kind != ELEMENTWISE:
         slots |= {"shown"}
-    known = PRODUCT_NAMES.get((primitive.name, name), SAVED_NAMES.get(name, IMAGE_NAMES.get(name)))
+    known = primitive.names_shown(name, names, given)
     if known is None:
-        known = {
-            primitive.saved_as.get(n, TORCH_NAMES.get(n, n)): n for n in (*arrays, *statics) if not n.endswith("_dtype")
-        }
+        known = {OURS.get(n, n): n for n in (*arrays, *statics) if not n.endswith(("_dtype", "_shape"))}
     # the order in which torch saves, which hooks see
     order = [ours for _, ours in sorted(known.items()) if ours in arrays and ours != "out"]
     arrays = (*order, *(n for n in arrays if n not in order))
@@ -539,15 +536,15 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
 
 
 def saved_properties(known: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, property]:
-    """Make the `_saved_*` of a class. See `saved_names.py`."""
+    """Make the `_saved_*` of a class. See Note [What torch shows] in `_core/shown.py`."""
     made = {f"_saved_{name}": _saved_property(ours) for name, ours in known.items()}
     return made | {f"_raw_saved_{name}": _raw_saved_property(ours) for name, ours in known.items() if ours in arrays}
 
 
 def _visible(primitive: Primitive, name: str, rules: tuple[Any, ...]) -> tuple[int, ...] | None:
     """Return the positions of the inputs that torch counts as differentiable, or None for all."""
-    if name in VISIBLE:
-        return VISIBLE[name]
+    if name in primitive.shown_edges:
+        return primitive.shown_edges[name]
     if primitive.variadic or primitive.group_rule is not None or (None not in rules and primitive.rest is None):
         return None
     return tuple(i for i, rule in enumerate(rules) if rule is not None)
@@ -556,7 +553,8 @@ def _visible(primitive: Primitive, name: str, rules: tuple[Any, ...]) -> tuple[i
 def _saved_property(name: Any) -> property:
     def read(self: Node) -> Any:
         if callable(name):
-            return name(self)
+            value = name(self)
+            return wrap(value) if hasattr(value, "ndim") and not isinstance(value, core.tensor_type) else value
         if name in self.array_names:
             readers = self.readers[name]
             several = len(self._edges) > 1

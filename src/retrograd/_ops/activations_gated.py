@@ -11,12 +11,15 @@ def _halves(x, axis):
     return x[(*lead, slice(middle))], x[(*lead, slice(middle, None))]
 
 
-@fused("GluBackward0")
+@fused("GluBackward0", reads_result=False)
 def glu(xp, x, *, axis):
     """Compute a sigmoid(b) of the two halves of an axis."""
     first, second = _halves(x, axis)
     gate = xp.sigmoid(second)
     return first * gate, gate
+
+
+glu.shows("dim=axis self")
 
 
 @glu.backward

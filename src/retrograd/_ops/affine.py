@@ -7,7 +7,7 @@ import math
 from .._core.numpy_namespace import is_half
 from .._core.passes import times_transposed
 from .._core.primitive import front, general, multilinear, vocabulary
-from .matrices import conjugate, transposed
+from .matrices import conjugate, rows_and_features, sizes_of, strides_of, transposed
 
 
 def _product(xp, x, weight):
@@ -32,6 +32,25 @@ def linear_map(xp, x, y):
     if is_half(dtype):
         return _product(xp, x.astype("float32"), y.astype("float32")).astype(dtype)
     return _product(xp, x, y)
+
+
+def _turned_weights(node):
+    node.check_freed()
+    if node._edges[node.input_of["x"]] is None:
+        return None  # never saved
+    node.check_saved(("y",))
+    return node.saved_tensor("y").t()
+
+
+# A linear layer is one node here and several in torch; it shows what torch's outermost node shows.
+_WEIGHTS = {
+    "mat2": _turned_weights,
+    "mat2_sym_sizes": sizes_of("y", turned=True),
+    "mat2_sym_strides": strides_of("y", turned=True),
+}
+linear_map.shows("self", "MmBackward0", self_sym_sizes=sizes_of("x"), self_sym_strides=strides_of("x"), **_WEIGHTS)
+linear_map.shows("", "UnsafeViewBackward0", self_sym_sizes=rows_and_features)
+linear_map.shows("dim=0", "SqueezeBackward4", self_sym_sizes=rows_and_features)
 
 
 @linear_map.vjp("x")
@@ -70,6 +89,8 @@ def affine(xp, bias, x, y):
     return out.astype(dtype, copy=False)
 
 
+affine.shows("alpha=1 beta=1 mat1=x", mat1_sym_sizes=sizes_of("x"), mat1_sym_strides=strides_of("x"), **_WEIGHTS)
+affine.shows("", "ViewBackward0", self_sym_sizes=rows_and_features)
 affine.vjp("bias")(lambda xp, g, bias_shape: xp.sum_to(g, shape=bias_shape))
 affine.vjp("x")(linear_map_dx)
 affine.vjp("y")(linear_map_dy)

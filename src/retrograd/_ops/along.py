@@ -72,6 +72,9 @@ def take_along(xp, x, indices, *, axis):
     return x[grid(xp, indices, axis)]
 
 
+take_along.shows("dim index=indices self sparse_grad=False")
+
+
 @take_along.vjp("x")
 def take_along_dx(xp, g, x, indices, axis):
     integer_indices(indices)
@@ -151,6 +154,10 @@ def scatter_assign(xp, x, indices, src, *, axis):
     else:
         out.reshape(-1)[flat_places(xp, indices, axis, out.shape)] = _read_part(src, indices)
     return out
+
+
+scatter_assign.shows("dim index=indices", "ScatterBackward0", "ScatterBackward1")
+scatter_assign.shows_edges("ScatterBackward1", 0)
 
 
 @scatter_assign.vjp("x")

@@ -224,6 +224,9 @@ def attention(xp, q, k, v, mask, keep, *, scale, kept, groups):
     return out, attend(xp, dense_q, dense_k, dense_v, mask, keep, scale, kept, out)
 
 
+attention.shows("attn_mask=mask key=k query=q value=v")
+
+
 @attention.backward
 def attention_back(xp, g, needed, residuals, q, k, v, mask, keep, *, scale, kept, groups):
     dense_q, dense_k, dense_v, keep = arrays = _spread(xp, q, k, v, keep, groups)

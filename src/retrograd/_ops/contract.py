@@ -69,6 +69,10 @@ def contract(xp, x, y, *, left, right, made):
     return _turned(found.reshape((*lead, *over, *across)), made_axes).astype(dtype, copy=False)
 
 
+contract.shows("other self", "MulBackward0")
+contract.shows("mat2=y self", "BmmBackward0")
+
+
 @contract.vjp("x")
 def contract_dx(xp, g, y, left, right, made):
     return xp.contract(g, conjugate(xp, y), left=made, right=right, made=left)

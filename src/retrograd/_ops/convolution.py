@@ -18,6 +18,7 @@ import numpy as np
 from .._core.fused import fused
 from .._core.passes import ones
 from .._core.primitive import linear, multilinear, vocabulary
+from .._core.shown import saved_array
 from . import convolution_kernels as kernels
 from .convolution_kernels import in_single
 from .matrices import conjugate
@@ -187,13 +188,39 @@ def _bias_gradient(xp, g):
     return xp.sum(_sum_of_places(xp, g), axis=(0,))
 
 
-@fused("ConvolutionBackward0", unread=("bias",))
+def _shows(operation):
+    """Declare what torch shows of its node for both directions."""
+
+    def bias_sizes(node):
+        bias = saved_array(node, "bias")
+        return (0,) if bias is None else tuple(bias.shape)
+
+    def output_padding(node):
+        """Return how much longer the result of a transposed convolution is than it need be."""
+        params, shape = node.params, saved_array(node, "input").shape[2:]
+        if operation.name == "convolution":
+            return (0,) * len(shape)
+        given = [params[name] for name in ("size", "stride", "padding", "dilation")]
+        lengths = zip(*given, shape, saved_array(node, "weight").shape[2:], strict=True)
+        return tuple(m - ((n - 1) * step - 2 * pad + gap * (k - 1) + 1) for m, step, pad, gap, n, k in lengths)
+
+    operation.shows(
+        f"dilation groups input padding stride transposed={operation.name != 'convolution'} weight",
+        bias_sym_sizes_opt=bias_sizes,
+        output_padding=output_padding,
+    )
+
+
+@fused("ConvolutionBackward0", unread=("bias",), reads_result=False)
 def convolution(xp, input, weight, bias, *, size, stride, padding, dilation, groups):
     """The convolution of a batch, and its patches if they are few."""
     out, patches = kernels.convolve(
         xp, input, weight, bias, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups, keep=True
     )
     return out, (patches,)
+
+
+_shows(convolution)
 
 
 @convolution.backward
@@ -243,7 +270,7 @@ def convolution_parts(xp, input, weight, bias, **params):
     return _with_bias(xp, xp.convolve(input, weight, **params), bias)
 
 
-@fused("ConvolutionBackward0", unread=("bias",))
+@fused("ConvolutionBackward0", unread=("bias",), reads_result=False)
 def transposed_convolution(xp, input, weight, bias, *, size, stride, padding, dilation, groups):
     """The transposed convolution of a batch."""
     out = kernels.convolve_input(
@@ -252,6 +279,9 @@ def transposed_convolution(xp, input, weight, bias, *, size, stride, padding, di
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(size))
     return out, None
+
+
+_shows(transposed_convolution)
 
 
 @transposed_convolution.backward
@@ -281,6 +311,13 @@ def im2col(xp, x, *, kernel, stride, padding, dilation):
     return columns.copy() if prod(kernel) == 1 else columns  # which may be x itself
 
 
+im2col.shows(
+    "dilation kernel_size=kernel padding stride",
+    self_sym_argsize_minus_1=lambda node: node.x_shape[-1],
+    self_sym_argsize_minus_2=lambda node: node.x_shape[-2],
+)
+
+
 @im2col.vjp("x")
 def im2col_dx(xp, g, x_shape, kernel, stride, padding, dilation):
     size = x_shape[-len(kernel) :]
@@ -297,6 +334,9 @@ def col2im(xp, x, *, size, kernel, stride, padding, dilation):
         patches = patches.astype("float32")
     out = kernels.put_patches_together(xp, patches, size=size, stride=stride, padding=padding, dilation=dilation)
     return out.astype(x.dtype, copy=prod(kernel) == 1).reshape(*x.shape[:-2], channels, *size)
+
+
+col2im.shows("dilation kernel_size=kernel padding stride")
 
 
 @col2im.vjp("x")

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._core import kernels, passes
 from .._core.fused import fused
+from .._core.shown import saved_array
 from . import along, elementwise, reduce, softmax  # noqa: F401 - the words of the decompositions
 from .losses import MEAN, NONE, SUM, reduced
 
@@ -195,6 +196,20 @@ def _declare_batches(operation):
         return dx.reshape(x.shape if batched[0] else (count, *x.shape)), None, None
 
 
+# ---- what torch shows of the nodes ----
+def _log_probabilities(node):
+    x = saved_array(node, "x")
+    axis = class_axis(x)
+    away = x - x.max(axis, keepdims=True)
+    return away - np.log(np.exp(away).sum(axis, keepdims=True))
+
+
+def _total_weight(node):
+    x, target, weight = (saved_array(node, name) for name in ("x", "target", "weight"))
+    counted = target[target != node.params["ignore_index"]]
+    return np.asarray(counted.size if weight is None else weight[counted].sum(), x.dtype)
+
+
 # ---- from log-probabilities ----
 def _declare_nll(name, node_name):
     def run(xp, x, target, weight, *, reduction, ignore_index):
@@ -208,6 +223,8 @@ def _declare_nll(name, node_name):
     run.__name__ = name
     run.__doc__ = "The negative of each target's log-probability."
     operation = fused(node_name)(run)
+    operation.shows("ignore_index reduction self target weight", total_weight=_total_weight)
+    operation.shows_edges(node_name, 0)
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index):
@@ -368,6 +385,8 @@ def _declare_cross_entropy(name, node_name):
     run.__name__ = name
     run.__doc__ = "The cross entropy of logits and classes. See Note [Cross entropy by the target's logit]."
     operation = fused(node_name)(run)
+    operation.shows("ignore_index reduction target weight", self=_log_probabilities, total_weight=_total_weight)
+    operation.shows_edges(node_name, 0)
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index, smoothing):
@@ -430,3 +449,5 @@ def _subtract_spread(m, dx, even, weight, axis):
 cross_entropy = _declare_cross_entropy("cross_entropy", "NllLossBackward0")
 cross_entropy2d = _declare_cross_entropy("cross_entropy2d", "NllLoss2DBackward0")
 smoothed_cross_entropy = _declare_cross_entropy("smoothed_cross_entropy", "AddBackward0")
+smoothed_cross_entropy.shows("alpha=1")  # torch adds two losses
+smoothed_cross_entropy.shown_edges.clear()

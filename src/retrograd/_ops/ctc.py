@@ -110,6 +110,9 @@ def ctc_loss(xp, x, targets, input_lengths, target_lengths, *, blank, zero_infin
     return _as_loss(m, total), (emitted, alpha, total)
 
 
+ctc_loss.shows_edges("CtcLossBackward0", 0)
+
+
 @ctc_loss.backward
 def ctc_loss_back(xp, g, needed, residuals, x, targets, input_lengths, target_lengths, *, blank, zero_infinity):
     m = xp.module

@@ -134,6 +134,9 @@ def cumsum(xp, x, *, axis):
     return _sums(xp, x, axis, reverse=False)
 
 
+cumsum.shows("dim")
+
+
 @cumsum.vjp("x")
 def cumsum_dx(xp, g, x_shape, axis):
     return xp.reverse_cumsum(g, axis=axis) if x_shape else g
@@ -146,6 +149,9 @@ cumsum.batch(along_one_axis)
 def reverse_cumsum(xp, x, *, axis):
     """The sum of each element and those after it."""
     return _sums(xp, x, axis, reverse=True)
+
+
+reverse_cumsum.shows("dim")
 
 
 reverse_cumsum.vjp("x")(lambda xp, g, axis: xp.cumsum(g, axis=axis))
@@ -243,6 +249,9 @@ def cumprod(xp, x, *, axis):
     return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
 
 
+cumprod.shows("dim result self")
+
+
 cumprod.widens = cumprod.dense = True
 
 
@@ -286,6 +295,9 @@ def logcumsumexp(xp, x, *, axis):
     for i in range(1, len(steps)):
         steps[i] = _add_logs(xp, steps[i - 1], steps[i])
     return out
+
+
+logcumsumexp.shows("dim result self")
 
 
 logcumsumexp.widens = logcumsumexp.dense = True

@@ -12,7 +12,10 @@ from .implementations import is_complex, numpy, typed, wide
 
 # ---- arithmetic ----
 add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
+add.shows("alpha=1")
 subtract = elementwise("subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g, plain={"y": numpy.negative})
+subtract.shows("alpha=1")
+subtract.shows_edges("RsubBackward1", 1)
 
 
 def _dtype_of(x, y):
@@ -52,12 +55,14 @@ multiply = elementwise(
     dy=lambda xp, g, x: g * x,
     plain={"x": numpy.multiply, "y": numpy.multiply},
 )
+multiply.shows_edges("MulBackward1", 0)
 divide = elementwise(
     "divide",
     torch="div",
     dx=lambda xp, g, y: g / y,
     dy=lambda xp, g, x, y: -g * ((x / y) / y),  # torch's order: (x/y)/y keeps large y from overflowing y*y
 )
+divide.shows_edges("DivBackward1", 0)
 
 
 @divide.jvp
@@ -72,6 +77,7 @@ def divide_jvp(xp, t, y, out):
 negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g, plain={"x": numpy.negative})
 reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
 square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2))
+square.shows("exponent=2 self")
 
 
 def _remainder(xp, x, y):
@@ -88,6 +94,7 @@ remainder = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, x, y: -g * xp.floor_divide(x, y),
 )
+remainder.shows_edges("RemainderBackward0", 0)
 floor_divide = elementwise("floor_divide", inputs=("x", "y"))
 fmod = elementwise(
     "fmod",
@@ -95,6 +102,7 @@ fmod = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, x, y: -g * xp.trunc(x / y),
 )
+fmod.shows_edges("FmodBackward0", 0)
 
 
 def _power_dx(xp, g, x, y):
@@ -125,6 +133,7 @@ def _power(xp, x, y):
 
 
 power = elementwise("power", torch="pow", implementation=_power, dx=_power_dx, dy=_power_dy)
+power.shows("exponent=y result self")
 power_scalar = elementwise(
     "power_scalar",
     torch="pow",
@@ -158,6 +167,7 @@ power_base = elementwise(
     implementation=lambda xp, x, *, base: _power(xp, base, x),
     dx=_power_base_dx,
 )
+power_base.shows("exponent=x result self=base")
 
 # ---- exponentials and roots ----
 exp = elementwise("exp", dx=lambda xp, g, out: g * out, plain={"x": numpy.multiply})
@@ -367,8 +377,8 @@ where = elementwise(
     inputs=("x", "y", "z"),
     dy=lambda xp, g, x: xp.where(_condition(x), g, 0),
     dz=lambda xp, g, x: xp.where(_condition(x), 0, g),
-    saved_as={"x": "condition"},
 )
+where.shows("condition=x")
 clip = elementwise(
     "clip",
     torch="clamp",
@@ -376,6 +386,9 @@ clip = elementwise(
     implementation=lambda xp, x, *, low, high: xp.bounded(x, low, high),
     dx=lambda xp, g, x, low, high: xp.where(_inside(xp, x, low, high), g, 0),
 )
+clip.shows("max=high min=low self")
+clip.shows("min=low self", "ClampMinBackward0")
+clip.shows("max=high self", "ClampMaxBackward0")
 
 
 def _inside(xp, x, low, high):
@@ -395,6 +408,8 @@ clip_both = elementwise(
     dy=lambda xp, g, x, y, z: xp.where(xp.logical_and(xp.less(y, z), xp.less(x, y)), g, 0),
     dz=lambda xp, g, x, y, z: xp.where(xp.logical_or(xp.greater(x, z), xp.less(z, y)), g, 0),
 )
+clip_both.shows_edges("ClampMinBackward1", 0, 1)
+clip_both.shows_edges("ClampMaxBackward1", 0, 2)
 
 # ---- division that rounds: flat, but it requires grad, as torch ----
 divide_floor = elementwise(
@@ -428,8 +443,9 @@ lerp = elementwise(
     dx=lambda xp, g, z: g * (1 - z),
     dy=lambda xp, g, z: g * z,
     dz=lambda xp, g, x, y: g * (y - x),
-    saved_as={"y": "end", "z": "weight"},
 )
+lerp.shows("end=y self weight=z")
+lerp.shows_edges("LerpBackward0", 0, 1)
 
 
 def _lerp(xp, x, y, weight):
@@ -454,8 +470,8 @@ addcmul = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (z * value),
     dz=lambda xp, g, y, value: g * (y * value),
-    saved_as={"y": "tensor1", "z": "tensor2"},
 )
+addcmul.shows("tensor1=y tensor2=z value")
 addcdiv = elementwise(
     "addcdiv",
     statics=("value",),
@@ -463,8 +479,8 @@ addcdiv = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (value / z),
     dz=lambda xp, g, y, z, value: -g * (value * y / (z * z)),
-    saved_as={"y": "tensor1", "z": "tensor2"},
 )
+addcdiv.shows("tensor1=y tensor2=z value")
 
 # ---- no derivative ----
 for _name in """
@@ -481,5 +497,7 @@ compared = elementwise(
     dx=lambda xp, g: xp.zeros_like(g),
     dy=lambda xp, g: xp.zeros_like(g),
 )
+for _name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge"):
+    compared.shows_edges(f"{_name}Backward0", 0)
 zeros_like = elementwise("zeros_like", implementation=lambda xp, x: xp.module.zeros_like(x), inputs=("x",))
 ones_like = elementwise("ones_like", implementation=lambda xp, x: xp.module.ones_like(x), inputs=("x",))

@@ -27,6 +27,7 @@ copysign = elementwise(
     dx=lambda xp, g, x, out: g * xp.where(xp.equal(x, 0), xp.zeros_like(out), out / x),  # 0 at 0, as torch
     dy=lambda xp, g: xp.zeros_like(g),
 )
+copysign.shows_edges("CopysignBackward1", 0)
 
 # A tie, and a NaN, give everything to the first operand, as torch.
 fmax = elementwise(
@@ -133,6 +134,8 @@ xlogy = elementwise(
     dx=_xlogy_dx,
     dy=lambda xp, g, x, y: g * x / y,
 )
+xlogy.shows_edges("XlogyBackward1", 1)
+xlogy.shows_edges("XlogyBackward2", 0)
 xlog1py = elementwise(
     "xlog1py",
     torch="special_xlog1py",
@@ -140,6 +143,8 @@ xlog1py = elementwise(
     dx=_xlog1py_dx,
     dy=lambda xp, g, x, y: g * x / (y + 1),
 )
+xlog1py.shows_edges("SpecialXlog1PyBackward1", 1)
+xlog1py.shows_edges("SpecialXlog1PyBackward2", 0)
 
 # ---- complex numbers of size and angle ----
 polar = elementwise(

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, linear, vocabulary
+from .._core.shown import static
 
 
 def _factors(xp, indices, rows, padding_idx, by_frequency, dtype):
@@ -24,6 +25,13 @@ def _factors(xp, indices, rows, padding_idx, by_frequency, dtype):
 def embedding(xp, x, indices, *, padding_idx, by_frequency):
     """Pick rows; the padding and the frequencies matter to the gradient only."""
     return x.take(indices, 0)
+
+
+embedding.shows(
+    "indices scale_grad_by_freq=by_frequency sparse=False",
+    padding_idx=static("padding_idx"),
+    weight_sym_argsize_0=lambda node: node.x_shape[0],
+)
 
 
 @embedding.vjp("x")
@@ -58,6 +66,9 @@ def add_rows(xp, g, indices, *, rows, groups, padding_idx, by_frequency):
     if wide.size:
         _add_at(xp, out, indices.reshape(-1), wide.reshape(-1, *g.shape[indices.ndim :]))
     return out.astype(dtype, copy=False)
+
+
+add_rows.shows("sparse=False", "EmbeddingBagBackward0")
 
 
 def _add_at(xp, out, indices, values):

@@ -143,3 +143,5 @@ zeta = elementwise(
     dx=_refuse("zeta"),
     dy=lambda xp, g, x, y: g * (-x * xp.zeta(x + 1, y)),
 )
+zeta.shows_edges("SpecialZetaBackward1", 1)
+zeta.shows_edges("SpecialZetaBackward2", 0)

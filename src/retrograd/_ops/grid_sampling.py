@@ -194,7 +194,12 @@ def _sampler(node_name, name):
 
     run.__name__ = name
     run.__doc__ = "Sample at the points of a grid; `half` is the dtype of arrays of half precision."
-    operation = fused(node_name)(run)
+    operation = fused(node_name, reads_result=False)(run)
+    operation.shows(
+        "align_corners=align grid input=x",
+        interpolation_mode=lambda node: ("bilinear", "nearest", "bicubic").index(node.params["mode"]),
+        padding_mode=lambda node: ("zeros", "border", "reflection").index(node.params["padding"]),
+    )
     operation.backward(_sample_back)
     operation.decomposition(sample)
     return operation
@@ -222,6 +227,9 @@ def affine_grid(xp, theta, *, sizes, align):
     base = _base(xp.module, sizes, align, theta.dtype)
     points = base @ theta.swapaxes(-1, -2)
     return points.reshape(*theta.shape[:-2], *sizes, len(sizes))
+
+
+affine_grid.shows("align_corners=align size")
 
 
 @affine_grid.vjp("theta")

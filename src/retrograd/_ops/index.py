@@ -7,12 +7,17 @@ import math
 from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
 from .._core.passes import LARGE
 from .._core.primitive import elementwise, front, general, linear, vocabulary
+from .._core.shown import index_tensors
 
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
 @linear(torch="slice")
 def getitem(xp, x, *, index):
     return xp.getitem(x, index=index)
+
+
+getitem.shows("dim end self_sym_sizes start step")
+getitem.shows("dim index=given self_sym_sizes", "SelectBackward0")
 
 
 @getitem.vjp("x")
@@ -28,6 +33,9 @@ def getitem_batch(call, args, batched, size, *, index):
 @linear
 def put_zeros(xp, g, *, shape, index):
     return xp.put_zeros(g, shape=shape, index=index)
+
+
+put_zeros.shows("pad", "ConstantPadNdBackward0")
 
 
 @put_zeros.vjp("g")
@@ -122,6 +130,11 @@ def index(xp, x, *indices, layout):
     return x[fill_layout(layout, indices)]
 
 
+index.shows("self_sym_sizes", "IndexBackward0", indices=index_tensors)
+index.shows("dim self_sym_sizes", "IndexSelectBackward0", index=lambda node: (index_tensors(node) or (None,))[0])
+index.shows_edges("MaskedSelectBackward0", 0)
+
+
 @index.vjp("x")
 def index_dx(xp, g, x_shape, indices, layout):
     return xp.index_add_zeros(g, *indices, shape=x_shape, layout=layout)
@@ -198,6 +211,9 @@ def index_put(xp, x, value, *indices, layout, accumulate):
     else:
         out[where] = value
     return out
+
+
+index_put.shows("accumulate=given", "IndexPutBackward0", indices=index_tensors)
 
 
 @index_put.vjp("x")
@@ -313,5 +329,7 @@ masked_fill = elementwise(
     implementation=_masked_fill,
     dx=lambda xp, g, y: xp.where(_mask(y), 0, g),
     dz=lambda xp, g, y: xp.where(_mask(y), g, 0),
-    saved_as={"y": "mask"},
 )
+masked_fill.shows("mask=y")
+masked_fill.shows_edges("MaskedFillBackward0", 0)
+masked_fill.shows_edges("IndexFillBackward0", 0)

@@ -88,7 +88,7 @@ def run_slope(xp, slope, g, arrays, reduction, params):
 
 
 # ---- losses of a difference ----
-def _of_difference(name, node_name, bounded, factor, in_words):
+def _of_difference(name, node_name, torchs_bound, bounded, factor, in_words):
     """Declare a loss of x - y that is a parabola up to a bound and goes on straight beyond.
 
     With c the difference, cut at the bound, it is c (x - y - c / 2) times a factor: the sum of all is two dot products.
@@ -116,7 +116,8 @@ def _of_difference(name, node_name, bounded, factor, in_words):
 
     run.__name__ = name
     run.__doc__ = f"{name} of two arrays."
-    operation = fused(node_name)(run)
+    operation = fused(node_name, reads_result=False)(run)
+    operation.shows(f"{torchs_bound}=bound reduction self target=y")
 
     @operation.backward
     def back(xp, g, needed, gap, x, y, *, reduction, bound):
@@ -163,6 +164,7 @@ def _cut(m, gap, bound):
 smooth_l1_loss = _of_difference(
     "smooth_l1_loss",
     "SmoothL1LossBackward0",
+    "beta",
     _cut,
     lambda bound: 1 / bound,
     lambda xp, gap, bound: xp.where(xp.less(xp.abs(gap), bound), gap * gap * (0.5 / bound), xp.abs(gap) - 0.5 * bound),
@@ -170,6 +172,7 @@ smooth_l1_loss = _of_difference(
 huber_loss = _of_difference(
     "huber_loss",
     "HuberLossBackward0",
+    "delta",
     _cut,
     lambda bound: 1,
     lambda xp, gap, bound: xp.where(
@@ -178,7 +181,7 @@ huber_loss = _of_difference(
 )
 
 
-@fused("MseLossBackward0")
+@fused("MseLossBackward0", reads_result=False)
 def mse_loss(xp, x, y, *, reduction):
     """(x - y) ** 2."""
     blocks = blocks_of(x, y) if reduction != NONE else None
@@ -194,6 +197,9 @@ def mse_loss(xp, x, y, *, reduction):
         gap = np.subtract(a, b, out=buffer[: a.size])
         total += float(gap.dot(gap))
     return x.dtype.type(total / x.size if reduction == MEAN else total), None
+
+
+mse_loss.shows("reduction self target=y")
 
 
 @mse_loss.backward
@@ -238,10 +244,14 @@ def _bce_slope_of_target(m, x, y, weight):
     return _weighted(m.log1p(-x) - m.log(x), weight)
 
 
-@fused("BinaryCrossEntropyBackward0")
+@fused("BinaryCrossEntropyBackward0", reads_result=False)
 def binary_cross_entropy(xp, x, y, weight, *, reduction):
     """Cross entropy of probabilities x and y that something is so."""
     return run_pointwise(xp, _bce, (x, y, weight), reduction, {}), None
+
+
+binary_cross_entropy.shows("reduction self target=y weight")
+binary_cross_entropy.shows_edges("BinaryCrossEntropyBackward0", 0, 1)
 
 
 @binary_cross_entropy.backward
@@ -291,10 +301,14 @@ def _logits_bce_slope_of_target(m, x, y, weight, pos_weight):
     return _weighted(slope, weight)
 
 
-@fused("BinaryCrossEntropyWithLogitsBackward0")
+@fused("BinaryCrossEntropyWithLogitsBackward0", reads_result=False)
 def binary_cross_entropy_with_logits(xp, x, y, weight, pos_weight, *, reduction):
     """Cross entropy of the probability sigmoid(x) and y, where y may count more by `pos_weight`."""
     return run_pointwise(xp, _logits_bce, (x, y, weight, pos_weight), reduction, {}), None
+
+
+binary_cross_entropy_with_logits.shows("pos_weight reduction self target=y weight")
+binary_cross_entropy_with_logits.shows_edges("BinaryCrossEntropyWithLogitsBackward0", 0, 1)
 
 
 @binary_cross_entropy_with_logits.backward
@@ -324,10 +338,14 @@ def _soft_margin_slope(m, x, y):
     return -y * power / (power + 1)  # NaN where the power is infinite, as torch's
 
 
-@fused("SoftMarginLossBackward0")
+@fused("SoftMarginLossBackward0", reads_result=False)
 def soft_margin_loss(xp, x, y, *, reduction):
     """log(1 + exp(-x y))."""
     return run_pointwise(xp, _soft_margin, (x, y), reduction, {}), None
+
+
+soft_margin_loss.shows("reduction self target=y")
+soft_margin_loss.shows_edges("SoftMarginLossBackward0", 0)
 
 
 @soft_margin_loss.backward

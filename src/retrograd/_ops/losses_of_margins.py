@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._core.fused import fused
+from .._core.shown import saved_array
 from . import along, cumulative, elementwise, reduce  # noqa: F401 - the words of the decompositions
 from .losses import MEAN, NONE, reduced
 
@@ -42,13 +45,17 @@ def _multi_margin(xp, x, target, weight, p, margin):
     return gaps, at, None if weight is None else weight[target][:, None]
 
 
-@fused("MultiMarginLossBackward0")
+@fused("MultiMarginLossBackward0", reads_result=False)
 def multi_margin_loss(xp, x, target, weight, *, p, margin, reduction):
     """max(0, margin - x[target] + x[other]) ** p, averaged over the classes."""
     gaps, _, own = _multi_margin(xp, x, target, weight, p, margin)
     values = gaps if p == 1 else gaps * gaps
     values = (values if own is None else values * own).sum(1) / gaps.shape[1]
     return _finish(xp, values, x.shape, reduction), None
+
+
+multi_margin_loss.shows("margin p reduction self target weight")
+multi_margin_loss.shows_edges("MultiMarginLossBackward0", 0)
 
 
 @multi_margin_loss.backward
@@ -115,6 +122,20 @@ def multilabel_margin_loss(xp, x, target, *, reduction):
     for part, gaps, _ in _multilabel(xp, rows, target.reshape(rows.shape)):
         values[part] = gaps.sum((1, 2)) / rows.shape[1]
     return _finish(xp, values, x.shape, reduction), None
+
+
+def _is_target(node):
+    """Mark the classes that a row of targets names before its first -1."""
+    x, target = saved_array(node, "x"), saved_array(node, "target")
+    marks = np.zeros(target.shape, x.dtype).reshape(-1, target.shape[-1] if target.ndim else 1)
+    for row, named in zip(marks, target.reshape(marks.shape), strict=True):
+        ends = np.flatnonzero(named < 0)
+        row[named[: ends[0] if ends.size else None]] = 1
+    return marks.reshape(target.shape)
+
+
+multilabel_margin_loss.shows("reduction self target", is_target=_is_target)
+multilabel_margin_loss.shows_edges("MultilabelMarginLossBackward0", 0)
 
 
 @multilabel_margin_loss.backward

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .._core.lapack import one_by_one as one_by_one  # for the rules of systems, too
 from .._core.primitive import front
 
@@ -104,3 +106,39 @@ def batch_one(call, args, batched, size, **params):
 def batch_each(call, args, batched, size, **params):
     """Batch an operation whose arguments share their leading axes."""
     return call(*[front(a, mine, size) for a, mine in zip(args, batched, strict=True)], **params)
+
+
+# ---- what torch shows of a product's operands, see Note [What torch shows] ----
+def _operand(node, name):
+    """Find the array of an operand: saved, or a leaf's. That of another operand that was not saved is not known: None."""
+    if getattr(node, name) is not None:
+        return node.saved_tensor(name)._array
+    return getattr(node._edges[node.input_of[name]], "_array", None)
+
+
+def sizes_of(name, turned=False):
+    """Read the sizes of an operand, or of its transpose."""
+
+    def read(node):
+        array = _operand(node, name)
+        return None if array is None else tuple(array.shape)[:: -1 if turned else 1]
+
+    return read
+
+
+def strides_of(name, turned=False):
+    """Read the strides of an operand that needs a gradient, or of its transpose."""
+
+    def read(node):
+        if node._edges[node.input_of[name]] is None:
+            return ()
+        array = _operand(node, name)
+        return None if array is None else tuple(s // array.itemsize for s in array.strides)[:: -1 if turned else 1]
+
+    return read
+
+
+def rows_and_features(node):
+    """Return the shape of the product of a linear layer, before it is given the shape of the result."""
+    x, y = _operand(node, "x"), _operand(node, "y")
+    return None if x is None or y is None else (math.prod(x.shape[:-1]), y.shape[0])

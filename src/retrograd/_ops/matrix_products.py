@@ -6,7 +6,8 @@ from numpy import array
 
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import align_ranks, front, general, linear, multilinear, vocabulary
-from .matrices import conjugate, transposed
+from .._core.shown import given
+from .matrices import conjugate, sizes_of, strides_of, transposed
 
 LARGE = 4096  # elements from which a call costs less than what there is to compute
 
@@ -25,6 +26,23 @@ def matmul(xp, x, y):
     if x.size < LARGE > y.size and x.dtype.char in "fd":
         return xp.module.matmul(x, y)
     return xp.matmul(x, y)
+
+
+def _given_strides(name, at):
+    """Read the strides of an operand, unless no gradient goes to it."""
+    read = given(name)
+    return lambda node: read(node) if node._edges[at] is not None else ()
+
+
+matmul.shows(
+    "mat2=y mat2_sym_sizes=y_shape self self_sym_sizes",
+    "MmBackward0",
+    mat2_sym_strides=_given_strides("mat2_sym_strides", 1),
+    self_sym_strides=_given_strides("self_sym_strides", 0),
+)
+matmul.shows("self vec=y", "MvBackward0")
+matmul.shows("self tensor=y", "DotBackward0")
+matmul.shows("mat2=y self", "BmmBackward0")
 
 
 def _summed(xp, grad, shape):
@@ -113,6 +131,9 @@ def matmul_nt(xp, x, y):
     return x.dot(y.T) if x.dtype.itemsize != 2 else xp.matmul(x, y.T)
 
 
+matmul_nt.shows("mat2=y self")
+
+
 @matmul_nt.vjp("x")
 def matmul_nt_dx(xp, g, y):
     return xp.matmul(g, conjugate(xp, y))
@@ -132,6 +153,9 @@ def matmul_nt_batch(call, args, batched, size):
 @multilinear(torch="mm")
 def matmul_tn(xp, x, y):
     return x.T.dot(y) if x.dtype.itemsize != 2 else xp.matmul(x.T, y)
+
+
+matmul_tn.shows("mat2=y self")
 
 
 @matmul_tn.vjp("x")
@@ -170,6 +194,17 @@ def addmm(xp, bias, x, y, *, beta, alpha):
         bias, x, y = (a.astype("float32") for a in (bias, x, y))
     product = x.dot(y) if x.ndim < 3 and y.ndim < 3 else xp.matmul(x, y)
     return _weighted_sum(xp, bias, product, beta, alpha, dtype)
+
+
+addmm.shows(
+    "alpha beta mat1=x mat2=y",
+    mat1_sym_sizes=sizes_of("x"),
+    mat1_sym_strides=strides_of("x"),
+    mat2_sym_sizes=sizes_of("y"),
+    mat2_sym_strides=strides_of("y"),
+)
+addmm.shows("alpha beta mat=x vec=y", "AddmvBackward0")
+addmm.shows("alpha beta batch1=x batch2=y", "BaddbmmBackward0")
 
 
 @addmm.vjp("bias")
@@ -232,6 +267,9 @@ def addr(xp, bias, x, y, *, beta, alpha):
     return _weighted_sum(xp, bias, _scaled(x, alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
 
 
+addr.shows("alpha beta vec1=x vec2=y")
+
+
 @addr.vjp("bias")
 def addr_dbias(xp, g, bias_shape, beta):
     return xp.sum_to(_scaled(g, _conjugate_number(beta)), shape=bias_shape)
@@ -274,6 +312,9 @@ def trace(xp, x):
     if x.dtype.kind in "iu":
         return x.trace(0, -2, -1, dtype="int64")
     return x.trace(0, -2, -1)
+
+
+trace.shows("self_sym_sizes")
 
 
 @trace.vjp("x")

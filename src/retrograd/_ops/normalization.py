@@ -14,6 +14,7 @@ import numpy as np
 from .._core import parallel, passes
 from .._core.fused import fused
 from .._core.passes import number
+from .._core.shown import in_memory, residual, saved_array
 
 STRIP = 1 << 16  # elements that stay in the second cache beside what is computed from them
 LONG_ROW, MANY = 512, 1 << 14  # elements of a row, and of all rows, from which broadcasting without buffers pays
@@ -226,6 +227,17 @@ def _as_rows(x, ndim):
     return math.prod(x.shape[:kept]), math.prod(x.shape[kept:])
 
 
+def _of_rows(node):
+    """Return the shape of what there is one of for each row."""
+    shape, ndim = tuple(saved_array(node, "x").shape), node.params["ndim"]
+    return (*shape[: len(shape) - ndim], *(1,) * ndim)
+
+
+def _inner_shape(node):
+    shape = tuple(saved_array(node, "x").shape)
+    return shape[len(shape) - node.params["ndim"] :]
+
+
 @fused("NativeLayerNormBackward0")
 def layer_norm(xp, x, weight, bias, *, ndim, eps):
     """Normalise over the last `ndim` axes."""
@@ -234,6 +246,14 @@ def layer_norm(xp, x, weight, bias, *, ndim, eps):
     matrix = dense(xp.module, x, _as_rows(x, ndim))
     out, residuals = normalise_rows(xp.module, matrix, _flat(weight), _flat(bias), eps)
     return out.reshape(x.shape), residuals
+
+
+layer_norm.shows(
+    "bias input=x weight",
+    normalized_shape=_inner_shape,
+    result1=residual(0, _of_rows),
+    result2=residual(1, _of_rows),
+)
 
 
 @layer_norm.backward
@@ -277,6 +297,11 @@ def rms_norm(xp, x, weight, *, ndim, eps):
     matrix = dense(xp.module, x, _as_rows(x, ndim))
     out, residuals = normalise_rows(xp.module, matrix, _flat(weight), None, eps, centred=False)
     return out.reshape(x.shape), residuals
+
+
+rms_norm.shows(
+    "other=weight", self=lambda node: saved_array(node, "x") * in_memory(node._kept()[1]).reshape(_of_rows(node))
+)
 
 
 @rms_norm.backward

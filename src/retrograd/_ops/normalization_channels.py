@@ -17,6 +17,7 @@ import numpy as np
 
 from .._core.fused import fused
 from .._core.numpy_namespace import is_half
+from .._core.shown import residual, saved_array
 from .normalization import (
     NEAR,
     dense,
@@ -316,6 +317,15 @@ def _scale_channels(module, matrix, shape, mean, scale, factor, shift):
     return _scale_rows(module, matrix, *_columns(module, matrix.dtype, shape, mean, factor, shift))
 
 
+def _of_channels(node):
+    return (saved_array(node, "x").shape[1],)
+
+
+batch_norm.shows(
+    "eps input=x training=True weight", result1=residual(0, _of_channels), result2=residual(1, _of_channels)
+)
+
+
 @batch_norm.backward
 def batch_norm_back(xp, g, needed, residuals, x, weight, bias, *, eps, half, rounds):
     return _batch_norm_back(xp.module, g[0], needed, residuals, x, weight, averaged=True)
@@ -405,6 +415,15 @@ def batch_norm_fixed(xp, x, weight, bias, mean, variance, *, eps):
     return out.reshape(x.shape), (mean, scale)
 
 
+def _nothing(node):
+    return np.empty(0, np.float32)
+
+
+batch_norm_fixed.shows(
+    "eps input=x running_mean=mean running_var=variance training=False weight", result1=_nothing, result2=_nothing
+)
+
+
 @batch_norm_fixed.backward
 def batch_norm_fixed_back(xp, g, needed, residuals, x, weight, bias, mean, variance, *, eps):
     return (*_batch_norm_back(xp.module, g, needed, residuals, x, weight, averaged=False), None, None)
@@ -436,6 +455,20 @@ def group_norm(xp, x, weight, bias, *, groups, eps):
     shift = 0 if bias is None else bias.reshape(shape[1:])
     out = _scale_channels(module, matrix, shape, mean, scale, factor, shift)
     return out.reshape(x.shape), (mean, scale)
+
+
+def _of_groups(node):
+    return saved_array(node, "x").shape[0], node.params["groups"]
+
+
+group_norm.shows(
+    "eps group=groups input=x weight",
+    N=lambda node: saved_array(node, "x").shape[0],
+    C=lambda node: saved_array(node, "x").shape[1],
+    HxW=lambda node: math.prod(saved_array(node, "x").shape[2:]),
+    result1=residual(0, _of_groups),
+    result2=residual(1, _of_groups),
+)
 
 
 @group_norm.backward

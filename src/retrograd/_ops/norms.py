@@ -126,6 +126,9 @@ def cdist(xp, x, y, *, p, products):
     return xp.norm(gaps, p=p, axis=(gaps.ndim - 1,), keepdims=False)
 
 
+cdist.shows("p result x1=x x2=y")
+
+
 def _distance_slopes(xp, x, y, out, p):
     """Return the slopes of each distance in the difference of its rows."""
     gaps = xp.expand_dims(x, axis=len(x.shape) - 1) - xp.expand_dims(y, axis=len(y.shape) - 2)

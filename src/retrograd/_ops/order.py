@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, general, linear, vocabulary
+from .._core.shown import second_output
 from .along import flat_places, integer_indices
 from .reduce import extreme_of
 
@@ -22,6 +23,9 @@ def place_along(xp, g, indices, *, axis, shape):
     out = xp.module.zeros(shape, g.dtype)
     out.reshape(-1)[flat_places(xp, indices, axis, shape)] = g.reshape(-1)
     return out
+
+
+place_along.shows("dim index=indices")
 
 
 @place_along.vjp("g")
@@ -71,6 +75,8 @@ def chooses(run, name, torch, *, reduces=True, repeats=False):
         chosen = xp.take_along(t, kept(xp, out[1], axis, keepdims), axis=axis)
         return (chosen if keepdims else xp.squeeze(chosen, axis=axis)), None
 
+    names = "dim" if repeats else "dim keepdim self_sym_sizes" if reduces else "dim self_sym_sizes"
+    primitive.shows(names, indices=second_output)
     if reduces:
         primitive.vjp("x")(dx)
         primitive.jvp(tangent)

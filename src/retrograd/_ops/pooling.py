@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import front, general, linear
+from .._core.primitive import front, general, linear, vocabulary
+from .._core.shown import second_output
 from .order import has_nan
 
 FEW = 2048  # elements up to which calls, not memory, take the time
@@ -197,6 +198,36 @@ def max_pool(xp, x, *, windows):
     return best.astype(x.dtype, copy=False), at
 
 
+def _as_given(at):
+    """Read one of (kernel_size, stride, padding, dilation, ceil_mode) as the caller gave it, for each axis."""
+
+    def read(node):
+        values = getattr(node, "shown", None)
+        if values is None:
+            return None
+        value = values["given"][at]
+        if isinstance(value, bool):
+            return value
+        ndim = node.ndim if hasattr(node, "ndim") else len(node.windows)
+        value = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
+        return value * ndim if len(value) == 1 else value
+
+    return read
+
+
+def _places(node):
+    """Return where the largest elements are in their planes."""
+    at = second_output(node)
+    return vocabulary.max_pool_indices(at, windows=node.windows) if hasattr(node, "windows") else at
+
+
+_WINDOWS = {name: _as_given(at) for at, name in ((0, "kernel_size"), (1, "stride"), (2, "padding"), (4, "ceil_mode"))}
+_LARGEST = {**_WINDOWS, "dilation": _as_given(3), "result1": _places}
+_LARGEST_NODES = [f"MaxPool{n}DWithIndicesBackward0" for n in (1, 2, 3)]
+max_pool.shows("", result1=_places)
+max_pool.shows("", *_LARGEST_NODES, **_LARGEST)
+
+
 @max_pool.vjp("x")
 def max_pool_dx(xp, g, out, windows):
     if g[0] is None:
@@ -250,6 +281,9 @@ def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
 def put_in_planes(xp, g, indices, *, sizes, repeats):
     """Write at indices of planes of zeros; where they may repeat, add."""
     return _put(xp.module, g, in_memory(xp.module, indices, len(sizes), math.prod(sizes)), sizes, repeats)
+
+
+put_in_planes.shows("indices", "MaxUnpool2DBackward0", "MaxUnpool3DBackward0")
 
 
 def _put(module, g, places, sizes, repeats):
@@ -331,6 +365,13 @@ def max_of_places(xp, x, places, *, ndim, shape):
     return values.reshape(*lead, *shape), indices.reshape(*lead, *shape)
 
 
+max_of_places.shows("", result1=_places)
+max_of_places.shows("", *_LARGEST_NODES, **_LARGEST)
+max_of_places.shows(
+    "kernel_size output_size", "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0", result1=_places
+)
+
+
 @max_of_places.vjp("x")
 def max_of_places_dx(xp, g, x_shape, out, ndim):
     if g[0] is None:
@@ -408,6 +449,10 @@ def avg_pool(xp, x, *, windows, counts):
             module.add(held, value, out=held)
         total = sums
     return _divided(module, total, _divisors(module, windows, counts))
+
+
+avg_pool.shows("")
+avg_pool.shows("count_include_pad divisor_override", *[f"AvgPool{n}DBackward0" for n in (1, 2, 3)], **_WINDOWS)
 
 
 @avg_pool.vjp("x")

@@ -20,6 +20,9 @@ def roll(xp, x, *, shifts, axes):
     return x.copy() if out is x or out.base is not None else out.reshape(x.shape)
 
 
+roll.shows("dims shifts")
+
+
 roll.dense = True
 
 
@@ -48,6 +51,9 @@ def rot90(xp, x, *, k, axis1, axis2):
     if k == 2:
         return xp.flip(x, axis=(axis1, axis2))
     return xp.flip(x, axis=(axis2 if k == 1 else axis1,)).swapaxes(axis1, axis2)
+
+
+rot90.shows("dims k=given")
 
 
 @rot90.vjp("x")
@@ -79,6 +85,9 @@ def tile(xp, x, *, counts):
     return out if out.flags.c_contiguous and getattr(out.flags, "writeable", True) and out.base is not x else out.copy()
 
 
+tile.shows("repeats=counts self_sym_sizes")
+
+
 @tile.vjp("x")
 def tile_dx(xp, g, x_shape, counts):
     apart = xp.reshape(g, shape=_between(x_shape, counts))
@@ -103,6 +112,9 @@ def constant_pad(xp, x, *, before, after, value):
     taken = tuple([slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(x.shape, before, after, strict=True)])
     out[into] = x[taken]
     return out
+
+
+constant_pad.shows("pad")
 
 
 @constant_pad.vjp("x")
@@ -134,6 +146,9 @@ def block_diag(xp, *arrays, lead):
     return out
 
 
+block_diag.shows("")
+
+
 @block_diag.vjp("arrays")
 def block_diag_dx(xp, g, arrays_shape, lead):
     grads, row, column = [], 0, 0
@@ -163,6 +178,12 @@ def write_part(xp, x, src, *, view, params):
     read_row(xp, row, params["size"], params["stride"], params["offset"])[...] = src
     out[...] = read_row(xp, row, x.shape, params["in_stride"], params["start"])
     return out
+
+
+write_part.shows("dim index", "SelectScatterBackward0")
+write_part.shows("dim end start step", "SliceScatterBackward0")
+write_part.shows("dim1 dim2 offset", "DiagonalScatterBackward0")
+write_part.shows("size storage_offset stride", "AsStridedScatterBackward0")
 
 
 @write_part.vjp("x")

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import general, linear, vocabulary
+from .._core.shown import numel
 
 LONG = 16384  # elements from which a product is quicker in rows
 
@@ -59,6 +60,10 @@ def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
+sum.shows("self_sym_sizes")
+sum.shows("dim keepdim self_sym_sizes", "SumBackward1")
+
+
 @sum.vjp("x")
 def sum_dx(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
@@ -71,6 +76,10 @@ sum.batch(move_axes)
 def mean(xp, x, *, axis, keepdims):
     # an empty mean is 0 / 0 = nan; the count is a Python number, so float32 stays what it is
     return xp.sum(x, axis=axis, keepdims=keepdims) / _count(x.shape, axis)
+
+
+mean.shows("self_sym_sizes", self_sym_numel=numel)
+mean.shows("dim keepdim self_sym_sizes", "MeanBackward1", self_sym_numel=numel)
 
 
 @mean.vjp("x")
@@ -90,6 +99,9 @@ def nansum(xp, x, *, axis, keepdims):
     if total == total if not total.ndim else (total == total).all():
         return total
     return xp.sum(xp.where(xp.isnan(x), x.dtype.type(0), x), axis=axis, keepdims=keepdims)
+
+
+nansum.shows("dim keepdim self")
 
 
 @nansum.vjp("x")
@@ -123,6 +135,7 @@ def amax_jvp(xp, t, x, out, axis, keepdims):
 def shares(run, name, torch, *, nan_wins=True):
     """Declare a reduction to one of the elements, whose gradient goes to NaN if that is the result."""
     primitive = general(run, name=name, torch=torch)
+    primitive.shows("result self")
 
     @primitive.vjp("x")
     def dx(xp, g, x, out, axis, keepdims):
@@ -156,6 +169,7 @@ def _extremes(name):
         return extreme_of(xp, name, x, axis, keepdims)
 
     primitive = general(run, name=name, torch=f"a{name}")
+    primitive.shows("dim keepdim result self")
     primitive.vjp("x")(amax_dx)
     primitive.jvp(amax_jvp)
     primitive.batch(move_axes)
@@ -199,6 +213,10 @@ def prod(xp, x, *, axis, keepdims):
     if xp.module is np and not is_half(x.dtype):
         return np.multiply.reduce(x, axis, x.dtype, None, keepdims)
     return xp.prod(x, axis=axis, keepdims=keepdims)
+
+
+prod.shows("self")
+prod.shows("dim keepdim self", "ProdBackward1")
 
 
 def _in_rows(x, axis, keepdims):
@@ -332,6 +350,9 @@ def logsumexp(xp, x, *, axis, keepdims):
     shifted = xp.module.asarray(x - top)
     total = xp.log(xp.sum(xp.module.exp(shifted, out=shifted), axis=axis, keepdims=True)) + top
     return total if keepdims else xp.squeeze(total, axis=axis)
+
+
+logsumexp.shows("dim keepdim result self")
 
 
 @logsumexp.vjp("x")

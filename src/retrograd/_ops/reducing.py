@@ -48,6 +48,9 @@ def scatter_reduce(xp, x, indices, src, *, axis, reduce, include_self):
     return out.astype(x.dtype) if half else out
 
 
+scatter_reduce.shows("dim=axis include_self index=indices reduce result self src", "ScatterReduceBackward0")
+
+
 def _read(xp, src, indices):
     """Return the corner of a source that a scatter reads."""
     named = tuple(indices.shape)
@@ -175,6 +178,9 @@ def take(xp, x, indices):
     return x.take(indices) if x.ndim else x.reshape(-1).take(indices)
 
 
+take.shows("index=indices")
+
+
 @take.vjp("x")
 def take_dx(xp, g, x_shape, indices):
     flat = xp.index_add_zeros(g, indices, shape=(math.prod(x_shape),), layout=(ARRAY,))
@@ -201,6 +207,9 @@ def put(xp, x, indices, src, *, accumulate):
     else:
         flat[where] = values
     return out.astype(x.dtype, copy=False)
+
+
+put.shows("accumulate index=indices")
 
 
 @put.vjp("x")
@@ -244,6 +253,9 @@ def masked_scatter(xp, x, mask, src):
     out = xp.module.array(xp.module.broadcast_to(x, mask.shape), order="C")
     out[mask] = src.reshape(-1)[: int(xp.module.count_nonzero(mask))]
     return out
+
+
+masked_scatter.shows("mask")
 
 
 def _order_of(xp, mask):

@@ -39,6 +39,9 @@ def renorm(xp, x, *, p, axis, limit):
     return (x * _size_and_scale(xp, x, p, axis, limit)[2]).astype(x.dtype, copy=False)
 
 
+renorm.shows("dim maxnorm=limit p self")
+
+
 renorm.widens = renorm.dense = True
 
 

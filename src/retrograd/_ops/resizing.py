@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import linear
+from .._core.shown import given
 
 
 class Taps:
@@ -96,6 +97,28 @@ def resample_dx(xp, g, taps):
 
 resample.batch(lambda call, args, batched, size, **params: call(args[0], **params))
 resample.widens = True
+
+
+def _factor(axis):
+    """Read a scale factor as the caller gave it, if any."""
+
+    def read(node):
+        factors = given("factors")(node)
+        return None if factors is None or factors[axis] is None else float(factors[axis])
+
+    return read
+
+
+_SMOOTH = {1: ("Linear1D",), 2: ("Bilinear2D", "Bicubic2D", "Bilinear2DAa", "Bicubic2DAa"), 3: ("Trilinear3D",)}
+_SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
+resample.shows("")
+for _n, _kinds in _SMOOTH.items():
+    _factors = {name: _factor(axis) for axis, name in enumerate(_SCALES[_n])}
+    _nearest = f"UpsampleNearest{_n}DBackward0", f"UpsampleNearestExact{_n}DBackward0"
+    resample.shows("output_size self_sym_sizes=given", *_nearest, **_factors)
+    _smooth = [f"Upsample{kind}Backward0" for kind in _kinds]
+    resample.shows("align_corners output_size self_sym_sizes=given", *_smooth, **_factors)
+    resample.shows("padding", f"ReflectionPad{_n}DBackward0", f"ReplicationPad{_n}DBackward0")
 
 
 # ---- taps ----

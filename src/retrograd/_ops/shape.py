@@ -19,6 +19,9 @@ def reshape(xp, x, *, shape):
     return xp.reshape(x, shape)
 
 
+reshape.shows("self_sym_sizes")
+
+
 @reshape.vjp("x")
 def reshape_dx(xp, g, x_shape):
     return xp.reshape(g, shape=x_shape)
@@ -32,6 +35,11 @@ def reshape_batch(call, args, batched, size, *, shape):
 @linear(torch="permute")
 def permute_dims(xp, x, *, axes):
     return xp.permute_dims(x, axes=axes)
+
+
+permute_dims.shows("dims")
+permute_dims.shows("dim0 dim1", "TransposeBackward0", "TransposeBackward1")
+permute_dims.shows("", "TBackward0", "TBackward1")
 
 
 @permute_dims.vjp("x")
@@ -63,6 +71,9 @@ def broadcast_to(xp, x, *, shape):
         elif shape[k] == 1:
             strides[k] = shape[k + 1] * strides[k + 1]
     return xp.restrided(x, shape, strides)  # writable, unlike NumPy's: the tensor layer knows when to refuse
+
+
+broadcast_to.shows("self_sym_sizes")
 
 
 @broadcast_to.vjp("x")
@@ -109,6 +120,9 @@ def expand_dims(xp, x, *, axis):
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
+expand_dims.shows("dim")
+
+
 @expand_dims.vjp("x")
 def expand_dims_dx(xp, g, x_shape):
     return xp.reshape(g, shape=x_shape)
@@ -122,6 +136,10 @@ def expand_dims_batch(call, args, batched, size, *, axis):
 @linear
 def squeeze(xp, x, *, axis):
     return x.squeeze(axis) if axis != () else x[...]  # a view is never the array itself
+
+
+squeeze.shows("self_sym_sizes")
+squeeze.shows("dim self_sym_sizes", "SqueezeBackward1", "SqueezeBackward2", "SqueezeBackward4")
 
 
 @squeeze.vjp("x")
@@ -141,6 +159,9 @@ def flip(xp, x, *, axis):
     return xp.flip(x, axis=axis)
 
 
+flip.shows("dims")
+
+
 @flip.vjp("x")
 def flip_dx(xp, g, axis):
     return xp.flip(g, axis=axis)
@@ -154,6 +175,9 @@ def flip_batch(call, args, batched, size, *, axis):
 @linear(torch="cat")
 def concat(xp, *arrays, axis):
     return xp.module.concatenate(arrays, axis=axis)
+
+
+concat.shows("dim")
 
 
 @concat.vjp("arrays")
@@ -213,6 +237,7 @@ def copy(xp, x):
 
 
 copy.vjp("x")(lambda xp, g: g)
+copy.shows("dim index", "IndexSelectBackward0")
 copy.batch(lambda call, args, batched, size: call(args[0]))
 
 
@@ -247,6 +272,9 @@ def triangle(xp, x, *, upper, k):
     return xp.triangle(x, upper=upper, k=k)
 
 
+triangle.shows("diagonal=k")
+
+
 @triangle.vjp("x")
 def triangle_dx(xp, g, upper, k):
     return xp.triangle(g, upper=upper, k=k)
@@ -264,6 +292,9 @@ def stack(xp, *arrays, axis):
         return xp.module.concatenate([a.reshape((*shape, 1)) for a in arrays], axis=axis)
     joined = xp.module.concatenate(arrays, axis=axis)
     return joined.reshape((*shape[:axis], len(arrays), *shape[axis:]))
+
+
+stack.shows("dim")
 
 
 @stack.vjp("arrays")
@@ -285,6 +316,9 @@ def diagonal(xp, x, *, offset, axis1, axis2):
     return out
 
 
+diagonal.shows("dim1 dim2 offset=given self_sym_sizes")
+
+
 @diagonal.vjp("x")
 def diagonal_dx(xp, g, x_shape, offset, axis1, axis2):
     return xp.put_diagonal(g, shape=x_shape, offset=offset, axis1=axis1, axis2=axis2)
@@ -298,6 +332,9 @@ def diagonal_batch(call, args, batched, size, *, offset, axis1, axis2):
 @linear
 def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
     return xp.put_diagonal(g, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+put_diagonal.shows("dim1 dim2 offset=given", "DiagEmbedBackward0")
 
 
 @put_diagonal.vjp("g")

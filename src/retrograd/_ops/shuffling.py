@@ -18,6 +18,9 @@ def pixel_shuffle(xp, x, *, factor):
     return apart.transpose(order).copy().reshape(*lead, channels // (factor * factor), height * factor, width * factor)
 
 
+pixel_shuffle.shows("upscale_factor=factor")
+
+
 @linear
 def pixel_unshuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
@@ -25,6 +28,9 @@ def pixel_unshuffle(xp, x, *, factor):
     apart = x.reshape(*lead, channels, height // factor, factor, width // factor, factor)
     order = [*range(count + 1), count + 2, count + 4, count + 1, count + 3]
     return apart.transpose(order).copy().reshape(*lead, channels * factor * factor, height // factor, width // factor)
+
+
+pixel_unshuffle.shows("downscale_factor=factor")
 
 
 pixel_shuffle.vjp("x")(lambda xp, g, factor: xp.pixel_unshuffle(g, factor=factor))

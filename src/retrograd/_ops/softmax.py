@@ -88,6 +88,9 @@ def softmax(xp, x, *, axis):
     return weights
 
 
+softmax.shows("dim result")
+
+
 @softmax.vjp("x")
 def softmax_dx(xp, g, out, axis):
     return xp.softmax_back(g, out, axis=axis)
@@ -161,6 +164,9 @@ def log_softmax(xp, x, *, axis):
     shifted = _shifted(xp, x, axis)
     shifted -= xp.module.log(xp.module.add.reduce(xp.module.exp(shifted), axis=axis, keepdims=True))
     return shifted
+
+
+log_softmax.shows("dim result")
 
 
 @log_softmax.vjp("x")

@@ -72,6 +72,9 @@ def as_strided(xp, x, *, size, stride, offset, in_stride, in_offset):
     return read_row(xp, root if whole else memory_row(xp, root, x.dtype), size, stride, offset)
 
 
+as_strided.shows("size=given storage_offset stride=given")
+
+
 @as_strided.vjp("x")
 def as_strided_dx(xp, g, x_shape, size, stride, offset, in_stride, in_offset):
     row = storage_row(x_shape, in_stride, in_offset, size, stride, offset)
@@ -208,6 +211,10 @@ def unfold(xp, x, *, axis, size, step):
     own = x.strides
     strides = (*own[:axis], own[axis] * step, *own[axis + 1 :], own[axis])
     return xp.restrided(x, shape, strides)
+
+
+unfold.shows("dimension self_sym_sizes size step")
+unfold.shows("size=given storage_offset stride", "AsStridedBackward0")
 
 
 @unfold.vjp("x")

@@ -26,6 +26,9 @@ def weight_norm(xp, v, g, *, axis):
     return v * (g / norm), (norm,)
 
 
+weight_norm.shows("dim=axis g v")
+
+
 @weight_norm.backward
 def weight_norm_back(xp, grad, needed, residuals, v, g, *, axis):
     (norm,) = residuals

@@ -16,7 +16,6 @@ from typing import Any
 from .. import ops
 from .._core.fused import Fused
 from .._graph.node import default_node_name, node_class
-from .._graph.saved_nn import READ_INPUTS_ONLY
 from .._modes import Block, current_mode, push, using, write
 from ..tensor._base import Storage, memory_of, storage_of, wrap
 from ..tensor._tensor import Tensor
@@ -185,7 +184,7 @@ class _Cached(_Dispatching):
 def _reads_its_result(operation: Any, name: str | None) -> bool:
     """Tell whether the backward of an operation reads what it returned."""
     if isinstance(operation, Fused):
-        return operation.name not in READ_INPUTS_ONLY
+        return operation.reads_result
     return operation.differentiable and "out" in node_class(operation, name).array_names
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from ... import _errors
 from ..._core.arrays import is_meta, raw_leaf
-from ..._graph.saved_names import VISIBLE
 from ..._ops import ldl
 from ..._ops import lu as ops
 from ..._warnings import warn_once
@@ -18,7 +17,6 @@ from .cholesky import need_factor
 from .creation import zeros
 from .matrix_checks import need_float, need_kernel, need_matrix, need_square, need_tensor, raise_for, scalar_name
 
-VISIBLE["LinalgLuSolveBackward0"] = (0, 2)  # not the pivots
 lu_result = make("linalg_lu", "P", "L", "U")
 lu_factor_result = make("linalg_lu_factor", "LU", "pivots")
 lu_factor_ex_result = make("linalg_lu_factor_ex", "LU", "pivots", "info")

@@ -16,8 +16,8 @@ from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import raw_namespace
 from ..._core.passes import concatenate
 from ..._core.primitive import namespace_of
+from ..._core.shown import given
 from ..._graph.node import InputFacts, Meta, Node, Slot
-from ..._graph.saved_names import SAVED_NAMES
 from ..._modes import PLAIN, Mode, current_mode, read_mode
 from ..._ops import index as i
 from ..._places import user_frame, users_files
@@ -186,13 +186,21 @@ def _straight(self: Any, g: Any, freed: Any, mine: bool = False) -> Any:
 
 
 _split_classes: dict[str, Any] = {}
+_SHOWN = {  # by how torch splits: what its nodes show, beside dim and, of parts that are ranges, the sizes
+    "Split": "split_size",
+    "UnsafeSplit": "split_size",
+    "SplitWithSizes": "split_sizes",
+    "UnsafeSplitWithSizes": "split_sizes",
+}
 
 
 def _split_node_class(name: str) -> Any:
     body: dict[str, Any] = {"__slots__": ("facts", "indices", "num_outputs", "shown"), "pull_back": _put_together}
     body["makes_gradients"] = True
     body["straight"] = _straight
-    body |= {f"_saved_{key}": property(read) for key, read in SAVED_NAMES.get(name, {}).items()}
+    body["_saved_dim"] = property(given("dim"))
+    if (own := _SHOWN.get(name.removesuffix("Backward0"))) is not None:
+        body |= {f"_saved_{own}": property(given(own)), "_saved_self_sym_sizes": property(lambda node: node.facts[0])}
     made = _split_classes[name] = type(name, (Node,), body)
     return made
 

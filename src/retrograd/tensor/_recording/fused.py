@@ -20,11 +20,10 @@ from ..._core.fused import Fused
 from ..._core.levels import Level, creation_numbers
 from ..._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
 from ..._core.primitive import engine_state, vocabulary
+from ..._core.shown import parameter
 from ..._generated import emit
 from ..._graph.guards import fresh
 from ..._graph.node import Guard, Node, saved_properties
-from ..._graph.saved_names import VISIBLE
-from ..._graph.saved_nn import FUSED_NAMES
 from ..._graph.unpacked import computing_with_unpacked, settled
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
 from ..._places import user_frame, users_files
@@ -171,10 +170,10 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "unguarded": frozenset(operation.unread),
         "input_of": {name: i for i, name in enumerate(names)},
         "readers": dict.fromkeys(names, ()),
-        "visible": VISIBLE.get(operation.node_name),
+        "visible": operation.shown_edges.get(operation.node_name),
         "read": _reader(names),
         "save_inputs": _keeper(names),
-        **saved_properties(FUSED_NAMES.get(operation.name, {}), names),
+        **saved_properties(operation.names_shown(operation.node_name, names, parameter) or {}, names),
     }
     return type(operation.node_name, (FusedNode,), body)
 
