@@ -44,12 +44,15 @@ class Fused(Shown):
         self,
         node_name: str,
         function: Callable[..., Any],
-        outputs: int,
-        widens: bool,
-        unread: tuple[str, ...],
-        reads_result: bool,
+        *,
+        outputs: int = 1,
+        widens: bool = True,
+        unread: tuple[str, ...] = (),
+        reads_result: bool = True,
+        shows: str | None = None,
+        edges: tuple[int, ...] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(shows)
         self.name = function.__name__
         self.node_name = node_name
         self.implementation = function
@@ -58,6 +61,7 @@ class Fused(Shown):
         self.widens = widens
         self.unread = unread  # inputs that the backward does not read, nor whether they were written into since
         self.reads_result = reads_result  # whether torch's backward reads anything that its forward has made
+        self.edges = edges  # positions of the inputs that torch has edges for; None: all
         self.back: Callable[..., Any] = _missing
         self.parts: Callable[..., Any] = _missing
         self.batch_rule: Callable[..., Any] | None = None
@@ -137,13 +141,6 @@ def _single(array: Any) -> Any:
     return array if array is None or not is_half(array.dtype) else array.astype(np.float32)
 
 
-def fused(
-    node_name: str,
-    *,
-    outputs: int = 1,
-    widens: bool = True,
-    unread: tuple[str, ...] = (),
-    reads_result: bool = True,
-) -> Callable[[Callable[..., Any]], Fused]:
+def fused(node_name: str, **options: Any) -> Callable[[Callable[..., Any]], Fused]:
     """Declare a fused operation under torch's name for its node. See Note [Fused operations]."""
-    return lambda function: Fused(node_name, function, outputs, widens, unread, reads_result)
+    return lambda function: Fused(node_name, function, **options)

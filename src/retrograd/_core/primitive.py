@@ -127,8 +127,9 @@ class Primitive(Shown):
         variadic: bool = False,
         rest: str | None = None,
         differentiable: bool = True,
+        shows: str | dict[str | None, str] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(shows)
         self.name = name
         self.kind = kind
         self.inputs = inputs
@@ -539,11 +540,13 @@ def elementwise(
     inputs: tuple[str, ...] | None = None,
     statics: tuple[str, ...] = (),
     implementation: Callable[..., Any] | None = None,
+    shows: str | dict[str | None, str] | None = None,
     self_adjoint: bool = False,
     plain: dict[str, Callable[..., Any]] | None = None,
 ) -> Primitive:
     """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
 
+    `shows`: see Note [What torch shows].
     `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
     `plain`: what rules come to on NumPy arrays of one float dtype and shape, `f(g, ..., out=None)` in fewer calls, to the bit.
     """
@@ -553,7 +556,7 @@ def elementwise(
         inputs = ("x", "y", "z")[: max(("x", "y", "z").index(n) for n in inputs) + 1]
     differentiable = any(rule is not None for rule in given.values())
     primitive = Primitive(
-        name, ELEMENTWISE, inputs, statics, implementation, torch=torch, differentiable=differentiable
+        name, ELEMENTWISE, inputs, statics, implementation, torch=torch, differentiable=differentiable, shows=shows
     )
     for input_name, rule in given.items():
         if rule is not None:

@@ -4,8 +4,9 @@ Note [What torch shows]
 A node's rules read names of our own (`x`, `out`, `axis`, `x_shape`). Without a declaration torch's names for them are those of
 `USUAL`, read backwards. Where torch differs, the operation says so, once for all its nodes or for some of them:
 
-    where.shows("condition=x")
-    clip.shows("min=low self", "ClampMinBackward0")
+    where = elementwise("where", shows="condition=x", ...)
+    clip = elementwise("clip", shows={None: "max=high min=low self", "ClampMinBackward0": "min=low self"}, ...)
+    layer_norm.shows("bias input=x weight", normalized_shape=_inner_shape, ...)
 
 A word is torch's name, `=` what it is: a name that the rules read, or a number that never changes. Without `=` it is the usual name,
 or the same name. What no rule reads, such as the dim as the caller gave it, is in the node's `shown`, where the public function has
@@ -34,8 +35,11 @@ class Shown:
 
     inputs: tuple[str, ...]
 
-    def __init__(self) -> None:
-        self._names: dict[str | None, tuple[str, dict[str, Reader]]] = {}
+    def __init__(self, shows: str | dict[str | None, str] | None) -> None:
+        names = shows if isinstance(shows, dict) else {} if shows is None else {None: shows}
+        self._names: dict[str | None, tuple[str, dict[str, Reader]]] = {
+            node: (text, {}) for node, text in names.items()
+        }
         self.shown_edges: dict[str, tuple[int, ...]] = {}  # by node: positions of the inputs that torch has edges for
 
     def shows(self, names: str, /, *nodes: str, **readers: Reader) -> None:

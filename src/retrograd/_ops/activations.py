@@ -313,8 +313,7 @@ def _elu_back_dy(xp, t, x, y, alpha, scale, input_scale):
 
 
 ELU = ("alpha", "scale", "input_scale")
-elu = elementwise("elu", statics=ELU, implementation=_elu, dx=_elu_dx)
-elu.shows("alpha self", "CeluBackward0")
+elu = elementwise("elu", statics=ELU, implementation=_elu, dx=_elu_dx, shows={"CeluBackward0": "alpha self"})
 elu_back = elementwise(
     "elu_back", torch="elu_backward", statics=ELU, implementation=_elu_back, dx=_elu_back_dx, dy=_elu_back_dy
 )
@@ -425,8 +424,8 @@ prelu = elementwise(
     implementation=lambda xp, x, y: xp.where(x > 0, x, y * x).astype(x.dtype, copy=False),
     dx=lambda xp, g, x, y: xp.where(xp.greater(x, 0), g, g * y),
     dy=lambda xp, g, x: xp.where(xp.greater(x, 0), 0, g * x),
+    shows="self weight=y",
 )
-prelu.shows("self weight=y")
 rrelu = elementwise(
     "rrelu",
     torch="rrelu_with_noise",
@@ -434,8 +433,8 @@ rrelu = elementwise(
     statics=("lower", "upper", "training"),
     implementation=lambda xp, x, y, *, lower, upper, training: x * y,
     dx=lambda xp, g, y: g * y,
+    shows="noise=y",
 )
-rrelu.shows("noise=y")
 
 
 # ---- straight pieces ----

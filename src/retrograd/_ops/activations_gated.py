@@ -11,15 +11,12 @@ def _halves(x, axis):
     return x[(*lead, slice(middle))], x[(*lead, slice(middle, None))]
 
 
-@fused("GluBackward0", reads_result=False)
+@fused("GluBackward0", reads_result=False, shows="dim=axis self")
 def glu(xp, x, *, axis):
     """Compute a sigmoid(b) of the two halves of an axis."""
     first, second = _halves(x, axis)
     gate = xp.sigmoid(second)
     return first * gate, gate
-
-
-glu.shows("dim=axis self")
 
 
 @glu.backward

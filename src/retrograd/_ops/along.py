@@ -59,7 +59,7 @@ def _read_part(src, indices):
     return src.reshape(-1)
 
 
-@linear(torch="gather")
+@linear(torch="gather", shows="dim index=indices self sparse_grad=False")
 def take_along(xp, x, indices, *, axis):
     if x.ndim == 1:
         return x.take(indices)
@@ -70,9 +70,6 @@ def take_along(xp, x, indices, *, axis):
             return x.take(_few_flat_places(indices, axis, x.shape))
         return x.take(flat_places(xp, indices, axis, x.shape)).reshape(indices.shape)
     return x[grid(xp, indices, axis)]
-
-
-take_along.shows("dim index=indices self sparse_grad=False")
 
 
 @take_along.vjp("x")
@@ -144,7 +141,7 @@ def _scatter_batch(call, args, batched, size, **params):
     return _along_rows(call, args, batched, size, args[0].ndim == batched[0], **params)
 
 
-@general(torch="scatter")
+@general(torch="scatter", shows={"ScatterBackward0": "dim index=indices", "ScatterBackward1": "dim index=indices"})
 def scatter_assign(xp, x, indices, src, *, axis):
     out = x.copy() if x.ndim else xp.module.array(x)
     if x.ndim == 1 and indices.shape == src.shape:
@@ -156,7 +153,6 @@ def scatter_assign(xp, x, indices, src, *, axis):
     return out
 
 
-scatter_assign.shows("dim index=indices", "ScatterBackward0", "ScatterBackward1")
 scatter_assign.shows_edges("ScatterBackward1", 0)
 
 

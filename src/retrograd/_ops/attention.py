@@ -210,7 +210,7 @@ def _spread(xp, q, k, v, keep, groups):
     ]
 
 
-@fused("ScaledDotProductFlashAttentionForCpuBackward0")
+@fused("ScaledDotProductFlashAttentionForCpuBackward0", shows="attn_mask=mask key=k query=q value=v")
 def attention(xp, q, k, v, mask, keep, *, scale, kept, groups):
     """Attend; every `groups` heads of queries in a row share a head of keys and values."""
     dense_q, dense_k, dense_v, keep = _spread(xp, q, k, v, keep, groups)
@@ -222,9 +222,6 @@ def attention(xp, q, k, v, mask, keep, *, scale, kept, groups):
         else xp.module.empty(shape, q.dtype)
     )
     return out, attend(xp, dense_q, dense_k, dense_v, mask, keep, scale, kept, out)
-
-
-attention.shows("attn_mask=mask key=k query=q value=v")
 
 
 @attention.backward

@@ -53,15 +53,12 @@ def cholesky_jvp(xp, t, out, upper):
 cholesky.batch(batch_one)
 
 
-@general
+@general(shows="input2=factor result upper")
 def cholesky_solve(xp, b, factor, *, upper):
     """Solve a @ x = b for a = factor @ factor^H, or factor^H @ factor if `upper`."""
     first, second = (adjoint(xp, factor), factor) if upper else (factor, adjoint(xp, factor))
     half = xp.solve_triangular(first, b, upper=False, **TRIANGLE)
     return xp.solve_triangular(second, half, upper=True, **TRIANGLE)
-
-
-cholesky_solve.shows("input2=factor result upper")
 
 
 def _pulled_to_factor(xp, common, factor, upper, shape):
@@ -96,13 +93,10 @@ def cholesky_solve_batch(call, args, batched, size, *, upper):
     return call(*align_ranks(args, batched), upper=upper)
 
 
-@general
+@general(shows="result self=factor upper")
 def cholesky_inverse(xp, factor, *, upper):
     """Invert the matrix of which `factor` is the Cholesky factor."""
     return xp.cholesky_solve(xp.module.eye(factor.shape[-1], dtype=factor.dtype), factor, upper=upper)
-
-
-cholesky_inverse.shows("result self=factor upper")
 
 
 @cholesky_inverse.vjp("factor")

@@ -324,7 +324,7 @@ def im2col_dx(xp, g, x_shape, kernel, stride, padding, dilation):
     return xp.col2im(g, size=size, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
-@linear
+@linear(shows="dilation kernel_size=kernel padding stride")
 def col2im(xp, x, *, size, kernel, stride, padding, dilation):
     """Columns added where `im2col` took them from: the transpose of it."""
     places = kernels.places_of(size, kernel, stride, padding, dilation)
@@ -334,9 +334,6 @@ def col2im(xp, x, *, size, kernel, stride, padding, dilation):
         patches = patches.astype("float32")
     out = kernels.put_patches_together(xp, patches, size=size, stride=stride, padding=padding, dilation=dilation)
     return out.astype(x.dtype, copy=prod(kernel) == 1).reshape(*x.shape[:-2], channels, *size)
-
-
-col2im.shows("dilation kernel_size=kernel padding stride")
 
 
 @col2im.vjp("x")

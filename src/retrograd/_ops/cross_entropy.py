@@ -222,9 +222,8 @@ def _declare_nll(name, node_name):
 
     run.__name__ = name
     run.__doc__ = "The negative of each target's log-probability."
-    operation = fused(node_name)(run)
+    operation = fused(node_name, edges=(0,))(run)
     operation.shows("ignore_index reduction self target weight", total_weight=_total_weight)
-    operation.shows_edges(node_name, 0)
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index):
@@ -338,7 +337,7 @@ def _losses_of_few_back(g, places, powers, sums, reduction):
     return dx
 
 
-def _declare_cross_entropy(name, node_name):
+def _declare_cross_entropy(name, node_name, edges=(0,)):
     def run(xp, x, target, weight, *, reduction, ignore_index, smoothing):
         if x.size <= FEW and weight is None and not smoothing and x.ndim == 2:
             few = None if 0 <= ignore_index < x.shape[1] else _losses_of_few(x, target, reduction)
@@ -384,9 +383,8 @@ def _declare_cross_entropy(name, node_name):
 
     run.__name__ = name
     run.__doc__ = "The cross entropy of logits and classes. See Note [Cross entropy by the target's logit]."
-    operation = fused(node_name)(run)
+    operation = fused(node_name, edges=edges)(run)
     operation.shows("ignore_index reduction target weight", self=_log_probabilities, total_weight=_total_weight)
-    operation.shows_edges(node_name, 0)
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index, smoothing):
@@ -448,6 +446,5 @@ def _subtract_spread(m, dx, even, weight, axis):
 
 cross_entropy = _declare_cross_entropy("cross_entropy", "NllLossBackward0")
 cross_entropy2d = _declare_cross_entropy("cross_entropy2d", "NllLoss2DBackward0")
-smoothed_cross_entropy = _declare_cross_entropy("smoothed_cross_entropy", "AddBackward0")
+smoothed_cross_entropy = _declare_cross_entropy("smoothed_cross_entropy", "AddBackward0", None)
 smoothed_cross_entropy.shows("alpha=1")  # torch adds two losses
-smoothed_cross_entropy.shown_edges.clear()

@@ -129,12 +129,9 @@ def _sums_in_blocks(x, reverse):
     return out
 
 
-@linear
+@linear(shows="dim")
 def cumsum(xp, x, *, axis):
     return _sums(xp, x, axis, reverse=False)
-
-
-cumsum.shows("dim")
 
 
 @cumsum.vjp("x")
@@ -145,13 +142,10 @@ def cumsum_dx(xp, g, x_shape, axis):
 cumsum.batch(along_one_axis)
 
 
-@linear(torch="cumsum")
+@linear(torch="cumsum", shows="dim")
 def reverse_cumsum(xp, x, *, axis):
     """The sum of each element and those after it."""
     return _sums(xp, x, axis, reverse=True)
-
-
-reverse_cumsum.shows("dim")
 
 
 reverse_cumsum.vjp("x")(lambda xp, g, axis: xp.cumsum(g, axis=axis))
@@ -244,12 +238,9 @@ def recurrence_batch(call, args, batched, size, *, axis, reverse):
 
 
 # ---- products ----
-@general
+@general(shows="dim result self")
 def cumprod(xp, x, *, axis):
     return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
-
-
-cumprod.shows("dim result self")
 
 
 cumprod.widens = cumprod.dense = True
@@ -284,7 +275,7 @@ def _add_logs(xp, x, y):
     return module.where(module.isinf(high.real), high, high + module.log1p(module.exp(low - high)))
 
 
-@general
+@general(shows="dim result self")
 def logcumsumexp(xp, x, *, axis):
     if not x.ndim or not x.size:
         return x.copy()
@@ -295,9 +286,6 @@ def logcumsumexp(xp, x, *, axis):
     for i in range(1, len(steps)):
         steps[i] = _add_logs(xp, steps[i - 1], steps[i])
     return out
-
-
-logcumsumexp.shows("dim result self")
 
 
 logcumsumexp.widens = logcumsumexp.dense = True

@@ -12,5 +12,5 @@ keep_scaled = elementwise(
     statics=("scale",),
     implementation=wide(lambda xp, x, y, *, scale: x * y * scale),
     dx=lambda xp, g, y, scale: xp.keep_scaled(g, y, scale=scale),
+    shows="result1=y scale",
 )
-keep_scaled.shows("result1=y scale")

@@ -11,10 +11,10 @@ from .._core.primitive import elementwise
 from .implementations import is_complex, numpy, typed, wide
 
 # ---- arithmetic ----
-add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g)
-add.shows("alpha=1")
-subtract = elementwise("subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g, plain={"y": numpy.negative})
-subtract.shows("alpha=1")
+add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g, shows="alpha=1")
+subtract = elementwise(
+    "subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g, plain={"y": numpy.negative}, shows="alpha=1"
+)
 subtract.shows_edges("RsubBackward1", 1)
 
 
@@ -76,8 +76,7 @@ def divide_jvp(xp, t, y, out):
 
 negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g, plain={"x": numpy.negative})
 reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
-square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2))
-square.shows("exponent=2 self")
+square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2), shows="exponent=2 self")
 
 
 def _remainder(xp, x, y):
@@ -132,8 +131,9 @@ def _power(xp, x, y):
     return xp.where(y < 0, inverse, xp.power(x, xp.where(y < 0, 0, y)))
 
 
-power = elementwise("power", torch="pow", implementation=_power, dx=_power_dx, dy=_power_dy)
-power.shows("exponent=y result self")
+power = elementwise(
+    "power", torch="pow", implementation=_power, dx=_power_dx, dy=_power_dy, shows="exponent=y result self"
+)
 power_scalar = elementwise(
     "power_scalar",
     torch="pow",
@@ -166,8 +166,8 @@ power_base = elementwise(
     statics=("base",),
     implementation=lambda xp, x, *, base: _power(xp, base, x),
     dx=_power_base_dx,
+    shows="exponent=x result self=base",
 )
-power_base.shows("exponent=x result self=base")
 
 # ---- exponentials and roots ----
 exp = elementwise("exp", dx=lambda xp, g, out: g * out, plain={"x": numpy.multiply})
@@ -377,18 +377,16 @@ where = elementwise(
     inputs=("x", "y", "z"),
     dy=lambda xp, g, x: xp.where(_condition(x), g, 0),
     dz=lambda xp, g, x: xp.where(_condition(x), 0, g),
+    shows="condition=x",
 )
-where.shows("condition=x")
 clip = elementwise(
     "clip",
     torch="clamp",
     statics=("low", "high"),
     implementation=lambda xp, x, *, low, high: xp.bounded(x, low, high),
     dx=lambda xp, g, x, low, high: xp.where(_inside(xp, x, low, high), g, 0),
+    shows={None: "max=high min=low self", "ClampMinBackward0": "min=low self", "ClampMaxBackward0": "max=high self"},
 )
-clip.shows("max=high min=low self")
-clip.shows("min=low self", "ClampMinBackward0")
-clip.shows("max=high self", "ClampMaxBackward0")
 
 
 def _inside(xp, x, low, high):
@@ -443,8 +441,8 @@ lerp = elementwise(
     dx=lambda xp, g, z: g * (1 - z),
     dy=lambda xp, g, z: g * z,
     dz=lambda xp, g, x, y: g * (y - x),
+    shows="end=y self weight=z",
 )
-lerp.shows("end=y self weight=z")
 lerp.shows_edges("LerpBackward0", 0, 1)
 
 
@@ -470,8 +468,8 @@ addcmul = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (z * value),
     dz=lambda xp, g, y, value: g * (y * value),
+    shows="tensor1=y tensor2=z value",
 )
-addcmul.shows("tensor1=y tensor2=z value")
 addcdiv = elementwise(
     "addcdiv",
     statics=("value",),
@@ -479,8 +477,8 @@ addcdiv = elementwise(
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (value / z),
     dz=lambda xp, g, y, z, value: -g * (value * y / (z * z)),
+    shows="tensor1=y tensor2=z value",
 )
-addcdiv.shows("tensor1=y tensor2=z value")
 
 # ---- no derivative ----
 for _name in """

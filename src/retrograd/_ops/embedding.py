@@ -55,7 +55,7 @@ def embedding_batch(call, args, batched, size, *, padding_idx, by_frequency):
     return call(x, indices, padding_idx=padding_idx, by_frequency=by_frequency)
 
 
-@linear(torch="embedding_dense_backward")
+@linear(torch="embedding_dense_backward", shows={"EmbeddingBagBackward0": "sparse=False"})
 def add_rows(xp, g, indices, *, rows, groups, padding_idx, by_frequency):
     """Add rows of g to those of `groups` zero tables of as many rows each; indices count through all of them."""
     dtype = g.dtype
@@ -66,9 +66,6 @@ def add_rows(xp, g, indices, *, rows, groups, padding_idx, by_frequency):
     if wide.size:
         _add_at(xp, out, indices.reshape(-1), wide.reshape(-1, *g.shape[indices.ndim :]))
     return out.astype(dtype, copy=False)
-
-
-add_rows.shows("sparse=False", "EmbeddingBagBackward0")
 
 
 def _add_at(xp, out, indices, values):

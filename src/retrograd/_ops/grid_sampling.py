@@ -221,15 +221,12 @@ def _base(module, sizes, align, dtype):
     return module.stack([*wide[::-1], ones], -1).reshape(-1, len(sizes) + 1)
 
 
-@linear
+@linear(shows="align_corners=align size")
 def affine_grid(xp, theta, *, sizes, align):
     """Map the points of a grid by affine matrices (..., axes, axes + 1)."""
     base = _base(xp.module, sizes, align, theta.dtype)
     points = base @ theta.swapaxes(-1, -2)
     return points.reshape(*theta.shape[:-2], *sizes, len(sizes))
-
-
-affine_grid.shows("align_corners=align size")
 
 
 @affine_grid.vjp("theta")

@@ -11,13 +11,12 @@ from .._core.shown import index_tensors
 
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
-@linear(torch="slice")
+@linear(
+    torch="slice",
+    shows={None: "dim end self_sym_sizes start step", "SelectBackward0": "dim index=given self_sym_sizes"},
+)
 def getitem(xp, x, *, index):
     return xp.getitem(x, index=index)
-
-
-getitem.shows("dim end self_sym_sizes start step")
-getitem.shows("dim index=given self_sym_sizes", "SelectBackward0")
 
 
 @getitem.vjp("x")
@@ -30,12 +29,9 @@ def getitem_batch(call, args, batched, size, *, index):
     return call(args[0], index=(slice(None), *index))
 
 
-@linear
+@linear(shows={"ConstantPadNdBackward0": "pad"})
 def put_zeros(xp, g, *, shape, index):
     return xp.put_zeros(g, shape=shape, index=index)
-
-
-put_zeros.shows("pad", "ConstantPadNdBackward0")
 
 
 @put_zeros.vjp("g")
@@ -329,7 +325,7 @@ masked_fill = elementwise(
     implementation=_masked_fill,
     dx=lambda xp, g, y: xp.where(_mask(y), 0, g),
     dz=lambda xp, g, y: xp.where(_mask(y), g, 0),
+    shows="mask=y",
 )
-masked_fill.shows("mask=y")
 masked_fill.shows_edges("MaskedFillBackward0", 0)
 masked_fill.shows_edges("IndexFillBackward0", 0)

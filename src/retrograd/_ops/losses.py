@@ -181,7 +181,7 @@ huber_loss = _of_difference(
 )
 
 
-@fused("MseLossBackward0", reads_result=False)
+@fused("MseLossBackward0", reads_result=False, shows="reduction self target=y")
 def mse_loss(xp, x, y, *, reduction):
     """(x - y) ** 2."""
     blocks = blocks_of(x, y) if reduction != NONE else None
@@ -197,9 +197,6 @@ def mse_loss(xp, x, y, *, reduction):
         gap = np.subtract(a, b, out=buffer[: a.size])
         total += float(gap.dot(gap))
     return x.dtype.type(total / x.size if reduction == MEAN else total), None
-
-
-mse_loss.shows("reduction self target=y")
 
 
 @mse_loss.backward
@@ -244,14 +241,10 @@ def _bce_slope_of_target(m, x, y, weight):
     return _weighted(m.log1p(-x) - m.log(x), weight)
 
 
-@fused("BinaryCrossEntropyBackward0", reads_result=False)
+@fused("BinaryCrossEntropyBackward0", reads_result=False, shows="reduction self target=y weight", edges=(0, 1))
 def binary_cross_entropy(xp, x, y, weight, *, reduction):
     """Cross entropy of probabilities x and y that something is so."""
     return run_pointwise(xp, _bce, (x, y, weight), reduction, {}), None
-
-
-binary_cross_entropy.shows("reduction self target=y weight")
-binary_cross_entropy.shows_edges("BinaryCrossEntropyBackward0", 0, 1)
 
 
 @binary_cross_entropy.backward
@@ -301,14 +294,15 @@ def _logits_bce_slope_of_target(m, x, y, weight, pos_weight):
     return _weighted(slope, weight)
 
 
-@fused("BinaryCrossEntropyWithLogitsBackward0", reads_result=False)
+@fused(
+    "BinaryCrossEntropyWithLogitsBackward0",
+    reads_result=False,
+    shows="pos_weight reduction self target=y weight",
+    edges=(0, 1),
+)
 def binary_cross_entropy_with_logits(xp, x, y, weight, pos_weight, *, reduction):
     """Cross entropy of the probability sigmoid(x) and y, where y may count more by `pos_weight`."""
     return run_pointwise(xp, _logits_bce, (x, y, weight, pos_weight), reduction, {}), None
-
-
-binary_cross_entropy_with_logits.shows("pos_weight reduction self target=y weight")
-binary_cross_entropy_with_logits.shows_edges("BinaryCrossEntropyWithLogitsBackward0", 0, 1)
 
 
 @binary_cross_entropy_with_logits.backward
@@ -338,14 +332,10 @@ def _soft_margin_slope(m, x, y):
     return -y * power / (power + 1)  # NaN where the power is infinite, as torch's
 
 
-@fused("SoftMarginLossBackward0", reads_result=False)
+@fused("SoftMarginLossBackward0", reads_result=False, shows="reduction self target=y", edges=(0,))
 def soft_margin_loss(xp, x, y, *, reduction):
     """log(1 + exp(-x y))."""
     return run_pointwise(xp, _soft_margin, (x, y), reduction, {}), None
-
-
-soft_margin_loss.shows("reduction self target=y")
-soft_margin_loss.shows_edges("SoftMarginLossBackward0", 0)
 
 
 @soft_margin_loss.backward

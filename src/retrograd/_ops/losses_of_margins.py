@@ -45,17 +45,13 @@ def _multi_margin(xp, x, target, weight, p, margin):
     return gaps, at, None if weight is None else weight[target][:, None]
 
 
-@fused("MultiMarginLossBackward0", reads_result=False)
+@fused("MultiMarginLossBackward0", reads_result=False, shows="margin p reduction self target weight", edges=(0,))
 def multi_margin_loss(xp, x, target, weight, *, p, margin, reduction):
     """max(0, margin - x[target] + x[other]) ** p, averaged over the classes."""
     gaps, _, own = _multi_margin(xp, x, target, weight, p, margin)
     values = gaps if p == 1 else gaps * gaps
     values = (values if own is None else values * own).sum(1) / gaps.shape[1]
     return _finish(xp, values, x.shape, reduction), None
-
-
-multi_margin_loss.shows("margin p reduction self target weight")
-multi_margin_loss.shows_edges("MultiMarginLossBackward0", 0)
 
 
 @multi_margin_loss.backward
@@ -114,7 +110,7 @@ def _multilabel(xp, x, target):
         yield part, gaps, named
 
 
-@fused("MultilabelMarginLossBackward0")
+@fused("MultilabelMarginLossBackward0", edges=(0,))
 def multilabel_margin_loss(xp, x, target, *, reduction):
     """max(0, 1 - x[right] + x[other]), summed over right classes and others, divided by the number of classes."""
     rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
@@ -135,7 +131,6 @@ def _is_target(node):
 
 
 multilabel_margin_loss.shows("reduction self target", is_target=_is_target)
-multilabel_margin_loss.shows_edges("MultilabelMarginLossBackward0", 0)
 
 
 @multilabel_margin_loss.backward

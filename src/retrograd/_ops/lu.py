@@ -252,7 +252,7 @@ lu_unpack.batch(batch_each)
 
 
 # ---- solving ----
-@general(torch="linalg_lu_solve")
+@general(torch="linalg_lu_solve", shows="LU=packed adjoint=adjoint_ left pivots result")
 def lu_solve(xp, packed, pivots, b, *, left, adjoint_):
     """Solve a @ x = b, a^H @ x = b, x @ a = b or x @ a^H = b for a = P L U."""
     if not left:  # x @ a = b is a^H @ x^H = b^H
@@ -260,7 +260,6 @@ def lu_solve(xp, packed, pivots, b, *, left, adjoint_):
     return _solved(xp, packed, pivots, b, adjoint_)
 
 
-lu_solve.shows("LU=packed adjoint=adjoint_ left pivots result")
 lu_solve.shows_edges("LinalgLuSolveBackward0", 0, 2)  # not the pivots
 
 

@@ -126,12 +126,9 @@ def _lined_up(x, batched, rank, size):
 # Products of two matrices of which one is transposed. The gradients of these and of `matmul` are such products again: no order
 # needs a node for a transposition, and no gradient comes out in another memory order than what it belongs to, which would
 # make every sum of two of them ten times as slow.
-@multilinear(torch="mm")
+@multilinear(torch="mm", shows="mat2=y self")
 def matmul_nt(xp, x, y):
     return x.dot(y.T) if x.dtype.itemsize != 2 else xp.matmul(x, y.T)
-
-
-matmul_nt.shows("mat2=y self")
 
 
 @matmul_nt.vjp("x")
@@ -150,12 +147,9 @@ def matmul_nt_batch(call, args, batched, size):
     return matmul_batch(vocabulary.matmul, (x, transposed(vocabulary, y)), batched, size)
 
 
-@multilinear(torch="mm")
+@multilinear(torch="mm", shows="mat2=y self")
 def matmul_tn(xp, x, y):
     return x.T.dot(y) if x.dtype.itemsize != 2 else xp.matmul(x.T, y)
-
-
-matmul_tn.shows("mat2=y self")
 
 
 @matmul_tn.vjp("x")
@@ -255,7 +249,7 @@ def addmm_batch(call, args, batched, size, *, beta, alpha):
     return vocabulary.squeeze(out, axis=out.ndim - 1) if vector else out
 
 
-@general
+@general(shows="alpha beta vec1=x vec2=y")
 def addr(xp, bias, x, y, *, beta, alpha):
     """beta * bias + alpha * (the outer product of x and y)."""
     dtype = x.dtype
@@ -265,9 +259,6 @@ def addr(xp, bias, x, y, *, beta, alpha):
         product = x[..., :, None] & y[..., None, :] if alpha else xp.zeros_like(x[..., :, None] & y[..., None, :])
         return product | bias if beta else product
     return _weighted_sum(xp, bias, _scaled(x, alpha)[..., :, None] * y[..., None, :], beta, 1, dtype)
-
-
-addr.shows("alpha beta vec1=x vec2=y")
 
 
 @addr.vjp("bias")
@@ -304,7 +295,7 @@ def addr_batch(call, args, batched, size, *, beta, alpha):
     return call(bias, front(x, batched[1], size), front(y, batched[2], size), beta=beta, alpha=alpha)
 
 
-@linear
+@linear(shows="self_sym_sizes")
 def trace(xp, x):
     """The sum of the diagonal."""
     if is_half(x.dtype):
@@ -312,9 +303,6 @@ def trace(xp, x):
     if x.dtype.kind in "iu":
         return x.trace(0, -2, -1, dtype="int64")
     return x.trace(0, -2, -1)
-
-
-trace.shows("self_sym_sizes")
 
 
 @trace.vjp("x")

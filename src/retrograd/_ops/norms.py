@@ -113,7 +113,7 @@ def _one_by_one(xp, x, y, p):
     return out
 
 
-@general(torch="cdist")
+@general(torch="cdist", shows="p result x1=x x2=y")
 def cdist(xp, x, y, *, p, products):
     """The p-norm of the difference of every row of x and every row of y; `products`: see `_by_products`."""
     if products:
@@ -124,9 +124,6 @@ def cdist(xp, x, y, *, p, products):
     if not x.shape[-1]:
         return xp.module.zeros(gaps.shape[:-1], x.dtype)
     return xp.norm(gaps, p=p, axis=(gaps.ndim - 1,), keepdims=False)
-
-
-cdist.shows("p result x1=x x2=y")
 
 
 def _distance_slopes(xp, x, y, out, p):

@@ -17,15 +17,12 @@ SMALL = 1024  # indices up to which the places of rows are remembered
 PACKED_FROM = 2048  # elements along the axis from which sorting keys with their positions packed in is quicker
 
 
-@linear(torch="scatter")
+@linear(torch="scatter", shows="dim index=indices")
 def place_along(xp, g, indices, *, axis, shape):
     """Write `g` at indices along an axis of zeros, where no index stands twice."""
     out = xp.module.zeros(shape, g.dtype)
     out.reshape(-1)[flat_places(xp, indices, axis, shape)] = g.reshape(-1)
     return out
-
-
-place_along.shows("dim index=indices")
 
 
 @place_along.vjp("g")

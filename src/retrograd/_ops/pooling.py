@@ -277,13 +277,10 @@ def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
     return xp.put_in_planes(g, indices, sizes=tuple(x_shape)[len(x_shape) - ndim :], repeats=repeats)
 
 
-@linear
+@linear(shows={"MaxUnpool2DBackward0": "indices", "MaxUnpool3DBackward0": "indices"})
 def put_in_planes(xp, g, indices, *, sizes, repeats):
     """Write at indices of planes of zeros; where they may repeat, add."""
     return _put(xp.module, g, in_memory(xp.module, indices, len(sizes), math.prod(sizes)), sizes, repeats)
-
-
-put_in_planes.shows("indices", "MaxUnpool2DBackward0", "MaxUnpool3DBackward0")
 
 
 def _put(module, g, places, sizes, repeats):

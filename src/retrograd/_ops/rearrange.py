@@ -7,7 +7,7 @@ from .strided import laid_in_row, read_row, row_of_rows
 
 
 # ---- shifting and turning ----
-@linear
+@linear(shows="dims shifts")
 def roll(xp, x, *, shifts, axes):
     """Shift along axes, what leaves at one end entering at the other; `axes` None: along the flattened array."""
     out = x.reshape(-1) if axes is None else x
@@ -18,9 +18,6 @@ def roll(xp, x, *, shifts, axes):
         if at != n:
             out = xp.module.concatenate((out[(*lead, slice(at, None))], out[(*lead, slice(at))]), axis=axis)
     return x.copy() if out is x or out.base is not None else out.reshape(x.shape)
-
-
-roll.shows("dims shifts")
 
 
 roll.dense = True
@@ -43,7 +40,7 @@ def roll_batch(call, args, batched, size, *, shifts, axes):
     return vocabulary.reshape(rolled, shape=tuple(x.shape))
 
 
-@linear
+@linear(shows="dims k=given")
 def rot90(xp, x, *, k, axis1, axis2):
     """Turn by k times 90 degrees in the plane of two axes, from the first towards the second; k is 0 to 3."""
     if k == 0:
@@ -51,9 +48,6 @@ def rot90(xp, x, *, k, axis1, axis2):
     if k == 2:
         return xp.flip(x, axis=(axis1, axis2))
     return xp.flip(x, axis=(axis2 if k == 1 else axis1,)).swapaxes(axis1, axis2)
-
-
-rot90.shows("dims k=given")
 
 
 @rot90.vjp("x")
@@ -74,7 +68,7 @@ def _between(shape, counts):
     return tuple([n for pair in zip(counts, sizes, strict=True) for n in pair])
 
 
-@linear(torch="repeat")
+@linear(torch="repeat", shows="repeats=counts self_sym_sizes")
 def tile(xp, x, *, counts):
     """Repeat an array as a whole, `counts` times along each axis; counts may name further axes in front."""
     ones = xp.module.reshape(x, _between(x.shape, (1,) * len(counts)))
@@ -83,9 +77,6 @@ def tile(xp, x, *, counts):
     sizes = (1,) * lead + x.shape
     out = wide.reshape(tuple([n * c for n, c in zip(sizes, counts, strict=True)]))
     return out if out.flags.c_contiguous and getattr(out.flags, "writeable", True) and out.base is not x else out.copy()
-
-
-tile.shows("repeats=counts self_sym_sizes")
 
 
 @tile.vjp("x")
@@ -103,7 +94,7 @@ def tile_batch(call, args, batched, size, *, counts):
     return call(x, counts=(1, *counts))
 
 
-@general(torch="constant_pad_nd")
+@general(torch="constant_pad_nd", shows="pad")
 def constant_pad(xp, x, *, before, after, value):
     """Add `before` and `after` places to each axis, holding `value`; negative numbers take places away."""
     shape = tuple([n + a + b for n, a, b in zip(x.shape, before, after, strict=True)])
@@ -112,9 +103,6 @@ def constant_pad(xp, x, *, before, after, value):
     taken = tuple([slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(x.shape, before, after, strict=True)])
     out[into] = x[taken]
     return out
-
-
-constant_pad.shows("pad")
 
 
 @constant_pad.vjp("x")
@@ -132,7 +120,7 @@ def constant_pad_batch(call, args, batched, size, *, before, after, value):
     return call(args[0], before=(0, *before), after=(0, *after), value=value)
 
 
-@linear
+@linear(shows="")
 def block_diag(xp, *arrays, lead):
     """Put matrices along the diagonal of zeros; the first `lead` axes are a batch's."""
     arrays = [a.reshape(*a.shape[:lead], *(1,) * (2 + lead - a.ndim), *a.shape[lead:]) for a in arrays]
@@ -144,9 +132,6 @@ def block_diag(xp, *arrays, lead):
         out[..., row : row + n, column : column + m] = a
         row, column = row + n, column + m
     return out
-
-
-block_diag.shows("")
 
 
 @block_diag.vjp("arrays")
@@ -168,7 +153,14 @@ def block_diag_batch(call, args, batched, size, *, lead):
 
 
 # ---- writing into a part: `view` names the operation that shows the part, `params` are its parameters ----
-@general
+@general(
+    shows={
+        "SelectScatterBackward0": "dim index",
+        "SliceScatterBackward0": "dim end start step",
+        "DiagonalScatterBackward0": "dim1 dim2 offset",
+        "AsStridedScatterBackward0": "size storage_offset stride",
+    }
+)
 def write_part(xp, x, src, *, view, params):
     out = xp.module.array(x, order="C")
     if view != "restride":
@@ -178,12 +170,6 @@ def write_part(xp, x, src, *, view, params):
     read_row(xp, row, params["size"], params["stride"], params["offset"])[...] = src
     out[...] = read_row(xp, row, x.shape, params["in_stride"], params["start"])
     return out
-
-
-write_part.shows("dim index", "SelectScatterBackward0")
-write_part.shows("dim end start step", "SliceScatterBackward0")
-write_part.shows("dim1 dim2 offset", "DiagonalScatterBackward0")
-write_part.shows("size storage_offset stride", "AsStridedScatterBackward0")
 
 
 @write_part.vjp("x")

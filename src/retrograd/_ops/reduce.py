@@ -55,13 +55,9 @@ def sum_of_few(x, axis):
     return (x if axis == x.ndim - 1 else x.T).dot(_ones(x.shape[axis], x.dtype))
 
 
-@linear
+@linear(shows={None: "self_sym_sizes", "SumBackward1": "dim keepdim self_sym_sizes"})
 def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
-
-
-sum.shows("self_sym_sizes")
-sum.shows("dim keepdim self_sym_sizes", "SumBackward1")
 
 
 @sum.vjp("x")
@@ -92,16 +88,13 @@ def mean_dx(xp, g, x_shape, axis, keepdims):
 mean.batch(move_axes)
 
 
-@general
+@general(shows="dim keepdim self")
 def nansum(xp, x, *, axis, keepdims):
     """The sum without NaN."""
     total = xp.sum(x, axis=axis, keepdims=keepdims)
     if total == total if not total.ndim else (total == total).all():
         return total
     return xp.sum(xp.where(xp.isnan(x), x.dtype.type(0), x), axis=axis, keepdims=keepdims)
-
-
-nansum.shows("dim keepdim self")
 
 
 @nansum.vjp("x")
@@ -206,17 +199,13 @@ aminmax.dense = True
 
 
 # ---- products ----
-@general
+@general(shows={None: "self", "ProdBackward1": "dim keepdim self"})
 def prod(xp, x, *, axis, keepdims):
     if x.size > LONG and x.dtype.kind == "f" and x.flags.c_contiguous:
         x, axis = _in_rows(x, axis, keepdims)
     if xp.module is np and not is_half(x.dtype):
         return np.multiply.reduce(x, axis, x.dtype, None, keepdims)
     return xp.prod(x, axis=axis, keepdims=keepdims)
-
-
-prod.shows("self")
-prod.shows("dim keepdim self", "ProdBackward1")
 
 
 def _in_rows(x, axis, keepdims):
@@ -340,7 +329,7 @@ def _products_of_the_others(xp, x, t):
 
 
 # ---- exponentials ----
-@general
+@general(shows="dim keepdim result self")
 def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
@@ -350,9 +339,6 @@ def logsumexp(xp, x, *, axis, keepdims):
     shifted = xp.module.asarray(x - top)
     total = xp.log(xp.sum(xp.module.exp(shifted, out=shifted), axis=axis, keepdims=True)) + top
     return total if keepdims else xp.squeeze(total, axis=axis)
-
-
-logsumexp.shows("dim keepdim result self")
 
 
 @logsumexp.vjp("x")

@@ -24,7 +24,7 @@ def _identity(reduce, dtype):
     return -math.inf if reduce == "amax" else math.inf
 
 
-@general
+@general(shows={"ScatterReduceBackward0": "dim=axis include_self index=indices reduce result self src"})
 def scatter_reduce(xp, x, indices, src, *, axis, reduce, include_self):
     """Reduce `src` at `indices` along `axis` into a copy of `x`, whose own values count if `include_self`."""
     module, half = xp.module, is_half(x.dtype)
@@ -46,9 +46,6 @@ def scatter_reduce(xp, x, indices, src, *, axis, reduce, include_self):
         else:
             flat /= count.astype(flat.real.dtype)
     return out.astype(x.dtype) if half else out
-
-
-scatter_reduce.shows("dim=axis include_self index=indices reduce result self src", "ScatterReduceBackward0")
 
 
 def _read(xp, src, indices):
@@ -173,12 +170,9 @@ scatter_reduce.batch(_scatter_batch)
 
 
 # ---- positions in the flattened array ----
-@linear
+@linear(shows="index=indices")
 def take(xp, x, indices):
     return x.take(indices) if x.ndim else x.reshape(-1).take(indices)
-
-
-take.shows("index=indices")
 
 
 @take.vjp("x")
@@ -197,7 +191,7 @@ def take_batch(call, args, batched, size):
     return index_batch(vocabulary.index, [x, args[1]], batched, size, layout=(ARRAY,))
 
 
-@general
+@general(shows="accumulate index=indices")
 def put(xp, x, indices, src, *, accumulate):
     out = xp.module.array(x, "float32" if is_half(x.dtype) else None, order="C")
     flat, where = out.reshape(-1), (indices.reshape(-1),)
@@ -207,9 +201,6 @@ def put(xp, x, indices, src, *, accumulate):
     else:
         flat[where] = values
     return out.astype(x.dtype, copy=False)
-
-
-put.shows("accumulate index=indices")
 
 
 @put.vjp("x")
@@ -247,15 +238,12 @@ def put_batch(call, args, batched, size, *, accumulate):
 
 
 # ---- masks ----
-@general
+@general(shows="mask")
 def masked_scatter(xp, x, mask, src):
     """Write the elements of `src`, one after the other, where `mask` is true; `x` is broadcast to its shape."""
     out = xp.module.array(xp.module.broadcast_to(x, mask.shape), order="C")
     out[mask] = src.reshape(-1)[: int(xp.module.count_nonzero(mask))]
     return out
-
-
-masked_scatter.shows("mask")
 
 
 def _order_of(xp, mask):

@@ -99,16 +99,13 @@ def _pushed(xp, tx, ttau, tc, x, tau, c):
 
 
 # ---- the first columns of Q ----
-@general(torch="linalg_householder_product")
+@general(torch="linalg_householder_product", shows="input=x tau")
 def householder_product(xp, x, tau):
     if lapack.on_cpu(xp) and x.ndim == 2 and tau.size:
         (multiply,) = lapack.functions(x.dtype, "ungqr" if x.dtype.kind == "c" else "orgqr")
         return multiply(x, tau, lwork=lapack.BLOCK * x.shape[1])[0]
     v, _, s = _pieces(xp, x, tau)
     return _applied(xp, v, s, tau, identity_like(xp, x), False)
-
-
-householder_product.shows("input=x tau")
 
 
 @householder_product.vjp("x", "tau")
@@ -125,7 +122,7 @@ householder_product.batch(batch_each)
 
 
 # ---- Q times a matrix ----
-@general
+@general(shows="input2=tau input3=c left self transpose")
 def ormqr(xp, x, tau, c, *, left, transpose):
     """Return Q @ c, Q^H @ c, c @ Q or c @ Q^H."""
     if lapack.on_cpu(xp) and x.ndim == 2 and tau.size and c.size:
@@ -137,9 +134,6 @@ def ormqr(xp, x, tau, c, *, left, transpose):
     if left:
         return _applied(xp, v, s, tau, c, transpose)
     return adjoint(xp, _applied(xp, v, s, tau, adjoint(xp, c), not transpose))
-
-
-ormqr.shows("input2=tau input3=c left self transpose")
 
 
 @ormqr.vjp("x", "tau", "c")

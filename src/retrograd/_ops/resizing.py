@@ -80,7 +80,7 @@ def _along(module, x, axis, taps):
     return module.zeros(shape, x.dtype) if out is None else out
 
 
-@linear
+@linear(shows="")
 def resample(xp, x, *, taps):
     """Resample the last axes, from the last on; `taps` has what belongs to each of them, or None."""
     out = x
@@ -111,13 +111,12 @@ def _factor(axis):
 
 _SMOOTH = {1: ("Linear1D",), 2: ("Bilinear2D", "Bicubic2D", "Bilinear2DAa", "Bicubic2DAa"), 3: ("Trilinear3D",)}
 _SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
-resample.shows("")
 for _n, _kinds in _SMOOTH.items():
     _factors = {name: _factor(axis) for axis, name in enumerate(_SCALES[_n])}
     _nearest = f"UpsampleNearest{_n}DBackward0", f"UpsampleNearestExact{_n}DBackward0"
     resample.shows("output_size self_sym_sizes=given", *_nearest, **_factors)
-    _smooth = [f"Upsample{kind}Backward0" for kind in _kinds]
-    resample.shows("align_corners output_size self_sym_sizes=given", *_smooth, **_factors)
+    _smoothly = [f"Upsample{kind}Backward0" for kind in _kinds]
+    resample.shows("align_corners output_size self_sym_sizes=given", *_smoothly, **_factors)
     resample.shows("padding", f"ReflectionPad{_n}DBackward0", f"ReplicationPad{_n}DBackward0")
 
 

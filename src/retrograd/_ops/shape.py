@@ -14,12 +14,9 @@ def _axis(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
-@linear(torch="view")
+@linear(torch="view", shows="self_sym_sizes")
 def reshape(xp, x, *, shape):
     return xp.reshape(x, shape)
-
-
-reshape.shows("self_sym_sizes")
 
 
 @reshape.vjp("x")
@@ -32,14 +29,18 @@ def reshape_batch(call, args, batched, size, *, shape):
     return call(args[0], shape=(size, *shape))
 
 
-@linear(torch="permute")
+@linear(
+    torch="permute",
+    shows={
+        None: "dims",
+        "TransposeBackward0": "dim0 dim1",
+        "TransposeBackward1": "dim0 dim1",
+        "TBackward0": "",
+        "TBackward1": "",
+    },
+)
 def permute_dims(xp, x, *, axes):
     return xp.permute_dims(x, axes=axes)
-
-
-permute_dims.shows("dims")
-permute_dims.shows("dim0 dim1", "TransposeBackward0", "TransposeBackward1")
-permute_dims.shows("", "TBackward0", "TBackward1")
 
 
 @permute_dims.vjp("x")
@@ -55,7 +56,7 @@ def permute_dims_batch(call, args, batched, size, *, axes):
     return call(args[0], axes=(0, *(axis + 1 for axis in axes)))
 
 
-@linear(torch="expand")
+@linear(torch="expand", shows="self_sym_sizes")
 def broadcast_to(xp, x, *, shape):
     if xp is not numpy_namespace or not x.size:
         return xp.broadcast_to(x, shape)
@@ -71,9 +72,6 @@ def broadcast_to(xp, x, *, shape):
         elif shape[k] == 1:
             strides[k] = shape[k + 1] * strides[k + 1]
     return xp.restrided(x, shape, strides)  # writable, unlike NumPy's: the tensor layer knows when to refuse
-
-
-broadcast_to.shows("self_sym_sizes")
 
 
 @broadcast_to.vjp("x")
@@ -110,7 +108,7 @@ def sum_to_batch(call, args, batched, size, *, shape):
     return call(x, shape=(size, *shape))
 
 
-@linear(torch="unsqueeze")
+@linear(torch="unsqueeze", shows="dim")
 def expand_dims(xp, x, *, axis):
     # NumPy would choose other strides than torch for one element, and for a new last axis
     if xp is numpy_namespace and x.ndim and (x.size == 1 or (axis == x.ndim and x.size and not x.flags.c_contiguous)):
@@ -118,9 +116,6 @@ def expand_dims(xp, x, *, axis):
         strides = (*x.strides[:axis], step, *x.strides[axis:])
         return xp.restrided(x, (*x.shape[:axis], 1, *x.shape[axis:]), strides)
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
-
-
-expand_dims.shows("dim")
 
 
 @expand_dims.vjp("x")
@@ -133,13 +128,16 @@ def expand_dims_batch(call, args, batched, size, *, axis):
     return call(args[0], axis=_axis(axis, args[0].ndim) + 1)
 
 
-@linear
+@linear(
+    shows={
+        None: "self_sym_sizes",
+        "SqueezeBackward1": "dim self_sym_sizes",
+        "SqueezeBackward2": "dim self_sym_sizes",
+        "SqueezeBackward4": "dim self_sym_sizes",
+    }
+)
 def squeeze(xp, x, *, axis):
     return x.squeeze(axis) if axis != () else x[...]  # a view is never the array itself
-
-
-squeeze.shows("self_sym_sizes")
-squeeze.shows("dim self_sym_sizes", "SqueezeBackward1", "SqueezeBackward2", "SqueezeBackward4")
 
 
 @squeeze.vjp("x")
@@ -154,12 +152,9 @@ def squeeze_batch(call, args, batched, size, *, axis):
     return call(args[0], axis=tuple(_axis(a, ndim) + 1 for a in axes))
 
 
-@linear
+@linear(shows="dims")
 def flip(xp, x, *, axis):
     return xp.flip(x, axis=axis)
-
-
-flip.shows("dims")
 
 
 @flip.vjp("x")
@@ -172,12 +167,9 @@ def flip_batch(call, args, batched, size, *, axis):
     return call(args[0], axis=tuple(a + 1 for a in axis))
 
 
-@linear(torch="cat")
+@linear(torch="cat", shows="dim")
 def concat(xp, *arrays, axis):
     return xp.module.concatenate(arrays, axis=axis)
-
-
-concat.shows("dim")
 
 
 @concat.vjp("arrays")
@@ -231,13 +223,12 @@ def astype_batch(call, args, batched, size, *, dtype):
     return call(args[0], dtype=dtype)
 
 
-@linear(torch="clone")
+@linear(torch="clone", shows={"IndexSelectBackward0": "dim index"})
 def copy(xp, x):
     return xp.copy(x)
 
 
 copy.vjp("x")(lambda xp, g: g)
-copy.shows("dim index", "IndexSelectBackward0")
 copy.batch(lambda call, args, batched, size: call(args[0]))
 
 
@@ -262,7 +253,7 @@ def _outside(rows, columns, upper, k):
     return lower if upper else ~lower
 
 
-@linear
+@linear(shows="diagonal=k")
 def triangle(xp, x, *, upper, k):
     if xp is numpy_namespace and x.size <= FEW and x.flags.c_contiguous:
         out = x.copy()
@@ -270,9 +261,6 @@ def triangle(xp, x, *, upper, k):
         out[outside if x.ndim == 2 else (..., outside)] = 0
         return out
     return xp.triangle(x, upper=upper, k=k)
-
-
-triangle.shows("diagonal=k")
 
 
 @triangle.vjp("x")
@@ -285,16 +273,13 @@ def triangle_batch(call, args, batched, size, *, upper, k):
     return call(args[0], upper=upper, k=k)
 
 
-@linear
+@linear(shows="dim")
 def stack(xp, *arrays, axis):
     shape = arrays[0].shape
     if axis == len(shape):
         return xp.module.concatenate([a.reshape((*shape, 1)) for a in arrays], axis=axis)
     joined = xp.module.concatenate(arrays, axis=axis)
     return joined.reshape((*shape[:axis], len(arrays), *shape[axis:]))
-
-
-stack.shows("dim")
 
 
 @stack.vjp("arrays")
@@ -308,15 +293,12 @@ def stack_batch(call, args, batched, size, *, axis):
     return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
 
 
-@linear
+@linear(shows="dim1 dim2 offset=given self_sym_sizes")
 def diagonal(xp, x, *, offset, axis1, axis2):
     out = x.diagonal(offset, axis1, axis2)
     if xp is numpy_namespace and x.flags.writeable:
         out.setflags(True)  # NumPy's caution; torch's diagonal is a writable view
     return out
-
-
-diagonal.shows("dim1 dim2 offset=given self_sym_sizes")
 
 
 @diagonal.vjp("x")
@@ -329,12 +311,9 @@ def diagonal_batch(call, args, batched, size, *, offset, axis1, axis2):
     return call(args[0], offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
 
 
-@linear
+@linear(shows={"DiagEmbedBackward0": "dim1 dim2 offset=given"})
 def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
     return xp.put_diagonal(g, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
-
-
-put_diagonal.shows("dim1 dim2 offset=given", "DiagEmbedBackward0")
 
 
 @put_diagonal.vjp("g")

@@ -9,7 +9,7 @@ def _same(call, args, batched, size, **params):
     return call(args[0], **params)
 
 
-@linear
+@linear(shows="upscale_factor=factor")
 def pixel_shuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)
@@ -18,19 +18,13 @@ def pixel_shuffle(xp, x, *, factor):
     return apart.transpose(order).copy().reshape(*lead, channels // (factor * factor), height * factor, width * factor)
 
 
-pixel_shuffle.shows("upscale_factor=factor")
-
-
-@linear
+@linear(shows="downscale_factor=factor")
 def pixel_unshuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)
     apart = x.reshape(*lead, channels, height // factor, factor, width // factor, factor)
     order = [*range(count + 1), count + 2, count + 4, count + 1, count + 3]
     return apart.transpose(order).copy().reshape(*lead, channels * factor * factor, height // factor, width // factor)
-
-
-pixel_unshuffle.shows("downscale_factor=factor")
 
 
 pixel_shuffle.vjp("x")(lambda xp, g, factor: xp.pixel_unshuffle(g, factor=factor))

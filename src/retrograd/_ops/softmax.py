@@ -65,7 +65,7 @@ def _row_sums(x):
 
 
 # ---- softmax ----
-@general
+@general(shows="dim result")
 def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
     if not x.size or not x.ndim:
@@ -86,9 +86,6 @@ def softmax(xp, x, *, axis):
     module.exp(weights, weights)
     weights /= module.add.reduce(weights, axis=axis, keepdims=True)
     return weights
-
-
-softmax.shows("dim result")
 
 
 @softmax.vjp("x")
@@ -147,7 +144,7 @@ softmax_back.batch(_both_along)
 
 
 # ---- its logarithm ----
-@general
+@general(shows="dim result")
 def log_softmax(xp, x, *, axis):
     """x - logsumexp(x) along one axis."""
     if not x.size or not x.ndim:
@@ -164,9 +161,6 @@ def log_softmax(xp, x, *, axis):
     shifted = _shifted(xp, x, axis)
     shifted -= xp.module.log(xp.module.add.reduce(xp.module.exp(shifted), axis=axis, keepdims=True))
     return shifted
-
-
-log_softmax.shows("dim result")
 
 
 @log_softmax.vjp("x")

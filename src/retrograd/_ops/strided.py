@@ -61,7 +61,7 @@ def memory_row(xp, root, dtype):
     return xp.restrided(root, (root.nbytes // root.itemsize,), (root.itemsize,)).view(dtype)
 
 
-@linear
+@linear(shows="size=given storage_offset stride=given")
 def as_strided(xp, x, *, size, stride, offset, in_stride, in_offset):
     if x.base is None and xp is numpy_namespace and x.flags.c_contiguous:
         return read_row(xp, x, size, stride, offset)
@@ -70,9 +70,6 @@ def as_strided(xp, x, *, size, stride, offset, in_stride, in_offset):
         root, offset = x, offset - in_offset
     whole = root.dtype is x.dtype and root.flags.c_contiguous
     return read_row(xp, root if whole else memory_row(xp, root, x.dtype), size, stride, offset)
-
-
-as_strided.shows("size=given storage_offset stride=given")
 
 
 @as_strided.vjp("x")
@@ -201,7 +198,7 @@ restride_add.batch(lambda call, args, batched, count, **params: call(args[0], **
 
 
 # ---- sliding windows ----
-@linear
+@linear(shows={None: "dimension self_sym_sizes size step", "AsStridedBackward0": "size=given storage_offset stride"})
 def unfold(xp, x, *, axis, size, step):
     """Windows of `size` along an axis, every `step`, their elements as a last axis: a view."""
     if not x.ndim:
@@ -211,10 +208,6 @@ def unfold(xp, x, *, axis, size, step):
     own = x.strides
     strides = (*own[:axis], own[axis] * step, *own[axis + 1 :], own[axis])
     return xp.restrided(x, shape, strides)
-
-
-unfold.shows("dimension self_sym_sizes size step")
-unfold.shows("size=given storage_offset stride", "AsStridedBackward0")
 
 
 @unfold.vjp("x")

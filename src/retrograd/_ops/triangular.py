@@ -12,7 +12,7 @@ FEW = 8  # systems; from here on substitution for all of them at once beats a lo
 SMALL = 16  # rows; up to here
 
 
-@general(torch="linalg_solve_triangular")
+@general(torch="linalg_solve_triangular", shows="left result self=a unitriangular upper")
 def solve_triangular(xp, a, b, *, upper, left, unitriangular):
     """Solve a @ x = b, or x @ a = b where not `left`. Only one triangle of `a` is read; batches broadcast."""
     if a.ndim == 2 and b.ndim == 2 and b.size:
@@ -30,9 +30,6 @@ def solve_triangular(xp, a, b, *, upper, left, unitriangular):
     for k in range(count):
         out[k] = solve(flat_a[k], flat_b[k])
     return out.reshape(*lead, *b.shape[-2:])
-
-
-solve_triangular.shows("left result self=a unitriangular upper")
 
 
 def _substituted(xp, a, b, upper, left, unitriangular):

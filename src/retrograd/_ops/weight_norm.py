@@ -19,14 +19,11 @@ def _along(values, ndim, axis):
     return values.reshape([-1 if k == axis else 1 for k in range(ndim)])
 
 
-@fused("WeightNormInterfaceBackward0")
+@fused("WeightNormInterfaceBackward0", shows="dim=axis g v")
 def weight_norm(xp, v, g, *, axis):
     """v * g / |v|, the norm taken over all axes but one."""
     norm = _along(xp.module.sqrt(xp.module.einsum(_letters(v.ndim, axis), v, v)), v.ndim, axis)
     return v * (g / norm), (norm,)
-
-
-weight_norm.shows("dim=axis g v")
 
 
 @weight_norm.backward

@@ -170,7 +170,7 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "unguarded": frozenset(operation.unread),
         "input_of": {name: i for i, name in enumerate(names)},
         "readers": dict.fromkeys(names, ()),
-        "visible": operation.shown_edges.get(operation.node_name),
+        "visible": operation.edges,
         "read": _reader(names),
         "save_inputs": _keeper(names),
         **saved_properties(operation.names_shown(operation.node_name, names, parameter) or {}, names),
