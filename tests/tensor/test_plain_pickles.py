@@ -99,7 +99,7 @@ from retrograd.optim.lr_scheduler import StepLR
 before = StepLR.__module__
 with retrograd.as_torch():
     print(StepLR.__module__, retrograd.nn.MultiheadAttention.__module__)
-assert StepLR.__module__ == before and retrograd.nn.MultiheadAttention.__module__ == "retrograd.nn.modules._multihead"
+assert StepLR.__module__ == before and retrograd.nn.MultiheadAttention.__module__ == "retrograd.nn.modules.activation"
 """
     assert run("torch", program, tmp_path) == "torch.optim.lr_scheduler torch.nn.modules.activation\n"
 

@@ -10,8 +10,29 @@ from . import modules as modules
 from . import parallel as parallel
 from . import parameter as parameter
 from . import utils as utils
-from .modules import *
+from .modules.activation import *
+from .modules.adaptive import *
+from .modules.batchnorm import *
+from .modules.channelshuffle import *
+from .modules.container import *
+from .modules.conv import *
+from .modules.distance import *
+from .modules.dropout import *
+from .modules.flatten import *
+from .modules.fold import *
+from .modules.instancenorm import *
+from .modules.lazy import *
+from .modules.linear import *
+from .modules.loss import *
 from .modules.module import Module as Module
+from .modules.normalization import *
+from .modules.padding import *
+from .modules.pixelshuffle import *
+from .modules.pooling import *
+from .modules.rnn import *
+from .modules.sparse import *
+from .modules.transformer import *
+from .modules.upsampling import *
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ..._warnings import warn
+from ...overrides import taken_over
 from ...tensor._functions.creation import empty
 from ...tensor._functions.elementwise import sigmoid, tanh
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
+from ..functional._multi_head import Heads, Masks, canonical_mask, run_heads
 from ..parameter import make_parameter
-from ._multihead import MultiheadAttention
-from ._named_init import NamedInit
+from ._layers import NamedInit, Shown
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 
-class _InPlace(NamedInit, Module):
-    """An activation without parameters that may write in place."""
+class _InPlace(NamedInit, Shown):
+    """An activation that may write in place, which its text says where it is so."""
 
-    __constants__ = ["inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["inplace"]
     inplace: bool
 
     def __init__(self, inplace: bool = False) -> None:
@@ -27,29 +29,25 @@ class _InPlace(NamedInit, Module):
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+        text = super().extra_repr()
+        if not self.inplace:
+            return text
+        return f"{text}, inplace=True" if text else "inplace=True"
 
 
-def _and_in_place(text: str, inplace: bool) -> str:
-    return f"{text}, inplace=True" if inplace else text
-
-
-class Threshold(Module):
+class Threshold(_InPlace):
     """Replaces what does not exceed a threshold by a value."""
 
-    __constants__ = ["threshold", "value", "inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["threshold", "value", "inplace"]
+    _shown = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.threshold = threshold
         self.value = value
-        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _and_in_place(f"threshold={self.threshold}, value={self.value}", self.inplace)
 
 
 class ReLU(_InPlace):
@@ -59,28 +57,26 @@ class ReLU(_InPlace):
         return F.relu(input, self.inplace)
 
 
-class RReLU(Module):
+class RReLU(_InPlace):
     """Multiplies by a slope where x is not positive: drawn in training, else the middle of the interval."""
 
-    __constants__ = ["lower", "upper", "inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["lower", "upper", "inplace"]
+    _shown = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.lower = lower
         self.upper = upper
-        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return _and_in_place(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
-
-class Hardtanh(Module):
+class Hardtanh(_InPlace):
     """Limits to an interval; its ends pass no gradient."""
 
-    __constants__ = ["min_val", "max_val", "inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["min_val", "max_val", "inplace"]
+    _shown: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -90,31 +86,26 @@ class Hardtanh(Module):
         min_value: float | None = None,
         max_value: float | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(inplace)
         for old, new, value in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
             if value is not None:
                 warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
-        self.inplace = inplace
         if not self.max_val > self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
     def forward(self, input: Any) -> Any:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self) -> str:
-        return _and_in_place(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
-
 
 class ReLU6(Hardtanh):
     """Limits to the interval from 0 to 6."""
 
+    _shown = ()
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class Sigmoid(Module):
@@ -172,21 +163,18 @@ class SELU(_InPlace):
         return F.selu(input, self.inplace)
 
 
-class ELU(Module):
+class ELU(_InPlace):
     """Computes alpha (exp(x) - 1) where x is negative."""
 
-    __constants__ = ["alpha", "inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["alpha", "inplace"]
+    _shown = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.alpha = alpha
-        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _and_in_place(f"alpha={self.alpha}", self.inplace)
 
 
 class CELU(ELU):
@@ -196,27 +184,25 @@ class CELU(ELU):
         return F.celu(input, self.alpha, self.inplace)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(_InPlace):
     """Multiplies by a slope where x is negative."""
 
-    __constants__ = ["inplace", "negative_slope"]  # noqa: RUF012 - torch's
+    __constants__ = ["inplace", "negative_slope"]
+    _shown = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.negative_slope = negative_slope
-        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self) -> str:
-        return _and_in_place(f"negative_slope={self.negative_slope}", self.inplace)
 
-
-class PReLU(Module):
+class PReLU(Shown):
     """Multiplies by a weight where x is negative: one for all, or one for each channel."""
 
-    __constants__ = ["num_parameters"]  # noqa: RUF012 - torch's
+    __constants__ = ["num_parameters"]
+    _shown = ("num_parameters",)
     weight: Tensor
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -233,14 +219,12 @@ class PReLU(Module):
     def forward(self, input: Any) -> Any:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
 
-
-class GLU(Module):
+class GLU(Shown):
     """Multiplies the first half of a dimension by the sigmoid of the second."""
 
-    __constants__ = ["dim"]  # noqa: RUF012 - torch's
+    __constants__ = ["dim"]
+    _shown = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -249,14 +233,11 @@ class GLU(Module):
     def forward(self, input: Any) -> Any:
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
 
 class GELU(Module):
     """Multiplies by the normal distribution function, or by its approximation by `tanh`."""
 
-    __constants__ = ["approximate"]  # noqa: RUF012 - torch's
+    __constants__ = ["approximate"]
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -272,7 +253,7 @@ class GELU(Module):
 class Hardshrink(Module):
     """Replaces what lies between -lambd and lambd by 0."""
 
-    __constants__ = ["lambd"]  # noqa: RUF012 - torch's
+    __constants__ = ["lambd"]
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -306,10 +287,11 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
-class Softplus(Module):
+class Softplus(Shown):
     """Computes log(1 + exp(beta x)) / beta, and x itself beyond a threshold."""
 
-    __constants__ = ["beta", "threshold"]  # noqa: RUF012 - torch's
+    __constants__ = ["beta", "threshold"]
+    _shown = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -319,9 +301,6 @@ class Softplus(Module):
     def forward(self, input: Any) -> Any:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
-
 
 class Softsign(Module):
     """Computes x / (1 + |x|)."""
@@ -330,18 +309,16 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class _Along(NamedInit, Module):
+class _Along(NamedInit, Shown):
     """An activation along a dimension."""
 
-    __constants__ = ["dim"]  # noqa: RUF012 - torch's
+    __constants__ = ["dim"]
+    _shown = ("dim",)
     dim: int | None
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmin(_Along):
@@ -374,6 +351,175 @@ class Softmax2d(Module):
         return F.softmax(input, -3, _stacklevel=5)
 
 
+class MultiheadAttention(Module):
+    """Lets each query look at all keys, with several heads side by side, and mixes what they find."""
+
+    __constants__ = ["batch_first"]
+    bias_k: Any
+    bias_v: Any
+    in_proj_weight: Any
+    in_proj_bias: Any
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} "
+                "instead"
+            )
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+
+        def parameter(*shape: int) -> Any:
+            return make_parameter(empty(shape, device=device, dtype=dtype))
+
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = parameter(3 * embed_dim, embed_dim)
+            for name in "qkv":
+                self.register_parameter(f"{name}_proj_weight", None)
+        else:
+            for name, width in zip("qkv", (embed_dim, self.kdim, self.vdim), strict=True):
+                self.register_parameter(f"{name}_proj_weight", parameter(embed_dim, width))
+            self.register_parameter("in_proj_weight", None)
+        self.register_parameter("in_proj_bias", parameter(3 * embed_dim) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        if self._qkv_same_embed_dim:
+            init.xavier_uniform_(self.in_proj_weight)
+        else:
+            for name in "qkv":
+                init.xavier_uniform_(getattr(self, f"{name}_proj_weight"))
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            init.xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            init.xavier_normal_(self.bias_v)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"_qkv_same_embed_dim": True, **state})  # which old files lack
+
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Any, Any]:
+        """Return what the queries found, and the weights of the keys, or None without `need_weights`."""
+        key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype)
+        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, compare=False)
+        own = self._parameters
+        separate = (
+            None if self._qkv_same_embed_dim else (own["q_proj_weight"], own["k_proj_weight"], own["v_proj_weight"])
+        )
+        heads = Heads(
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            separate,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout if self.training else 0.0,
+        )
+        turned = self.batch_first and query.dim() == 3
+        if not taken_over((query, key, value, heads.in_weight, heads.in_bias, heads.out_weight)):
+            masks = Masks(key_padding_mask, attn_mask, is_causal)
+            return run_heads(query, key, value, heads, masks, need_weights, average_attn_weights, time=int(turned))
+        return self._forward_seen(
+            query,
+            key,
+            value,
+            heads,
+            turned,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+
+    def _forward_seen(
+        self, query: Any, key: Any, value: Any, heads: Heads, turned: bool, **options: Any
+    ) -> tuple[Any, Any]:
+        """Call the public function, for subclasses and modes that take calls over."""
+        if turned:
+            given = {id(one): one for one in (query, key, value)}  # what was one tensor stays one
+            made = {which: one.transpose(1, 0) for which, one in given.items()}
+            query, key, value = (made[id(one)] for one in (query, key, value))
+        q_weight, k_weight, v_weight = heads.separate or (None, None, None)
+        out, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            heads.features,
+            heads.number,
+            heads.in_weight,
+            heads.in_bias,
+            heads.bias_k,
+            heads.bias_v,
+            heads.add_zero,
+            self.dropout,
+            heads.out_weight,
+            heads.out_bias,
+            training=self.training,
+            use_separate_proj_weight=heads.separate is not None,
+            q_proj_weight=q_weight,
+            k_proj_weight=k_weight,
+            v_proj_weight=v_weight,
+            **options,
+        )
+        return (out.transpose(1, 0) if turned else out), weights
+
+    def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
+        """Combine two masks that are added to scores; say which were given: 1 for padding alone, 2 with the other."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length, _ = query.shape
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
+        return merged, 2
+
+
 __all__ = [
     "CELU",
     "ELU",
@@ -404,4 +550,4 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
-]  # fmt: skip
+]

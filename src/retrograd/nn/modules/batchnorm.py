@@ -12,7 +12,7 @@ from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
-from ._named_init import with_named_init
+from ._layers import with_named_init
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -25,7 +25,7 @@ class _NormBase(Module):
     """What batch and instance normalisation have in common: parameters and running statistics by channel."""
 
     _version = 2  # since which num_batches_tracked is part of the state
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012 - torch's
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     def __init__(
         self,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from .module import Module
+from ._layers import Shown
 
 __all__ = ["ChannelShuffle"]
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(Shown):
     """Takes channels from each group in turn."""
 
-    __constants__ = ["groups"]  # noqa: RUF012 - torch's
+    __constants__ = ["groups"]
+    _shown = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -21,6 +22,3 @@ class ChannelShuffle(Module):
 
     def forward(self, input: Any) -> Any:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

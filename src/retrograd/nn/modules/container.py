@@ -35,7 +35,42 @@ class Container(Module):
             self.add_module(name, module)
 
 
-class Sequential(Module):
+class _Numbered(Module):
+    """What sequences and lists of modules have in common: their modules have numbers for names."""
+
+    def _name_at(self, index: Any) -> str:
+        raise NotImplementedError
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        for name in list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]:
+            delattr(self, name)
+        self._modules = {str(at): module for at, module in enumerate(self._modules.values())}
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key: int) -> Module:
+        """Take a module away and return it."""
+        module: Module = self[key]  # type: ignore[index]
+        del self[key]
+        return module
+
+
+class Sequential(_Numbered):
     """Modules that are called one after the other."""
 
     @overload
@@ -73,28 +108,6 @@ class Sequential(Module):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name_at(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        for name in list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]:
-            delattr(self, name)
-        self._modules = {str(at): module for at, module in enumerate(self._modules.values())}
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
-
-    def append(self, module: Module) -> Self:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> Self:
         """Insert a module before a position."""
         if not isinstance(module, Module):
@@ -113,12 +126,6 @@ class Sequential(Module):
             self.append(module)
         return self
 
-    def pop(self, key: int) -> Module:
-        """Take a module away and return it."""
-        module = self[key]
-        del self[key]
-        return module
-
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
@@ -129,24 +136,24 @@ class Sequential(Module):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(list(other))
 
-    def __mul__(self, other: int) -> Sequential:
+    def _check_factor(self, other: Any) -> None:
         if not isinstance(other, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
         if other <= 0:
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+
+    def __mul__(self, other: int) -> Sequential:
+        self._check_factor(other)
         return Sequential(*(list(self) * other))
 
     __rmul__ = __mul__
 
     def __imul__(self, other: int) -> Self:
-        if not isinstance(other, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
-        if other <= 0:
-            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+        self._check_factor(other)
         return self.extend(list(self) * (other - 1))
 
 
-class ModuleList(Module):
+class ModuleList(_Numbered):
     """A list of modules."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -168,29 +175,11 @@ class ModuleList(Module):
             return type(self)(list(self._modules.values())[index])
         return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name_at(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        names = list(self._modules)
-        for name in names[index] if isinstance(index, slice) else [self._name_at(index)]:
-            delattr(self, name)
-        self._modules = {str(at): module for at, module in enumerate(self._modules.values())}
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before a position."""
@@ -198,17 +187,6 @@ class ModuleList(Module):
         modules.insert(index, module)
         for at, one in enumerate(modules):
             self._modules[str(at)] = one
-
-    def append(self, module: Module) -> Self:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key: int) -> Module:
-        """Take a module away and return it."""
-        module = self[key]
-        del self[key]
-        return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""

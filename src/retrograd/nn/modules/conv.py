@@ -13,7 +13,7 @@ from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from .._uninitialized import UninitializedParameter
 from ..parameter import make_parameter
-from ._named_init import NamedInit
+from ._layers import NamedInit
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -33,7 +33,7 @@ def _padding(value: Any, rank: int) -> Any:
 class _ConvNd(NamedInit, Module):
     """What all convolution layers have in common; `rank` is the number of axes they go along."""
 
-    __constants__ = [  # noqa: RUF012 - torch's
+    __constants__ = [
         "stride",
         "padding",
         "dilation",

@@ -11,7 +11,7 @@ from .module import Module
 class PairwiseDistance(Module):
     """The p-norm of the differences of rows."""
 
-    __constants__ = ["norm", "eps", "keepdim"]  # noqa: RUF012 - torch's
+    __constants__ = ["norm", "eps", "keepdim"]
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class PairwiseDistance(Module):
 class CosineSimilarity(Module):
     """The cosine of the angle between vectors along a dimension."""
 
-    __constants__ = ["dim", "eps"]  # noqa: RUF012 - torch's
+    __constants__ = ["dim", "eps"]
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from .module import Module
+from ._layers import Shown
 
 
-class _DropoutNd(Module):
+class _DropoutNd(Shown):
     """What the kinds of dropout have in common: a probability, and whether they write in place."""
 
-    __constants__ = ["p", "inplace"]  # noqa: RUF012 - torch's
+    __constants__ = ["p", "inplace"]
+    _shown = ("p", "inplace")
     p: float
     inplace: bool
 
@@ -21,9 +22,6 @@ class _DropoutNd(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):

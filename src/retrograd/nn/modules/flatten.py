@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .module import Module
+from ._layers import Shown
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Module):
+class Flatten(Shown):
     """Makes one dimension of several that follow each other."""
 
-    __constants__ = ["start_dim", "end_dim"]  # noqa: RUF012 - torch's
+    __constants__ = ["start_dim", "end_dim"]
+    _shown = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -22,14 +23,12 @@ class Flatten(Module):
     def forward(self, input: Any) -> Any:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
-
-class Unflatten(Module):
+class Unflatten(Shown):
     """Makes several dimensions of one."""
 
-    __constants__ = ["dim", "unflattened_size"]  # noqa: RUF012 - torch's
+    __constants__ = ["dim", "unflattened_size"]
+    _shown = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -47,6 +46,3 @@ class Unflatten(Module):
 
     def forward(self, input: Any) -> Any:
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from .module import Module
+from ._layers import Shown
 
 
-class Unfold(Module):
+class Unfold(Shown):
     """Lays out the patches of images as columns."""
 
-    __constants__ = ["kernel_size", "dilation", "padding", "stride"]  # noqa: RUF012 - torch's
+    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    _shown = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -23,14 +24,12 @@ class Unfold(Module):
     def forward(self, input: Any) -> Any:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
-
-class Fold(Module):
+class Fold(Shown):
     """Adds columns of patches up to images of a given size."""
 
-    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]  # noqa: RUF012 - torch's
+    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -44,12 +43,6 @@ class Fold(Module):
 
     def forward(self, input: Any) -> Any:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
 
 
 __all__ = ["Fold", "Unfold"]

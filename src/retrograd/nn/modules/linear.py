@@ -30,7 +30,7 @@ class Identity(Module):
 class Linear(Module):
     """Computes x @ weight.T + bias over the last dimension."""
 
-    __constants__ = ["in_features", "out_features"]  # noqa: RUF012 - torch's
+    __constants__ = ["in_features", "out_features"]
     in_features: int
     out_features: int
     weight: Tensor
@@ -113,7 +113,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 class Bilinear(Module):
     """Computes x1 @ weight[k] @ x2 + bias[k] for every output k."""
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]  # noqa: RUF012 - torch's
+    __constants__ = ["in1_features", "in2_features", "out_features"]
     weight: Tensor
     bias: Tensor
 

@@ -9,17 +9,31 @@ from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..parameter import make_parameter
 from . import _functions
+from ._layers import NamedInit
 from .module import Module
 
 
-def _parameter(wanted: bool, shape: Any, device: Any, dtype: Any) -> Any:
-    return make_parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
+class _Affine(Module):
+    """A normalisation with scales and shifts, or with scales alone, or without both."""
+
+    def _add_parameters(self, wanted: dict[str, bool], shape: Any, device: Any, dtype: Any) -> None:
+        for name, there in wanted.items():
+            parameter = make_parameter(empty(shape, device=device, dtype=dtype)) if there else None
+            self.register_parameter(name, parameter)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set scales to 1 and shifts to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if getattr(self, "bias", None) is not None:
+            init.zeros_(self.bias)
 
 
-class LayerNorm(Module):
+class LayerNorm(_Affine):
     """Bring the numbers of the last axes of each sample to mean 0 and variance 1; then scale and shift them."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]  # noqa: RUF012 - torch's
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
         self,
@@ -35,16 +49,8 @@ class LayerNorm(Module):
         self.normalized_shape = shape
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", _parameter(elementwise_affine, shape, device, dtype))
-        self.register_parameter("bias", _parameter(elementwise_affine and bias, shape, device, dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set scales to 1 and shifts to 0."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        self._add_parameters(wanted, shape, device, dtype)
 
     def forward(self, input: Any) -> Any:
         """Normalise."""
@@ -57,10 +63,10 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
 
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]  # noqa: RUF012 - torch's
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -80,16 +86,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self.register_parameter("weight", _parameter(affine, num_channels, device, dtype))
-        self.register_parameter("bias", _parameter(affine and bias, num_channels, device, dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set scales to 1 and shifts to 0."""
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        self._add_parameters({"weight": affine, "bias": affine and bias}, num_channels, device, dtype)
 
     def forward(self, input: Any) -> Any:
         """Normalise."""
@@ -99,10 +96,10 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
-class RMSNorm(Module):
+class RMSNorm(_Affine):
     """Divide the numbers of the last axes by the root of their mean square; then scale them."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]  # noqa: RUF012 - torch's
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
         self,
@@ -117,13 +114,7 @@ class RMSNorm(Module):
         self.normalized_shape = shape
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", _parameter(elementwise_affine, shape, device, dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set scales to 1."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
+        self._add_parameters({"weight": elementwise_affine}, shape, device, dtype)
 
     def forward(self, x: Any) -> Any:
         """Normalise."""
@@ -133,10 +124,8 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class LocalResponseNorm(Module):
-    """Divide by a power of the mean square of the neighbouring channels."""
-
-    __constants__ = ["size", "alpha", "beta", "k"]  # noqa: RUF012 - torch's
+class _OfNeighbours(NamedInit, Module):
+    """What the two normalisations by neighbouring channels have in common."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -145,32 +134,31 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Any) -> Any:
-        """Normalise."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class LocalResponseNorm(_OfNeighbours):
+    """Divide by a power of the mean square of the neighbouring channels."""
+
+    __constants__ = ["size", "alpha", "beta", "k"]
+
+    def forward(self, input: Any) -> Any:
+        """Normalise."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_OfNeighbours):
     """Divide by a power of the squares of the neighbouring channels, as Lua's torch did."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Any) -> Any:
         """Normalise images."""
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         return _functions.CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from ._named_init import NamedInit
+from ._layers import NamedInit
 from .module import Module
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 class _PadNd(NamedInit, Module):
     """Pads the last axes; `padding` is given before and after, from the last axis on, or one number for all."""
 
-    __constants__ = ["padding"]  # noqa: RUF012 - torch's
+    __constants__ = ["padding"]
     _ndim: int
     _mode: str
 
@@ -56,7 +56,7 @@ class _CircularPadNd(_PadNd):
 
 
 class _ConstantPadNd(_PadNd):
-    __constants__ = ["padding", "value"]  # noqa: RUF012 - torch's
+    __constants__ = ["padding", "value"]
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -149,31 +149,21 @@ class ReplicationPad3d(_ReplicationPadNd):
     _ndim = 3
 
 
-class ZeroPad1d(ConstantPad1d):
+class _ZeroPadNd(_ConstantPadNd):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
     """Pads the last axis with zeros."""
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
     """Pads the last two axes with zeros."""
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
     """Pads the last three axes with zeros."""
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}"

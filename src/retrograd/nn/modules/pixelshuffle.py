@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from .module import Module
+from ._layers import Shown
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
-class PixelShuffle(Module):
+class PixelShuffle(Shown):
     """Makes squares of pixels from channels."""
 
-    __constants__ = ["upscale_factor"]  # noqa: RUF012 - torch's
+    __constants__ = ["upscale_factor"]
+    _shown = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -22,14 +23,12 @@ class PixelShuffle(Module):
     def forward(self, input: Any) -> Any:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Shown):
     """Makes channels from squares of pixels."""
 
-    __constants__ = ["downscale_factor"]  # noqa: RUF012 - torch's
+    __constants__ = ["downscale_factor"]
+    _shown = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -37,6 +36,3 @@ class PixelUnshuffle(Module):
 
     def forward(self, input: Any) -> Any:
         return F.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"

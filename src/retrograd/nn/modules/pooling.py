@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F  # noqa: N812 - torch's name
-from ._named_init import NamedInit
+from ._layers import NamedInit, Shown
 from .module import Module
 
 __all__ = [
@@ -38,8 +38,10 @@ def _each(value: Any, ndim: int) -> tuple[Any, ...]:
 
 
 # ---- the largest element ----
-class _MaxPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]  # noqa: RUF012 - torch's
+class _MaxPoolNd(Shown):
+    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    _function: Any
 
     def __init__(
         self,
@@ -58,47 +60,33 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
-
-    def _pooled(self, function: Any, input: Any) -> Any:
-        return function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+    def forward(self, input: Any) -> Any:
+        arguments = (input, self.kernel_size, self.stride, self.padding, self.dilation)
+        return self._function(*arguments, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
 class MaxPool1d(_MaxPoolNd):
     """Takes the largest element of each window of the last axis."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.max_pool1d, input)
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
     """Takes the largest element of each window of the last two axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.max_pool2d, input)
+    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Takes the largest element of each window of the last three axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.max_pool3d, input)
+    _function = staticmethod(F.max_pool3d)
 
 
-class _MaxUnpoolNd(NamedInit, Module):
+class _MaxUnpoolNd(NamedInit, Shown):
+    _shown = ("kernel_size", "stride", "padding")
     _ndim: int
+    _function: Any
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -106,46 +94,38 @@ class _MaxUnpoolNd(NamedInit, Module):
         self.stride = _each(kernel_size if stride is None else stride, self._ndim)
         self.padding = _each(padding, self._ndim)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts what `MaxPool1d` took back where it was."""
 
     _ndim = 1
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts what `MaxPool2d` took back where it was."""
 
     _ndim = 2
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts what `MaxPool3d` took back where it was."""
 
     _ndim = 3
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool3d)
 
 
 # ---- the mean ----
-class _AvgPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012 - torch's
+class _AvgPoolNd(Shown):
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+    _shown = ("kernel_size", "stride", "padding")
     kernel_size: Any
     stride: Any
     padding: Any
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPoolNd):
@@ -171,7 +151,8 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class _AvgPoolWithDivisor(NamedInit, _AvgPoolNd):
-    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]  # noqa: RUF012 - torch's
+    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
+    _function: Any
 
     def __init__(
         self,
@@ -190,36 +171,28 @@ class _AvgPoolWithDivisor(NamedInit, _AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pooled(self, function: Any, input: Any) -> Any:
-        return function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+    def forward(self, input: Any) -> Any:
+        counted = (self.ceil_mode, self.count_include_pad, self.divisor_override)
+        return self._function(input, self.kernel_size, self.stride, self.padding, *counted)
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
     """Takes the mean of each window of the last two axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.avg_pool2d, input)
+    _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """Takes the mean of each window of the last three axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.avg_pool3d, input)
+    _function = staticmethod(F.avg_pool3d)
 
 
 # ---- drawn windows ----
 class _FractionalMaxPoolNd(NamedInit, Module):
-    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]  # noqa: RUF012 - torch's
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
     _ndim: int
+    _function: Any
 
     def __init__(
         self,
@@ -243,38 +216,30 @@ class _FractionalMaxPoolNd(NamedInit, Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _pooled(self, function: Any, input: Any) -> Any:
-        return function(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
-        )
+    def forward(self, input: Any) -> Any:
+        arguments = (input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
+        return self._function(*arguments, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Takes the largest element of windows of the last two axes whose places are drawn."""
 
     _ndim = 2
-
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.fractional_max_pool2d, input)
+    _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Takes the largest element of windows of the last three axes whose places are drawn."""
 
     _ndim = 3
-
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.fractional_max_pool3d, input)
+    _function = staticmethod(F.fractional_max_pool3d)
 
 
 # ---- the p-norm ----
-class _LPPoolNd(Module):
-    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]  # noqa: RUF012 - torch's
+class _LPPoolNd(Shown):
+    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    _function: Any
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -283,95 +248,87 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
-
-    def _pooled(self, function: Any, input: Any) -> Any:
-        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    def forward(self, input: Any) -> Any:
+        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool1d(_LPPoolNd):
     """Takes the p-norm of each window of the last axis."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.lp_pool1d, input)
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
     """Takes the p-norm of each window of the last two axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.lp_pool2d, input)
+    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """Takes the p-norm of each window of the last three axes."""
 
-    def forward(self, input: Any) -> Any:
-        return self._pooled(F.lp_pool3d, input)
+    _function = staticmethod(F.lp_pool3d)
 
 
 # ---- to a given size ----
-class _AdaptiveAvgPoolNd(Module):
-    __constants__ = ["output_size"]  # noqa: RUF012 - torch's
+class _AdaptiveAvgPoolNd(Shown):
+    __constants__ = ["output_size"]
+    _shown = ("output_size",)
+    _function: Any
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    def forward(self, input: Any) -> Any:
+        return self._function(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Takes means of the last axis so that as many remain as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Takes means of the last two axes so that as many remain as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Takes means of the last three axes so that as many remain as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool3d)
 
 
-class _AdaptiveMaxPoolNd(Module):
-    __constants__ = ["output_size", "return_indices"]  # noqa: RUF012 - torch's
+class _AdaptiveMaxPoolNd(Shown):
+    __constants__ = ["output_size", "return_indices"]
+    _shown = ("output_size",)
+    _function: Any
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    def forward(self, input: Any) -> Any:
+        return self._function(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Takes the largest elements of parts of the last axis, as many as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Takes the largest elements of parts of the last two axes, as many as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Takes the largest elements of parts of the last three axes, as many as wanted."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool3d)

@@ -25,7 +25,17 @@ class _Table(Module):
     sparse: bool
     weight: Tensor
 
-    def _read(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Any) -> None:
+    def _hold(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        weight: Any,
+        device: Any,
+        dtype: Any,
+        freeze: bool = False,
+    ) -> None:
+        """Take a table, or draw one."""
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         if padding_idx is not None:
@@ -35,6 +45,19 @@ class _Table(Module):
         self.padding_idx = padding_idx
         if weight is not None and list(weight.shape) != [num_embeddings, embedding_dim]:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        table = empty((num_embeddings, embedding_dim), device=device, dtype=dtype) if weight is None else weight
+        self.weight = make_parameter(table, requires_grad=not freeze)
+        if weight is None:
+            self.reset_parameters()
+
+    def _options_shown(self) -> str:
+        """Return what both kinds say of the options that are not as they are by default."""
+        shown = {
+            "max_norm": self.max_norm is not None,
+            "norm_type": self.norm_type != 2,
+            "scale_grad_by_freq": self.scale_grad_by_freq is not False,
+        }
+        return "".join([f", {name}={getattr(self, name)}" for name, there in shown.items() if there])
 
     def reset_parameters(self) -> None:
         """Draw the table again; the padding is 0."""
@@ -55,7 +78,7 @@ def _refuse_other_ranks(embeddings: Any) -> None:
 class Embedding(_Table):
     """A table of vectors: returns those at the given indices."""
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]  # noqa: RUF012 # fmt: skip
+    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]  # fmt: skip
 
     def __init__(
         self,
@@ -72,14 +95,10 @@ class Embedding(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self._read(num_embeddings, embedding_dim, padding_idx, _weight)
+        self._hold(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype, _freeze)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        table = empty((num_embeddings, embedding_dim), device=device, dtype=dtype) if _weight is None else _weight
-        self.weight = make_parameter(table, requires_grad=not _freeze)
-        if _weight is None:
-            self.reset_parameters()
         self.sparse = sparse
 
     def forward(self, input: Any) -> Any:
@@ -97,12 +116,7 @@ class Embedding(_Table):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += self._options_shown()
         return f"{text}, sparse=True" if self.sparse is not False else text
 
     @classmethod
@@ -135,7 +149,7 @@ class Embedding(_Table):
 class EmbeddingBag(_Table):
     """A table of vectors: returns sums, means or maxima of bags of them."""
 
-    __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse", "include_last_offset", "padding_idx"]  # noqa: RUF012, E501 # fmt: skip
+    __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse", "include_last_offset", "padding_idx"]  # noqa: E501 # fmt: skip
 
     def __init__(
         self,
@@ -156,11 +170,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self._read(num_embeddings, embedding_dim, padding_idx, _weight)
-        table = empty((num_embeddings, embedding_dim), device=device, dtype=dtype) if _weight is None else _weight
-        self.weight = make_parameter(table)
-        if _weight is None:
-            self.reset_parameters()
+        self._hold(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
@@ -181,14 +191,7 @@ class EmbeddingBag(_Table):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}{self._options_shown()}, mode={self.mode!r}"
         return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
 
     @classmethod

@@ -16,8 +16,7 @@ from ...tensor._functions.diagonals import triu
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
 from ..functional._multi_head import canonical_mask
-from ._multihead import MultiheadAttention
-from .activation import GELU, ReLU
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -57,10 +56,24 @@ def _copies(module: Any, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention, then a network for each position; each is added to its input, and normalised after or before."""
+class _Layer(Module):
+    """What the layers of encoder and decoder have in common: attention of a sequence to itself."""
 
-    __constants__ = ["norm_first"]  # noqa: RUF012 - torch's
+    __constants__ = ["norm_first"]
+    self_attn: MultiheadAttention
+    dropout1: Dropout
+
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+        return self.dropout1(_attended(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
+
+
+def _attended(attention: Any, x: Any, keys: Any, mask: Any, padding: Any, causal: bool) -> Any:
+    options = {"attn_mask": mask, "key_padding_mask": padding, "is_causal": causal}
+    return attention(x, keys, keys, need_weights=False, **options)[0]
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention, then a network for each position; each is added to its input, and normalised after or before."""
 
     def __init__(
         self,
@@ -110,26 +123,12 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
-        x, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(x)
-
     def _ff_block(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to what an encoder made, then a network for each position."""
-
-    __constants__ = ["norm_first"]  # noqa: RUF012 - torch's
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class TransformerDecoderLayer(Module):
         self.activation = _named(activation)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"activation": F.relu, **state})
+        super().__setstate__({"activation": F.relu, **state})  # also in the place of a module, as in torch
 
     def forward(
         self,
@@ -177,14 +176,8 @@ class TransformerDecoderLayer(Module):
     ) -> Any:
         """Pass a sequence, and what an encoder made of another, through the layer."""
         x = tgt
-        own, other = (
-            (tgt_mask, tgt_key_padding_mask, tgt_is_causal),
-            (
-                memory_mask,
-                memory_key_padding_mask,
-                memory_is_causal,
-            ),
-        )
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), *own)
             x = x + self._mha_block(self.norm2(x), memory, *other)
@@ -193,29 +186,8 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
-        x, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout1(x)
-
     def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
-        x, _ = self.multihead_attn(
-            x,
-            mem,
-            mem,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout2(x)
+        return self.dropout2(_attended(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Any) -> Any:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -224,7 +196,7 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other."""
 
-    __constants__ = ["norm"]  # noqa: RUF012 - torch's
+    __constants__ = ["norm"]
 
     def __init__(
         self,
@@ -297,7 +269,7 @@ def _why_not_nested(layer: Any) -> str:
 class TransformerDecoder(Module):
     """Copies of a decoder layer, one after the other."""
 
-    __constants__ = ["norm"]  # noqa: RUF012 - torch's
+    __constants__ = ["norm"]
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         super().__init__()

@@ -1,9 +1,11 @@
-"""Constructors that several layers share and that complain in each layer's own name: `ReLU.__init__() got ...`."""
+"""What small layers share: constructors that complain in each layer's own name, `ReLU.__init__() got ...`, and their text."""
 
 from __future__ import annotations
 
 from types import FunctionType
 from typing import Any
+
+from .module import Module
 
 PACKAGE = __name__.partition(".")[0] + "."
 
@@ -31,3 +33,12 @@ class NamedInit:
         public = not cls.__name__.startswith("_") and cls.__module__.startswith(PACKAGE)
         if public and "__init__" not in vars(cls):
             with_named_init(cls)
+
+
+class Shown(Module):
+    """A layer whose text has some of its attributes, by name."""
+
+    _shown: tuple[str, ...] = ()
+
+    def extra_repr(self) -> str:
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self._shown])
