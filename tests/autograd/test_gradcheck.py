@@ -6,7 +6,6 @@ import importlib
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import retrograd
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.autograd.gradcheck import GradcheckError
+from tests.oracle import outcome_and_warnings, whole
 
 MODES = pytest.mark.parametrize("fast_mode", [False, True])
 REAL, COMPLEX = [0.5, 1.0, 2.0], [0.5 + 1j, 1.0 - 2j]
@@ -230,7 +230,7 @@ def test_missing_gradients_like_torch(answer):
     for t, name in ((retrograd, "_check_undefined_backward"), (torch, "_test_undefined_backward_mode")):
         check = getattr(sys.modules[f"{t.__name__}.autograd.gradcheck"], name)
         x, func = real(t), missing(t, answer)
-        reports.append(outcome(lambda c=check, f=func, x=x: c(f, list(f(x)), (x,)), t))
+        reports.append(seeded(t, lambda c=check, f=func, x=x: c(f, list(f(x)), (x,))))
     assert reports[0] == reports[1]
 
 
@@ -319,15 +319,11 @@ def programs(t):
     return calls
 
 
-def outcome(call, t):
+def seeded(t, call):
+    """Return a call's outcome and its warnings about gradients."""
     t.manual_seed(0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            result = call()
-        except Exception as error:
-            result = (type(error).__name__, str(error))
-    return result, [str(w.message) for w in caught if "gradient" in str(w.message)]
+    found, heard = outcome_and_warnings(call, words=whole)
+    return found, [words for _, words in heard if "gradient" in words]
 
 
 NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
@@ -346,11 +342,11 @@ def same_report(ours, theirs):
 def test_like_torch(name):
     torch = pytest.importorskip("torch")
     importlib.import_module("torch.autograd")
-    ours, our_warnings = outcome(programs(retrograd)[name], retrograd)
-    theirs, their_warnings = outcome(programs(torch)[name], torch)
+    ours, our_warnings = seeded(retrograd, programs(retrograd)[name])
+    theirs, their_warnings = seeded(torch, programs(torch)[name])
     assert our_warnings == their_warnings
     if isinstance(theirs, bool):
         assert ours is theirs
         return
-    assert ours[0] == theirs[0], ours
-    same_report(ours[1], theirs[1])
+    assert ours.kind == theirs.kind, ours
+    same_report(ours.words, theirs.words)

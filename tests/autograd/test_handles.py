@@ -12,6 +12,7 @@ import pytest
 import retrograd
 from retrograd.autograd.graph import register_multi_grad_hook
 from retrograd.utils.hooks import RemovableHandle
+from tests.oracle import before_the_hint, outcome
 
 
 def test_a_handle_refers_weakly_to_its_hooks() -> None:
@@ -162,13 +163,8 @@ def texts(t: Any) -> Any:
         lambda: t.autograd.graph.increment_version(3),
         lambda: t.autograd.graph.increment_version([3]),
     ]
-    said = []
-    for case in cases:
-        try:
-            said.append(case())
-        except (RuntimeError, TypeError) as error:
-            said.append((type(error).__name__, str(error).partition("\nHint")[0]))
-    return said
+    kinds = (RuntimeError, TypeError)
+    return [outcome(case, words=before_the_hint, kinds=kinds, ignore_warnings=False) for case in cases]
 
 
 def inference_versions(t: Any) -> Any:

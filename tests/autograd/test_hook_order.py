@@ -32,7 +32,7 @@ def doubling(torch: Any) -> Any:
     return Double.apply
 
 
-def both(torch: Any) -> list[Any]:
+def ways_to_double(torch: Any) -> list[Any]:
     """Two ways to double: a node of the library and one of the user."""
     return [lambda x: x * 2, doubling(torch)]
 
@@ -41,7 +41,7 @@ def both(torch: Any) -> list[Any]:
 @program
 def all_hooks_of_one_tensor(torch):
     found = []
-    for double in both(torch):
+    for double in ways_to_double(torch):
         log, x = [], leaf(torch)
         y = double(x)
         y.grad_fn.register_hook(lambda i, o, log=log: log.append(["node", i[0].tolist(), o[0].tolist()]))
@@ -160,7 +160,7 @@ def a_hook_registered_twice_is_called_twice(torch):
 @program
 def node_prehook_removes_the_next(torch):
     found = []
-    for double in both(torch):
+    for double in ways_to_double(torch):
         log, x, handles = [], leaf(torch), []
         y = double(x)
 
@@ -181,7 +181,7 @@ def node_prehook_removes_the_next(torch):
 @program
 def node_hook_removes_the_next(torch):
     found = []
-    for double in both(torch):
+    for double in ways_to_double(torch):
         log, x, handles = [], leaf(torch), []
         y = double(x)
 
@@ -202,7 +202,7 @@ def node_hook_removes_the_next(torch):
 @program
 def node_hooks_that_add_hooks(torch):
     found = []
-    for double in both(torch):
+    for double in ways_to_double(torch):
         log, x = [], leaf(torch)
         y = double(x)
         node = y.grad_fn
@@ -384,7 +384,7 @@ def a_failing_hook_of_every_kind(torch):
         raise ValueError("no")
 
     found = []
-    for double in both(torch):
+    for double in ways_to_double(torch):
         for kind in ("tensor", "pre", "post", "leaf", "leaf pre", "leaf post", "accumulated"):
             x = leaf(torch)
             y = double(x)

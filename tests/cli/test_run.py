@@ -50,7 +50,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def outcome(finished):
+def exit_and_output(finished):
     return finished.returncode, finished.stdout, finished.stderr
 
 
@@ -68,7 +68,7 @@ SURROUNDINGS = """
 def test_script_sees_what_python_shows(call, folder, arguments):
     write(folder / "sub" / "program.py", SURROUNDINGS)
     ours = call(*RETROGRAD_RUN, "sub/program.py", *arguments)
-    assert outcome(ours) == outcome(call(*PYTHON, "sub/program.py", *arguments))
+    assert exit_and_output(ours) == exit_and_output(call(*PYTHON, "sub/program.py", *arguments))
     assert ours.returncode == 0
 
 
@@ -77,13 +77,15 @@ def test_module_sees_what_python_shows(call, folder, name):
     for path in ["module.py", "package/__main__.py", "package/module.py"]:
         write(folder / path, SURROUNDINGS)
     ours = call(*RETROGRAD_RUN, "-m", name, "-m", "--flag")
-    assert outcome(ours) == outcome(call(*PYTHON, "-m", name, "-m", "--flag"))
+    assert exit_and_output(ours) == exit_and_output(call(*PYTHON, "-m", name, "-m", "--flag"))
     assert ours.returncode == 0
 
 
 @pytest.mark.parametrize("code", ["import sys; print(sys.argv, sys.path[0], __name__, __spec__)", "1 / 0", "x ="])
 def test_code_on_the_command_line(call, code):
-    assert outcome(call(*RETROGRAD_RUN, "-c", code, "-m", "x")) == outcome(call(*PYTHON, "-c", code, "-m", "x"))
+    assert exit_and_output(call(*RETROGRAD_RUN, "-c", code, "-m", "x")) == exit_and_output(
+        call(*PYTHON, "-c", code, "-m", "x")
+    )
 
 
 def test_program_from_stdin(folder):
@@ -106,7 +108,7 @@ def test_folder_and_zip_file_run_their_main(call, folder):
         archive.write(main, "__main__.py")
     for path in ["app", "app.zip"]:
         ours = call(*RETROGRAD_RUN, path, "argument")
-        assert outcome(ours) == outcome(call(*PYTHON, path, "argument"))
+        assert exit_and_output(ours) == exit_and_output(call(*PYTHON, path, "argument"))
         assert ours.returncode == 0
 
 
@@ -142,7 +144,7 @@ def test_script_ends_as_under_python(call, folder, source):
     """Same status, same output, same traceback to the letter: so none of the runner's own frames."""
     write(folder / "broken.py", "x = = 1")
     write(folder / "program.py", source)
-    assert outcome(call(*RETROGRAD_RUN, "program.py")) == outcome(call(*PYTHON, "program.py"))
+    assert exit_and_output(call(*RETROGRAD_RUN, "program.py")) == exit_and_output(call(*PYTHON, "program.py"))
 
 
 def test_traceback_of_a_module_begins_in_the_module(call, folder):
@@ -175,7 +177,7 @@ def test_missing_script_is_reported_as_by_python(call, folder):
 def test_missing_module_is_named(call, folder, name, message):
     write(folder / "package" / "__init__.py", "")
     ours = call(*RETROGRAD_RUN, "-m", name)
-    assert outcome(ours) == (1, "", f"retrograd run: {message}\n")
+    assert exit_and_output(ours) == (1, "", f"retrograd run: {message}\n")
 
 
 def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
@@ -227,7 +229,7 @@ def test_import_error_inside_a_parent_package_is_not_hidden(call, folder):
 )
 def test_torch_is_retrograd(call, folder, source):
     write(folder / "program.py", source)
-    assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "", "")
+    assert exit_and_output(call(*RETROGRAD_RUN, "program.py")) == (0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_torch_is_retrograd(call, folder, source):
 )
 def test_an_encoding_is_read_as_python_reads_it(call, folder, source):
     (folder / "program.py").write_bytes(source)
-    assert outcome(call(*RETROGRAD_RUN, "program.py")) == outcome(call(*PYTHON, "program.py"))
+    assert exit_and_output(call(*RETROGRAD_RUN, "program.py")) == exit_and_output(call(*PYTHON, "program.py"))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_names_are_ours_again_after_the_block(call, folder):
             assert sys.modules["torch.nn"] is retrograd.nn and retrograd.nn.__name__ == "torch.nn"
         """,
     )
-    assert outcome(call(*PYTHON, "-W", "error", "program.py")) == (0, "", "")
+    assert exit_and_output(call(*PYTHON, "-W", "error", "program.py")) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", ["torch.only_theirs", "torch.autograd.missing", "torch._core", "torch.cli"])
@@ -306,7 +308,7 @@ def test_libraries_that_a_script_imports_get_retrograd_too(call, folder):
         """,
     )
     write(folder / "program.py", "import library; print(library.Twice()(library.ones()).tolist())")
-    assert outcome(call(*RETROGRAD_RUN, "program.py")) == (0, "[2.0, 2.0]\n", "")
+    assert exit_and_output(call(*RETROGRAD_RUN, "program.py")) == (0, "[2.0, 2.0]\n", "")
 
 
 @pytest.mark.parametrize("method", sorted({"spawn", "forkserver"} & set(multiprocessing.get_all_start_methods())))
@@ -333,11 +335,11 @@ def test_processes_of_multiprocessing_get_retrograd_too(call, folder, method, co
                 print(*pool.map(name_of_torch, [0]))
         """,
     )
-    assert outcome(call(*command, program)) == (0, "('retrograd', '2.13.0')\n", "")
+    assert exit_and_output(call(*command, program)) == (0, "('retrograd', '2.13.0')\n", "")
 
 
 def test_empty_script_says_nothing(call, folder):
-    assert outcome(call(*RETROGRAD_RUN, write(folder / "program.py", ""))) == (0, "", "")
+    assert exit_and_output(call(*RETROGRAD_RUN, write(folder / "program.py", ""))) == (0, "", "")
 
 
 def test_context_manager_gives_the_name_back(call, folder):
@@ -367,7 +369,7 @@ def test_context_manager_gives_the_name_back(call, folder):
         assert torch is retrograd
         """,
     )
-    assert outcome(call(*PYTHON, "program.py")) == (0, "", "")
+    assert exit_and_output(call(*PYTHON, "program.py")) == (0, "", "")
 
 
 def test_command_line_mistakes_show_the_usage(call):
@@ -383,4 +385,4 @@ def test_installed_command_is_the_module(call, folder):
         pytest.skip("the package is on the path, but not installed")
     write(folder / "program.py", SURROUNDINGS)
     ours = call(installed, "run", "program.py", "argument")
-    assert outcome(ours) == outcome(call(*PYTHON, "program.py", "argument"))
+    assert exit_and_output(ours) == exit_and_output(call(*PYTHON, "program.py", "argument"))

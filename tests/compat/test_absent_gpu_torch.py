@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import Raised, answer
 
 PROGRAMS = [
     *[
@@ -88,9 +88,9 @@ def test_an_answer_is_torchs(program: str) -> None:
     if torch.version.cuda is not None:
         pytest.skip("torch was built with CUDA")
     ours, theirs = answer(retrograd, program), answer(torch, program)
-    if isinstance(theirs, tuple) and theirs[0] == "AssertionError" and "not compiled" in theirs[1]:
-        assert ours[0] == theirs[0]
-        assert ours[1].startswith(theirs[1])
+    if isinstance(theirs, Raised) and theirs.kind == "AssertionError" and "not compiled" in theirs.words:
+        assert ours.kind == theirs.kind
+        assert ours.words.startswith(theirs.words)
     else:
         assert ours == theirs
 

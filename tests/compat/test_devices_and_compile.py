@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd import nn
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """
 torch.cuda.get_rng_state_all()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer, before_the_hint, outcome
 
 fakes = importlib.import_module("retrograd._subclasses.fake_tensor")
 
@@ -80,14 +80,12 @@ FAKES = [
 def test_fakes_look_as_those_of_torch(program: str) -> None:
     pytest.importorskip("torch")
 
-    def told(name: str) -> str:
+    def told(name: str) -> Any:
         library = importlib.import_module(name)
         real = library.ones(2)
         with importlib.import_module(f"{name}._subclasses.fake_tensor").FakeTensorMode() as mode:
-            try:
-                return repr(eval(program, {"torch": library, "F": library.nn.functional, "mode": mode, "real": real}))
-            except Exception as error:
-                return f"{type(error).__name__}: {error}".split("\nHint")[0]
+            scope = {"torch": library, "F": library.nn.functional, "mode": mode, "real": real}
+            return outcome(lambda: repr(eval(program, scope)), words=before_the_hint, ignore_warnings=False)
 
     assert told("retrograd") == told("torch")
 

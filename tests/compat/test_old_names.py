@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 CALLS = [
     # sizes changed into another tensor
@@ -122,7 +122,7 @@ def test_removed_functions_name_what_replaced_them(call: str) -> None:
         return kind, text.split("\n")[0]
 
     assert told(retrograd) == told(pytest.importorskip("torch"))
-    assert "torch.linalg." in answer(retrograd, call, x=retrograd.eye(2))[1]
+    assert "torch.linalg." in answer(retrograd, call, x=retrograd.eye(2)).words
 
 
 def test_a_generator_needs_its_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 CALLS = [
     "torch._C._nn._parse_to(torch.float64)",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 
 @pytest.mark.parametrize("name", ["to_sparse", "to_sparse_csr", "to_sparse_coo"])

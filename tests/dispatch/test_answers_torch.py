@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import importlib
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import retrograd
+from tests.oracle import before_the_hint, first_line, outcome, said, whole
 
 pytestmark = pytest.mark.oracle
 Library = Any
@@ -161,13 +161,9 @@ def wrappers_without_dispatch(torch: Library) -> Any:
 
 
 def elements_of_wrappers_that_are_not_one(torch: Library) -> Any:
-    one, seen = _wrapper(torch)(torch.ones(3)), []
-    for read in (float, int, bool, complex, lambda x: x.item(), lambda x: [1][x]):
-        try:
-            seen.append(read(one))
-        except Exception as error:
-            seen.append((type(error).__name__, str(error).split("\nHint")[0]))
-    return seen
+    one = _wrapper(torch)(torch.ones(3))
+    reads = (float, int, bool, complex, lambda x: x.item(), lambda x: [1][x])
+    return [outcome(read, one, words=before_the_hint) for read in reads]
 
 
 def parameters_of_wrappers_in_words(torch: Library) -> Any:
@@ -190,13 +186,8 @@ def functions_that_nobody_answers(torch: Library) -> Any:
             return NotImplemented
 
     Silent.__module__, Silent.__qualname__ = "here", "Silent"
-    seen = []
-    for call in (lambda: torch.mul(Silent(), 3), lambda: torch.nn.functional.softmax(Silent(), 0)):
-        try:
-            seen.append(call())
-        except TypeError as error:
-            seen.append(str(error))
-    return seen
+    calls = (lambda: torch.mul(Silent(), 3), lambda: torch.nn.functional.softmax(Silent(), 0))
+    return [outcome(call, words=whole, kinds=TypeError) for call in calls]
 
 
 def operators_of_two_classes(torch: Library) -> Any:
@@ -370,15 +361,12 @@ def prelu_in_autocast(torch: Library) -> Any:
 
 
 def losses_of_two_devices(torch: Library) -> Any:
-    here, there, seen = torch.ones(3, 4), torch.ones(3, 4, device="meta"), []
-    functional = torch.nn.functional
-    for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "l1_loss"):
-        for pair in ((here, there), (there, here)):
-            try:
-                seen.append(getattr(functional, name)(*pair))
-            except RuntimeError as error:
-                seen.append(str(error).split("\n")[0])
-    return seen
+    here, there = torch.ones(3, 4), torch.ones(3, 4, device="meta")
+    return [
+        outcome(getattr(torch.nn.functional, name), *pair, words=first_line, kinds=RuntimeError)
+        for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "l1_loss")
+        for pair in ((here, there), (there, here))
+    ]
 
 
 PROGRAMS = [
@@ -415,13 +403,7 @@ PROGRAMS = [
 
 
 def _told(program: Callable[[Library], Any], torch: Library) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            told = str(program(torch))
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}".split("\nHint")[0]
-    return re.sub(r"0x[0-9a-f]+", "0x", told).replace("retrograd", "torch")
+    return re.sub(r"0x[0-9a-f]+", "0x", said(program, torch, words=before_the_hint)).replace("retrograd", "torch")
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd as rg
-from tests.answers import answer
+from tests.oracle import answer
 
 
 @cache

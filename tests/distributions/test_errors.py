@@ -6,7 +6,7 @@ import pytest
 
 import retrograd
 import retrograd.distributions
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """D.Normal(0., -1.)
 D.Normal(0., 1.).log_prob(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import retrograd
 import retrograd.distributions
+from tests.oracle import Raised, outcome, whole
 
 PROGRAMS = """D.Normal(0,1).sample()
 D.Normal(t(0.),t(1.),validate_args=False).sample((3,))
@@ -113,12 +113,11 @@ D.ExponentialFamily.entropy(D.Poisson(.3))""".splitlines()
 def result(library: Any, program: str) -> Any:
     """Return what a program gives: numbers, else a text."""
     library.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            value = eval(program, {"torch": library, "D": library.distributions, "t": library.tensor})
-        except Exception as error:
-            return type(error).__name__, str(error)
+    value = outcome(
+        lambda: eval(program, {"torch": library, "D": library.distributions, "t": library.tensor}), words=whole
+    )
+    if isinstance(value, Raised):
+        return value
     return value.detach().numpy() if hasattr(value, "detach") else str(value).replace("retrograd", "torch")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from retrograd import _device as rv
-from tests.answers import outcome, typed
+from tests.oracle import outcome, typed
 
 
 @pytest.fixture(autouse=True)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from retrograd._size import Size
+from tests.oracle import outcome, typed
 
 
-def outcome(call: Callable[[], Any]) -> tuple[str, Any]:
-    """Run a call and return what it gave, by type name and text, or how it failed."""
-    try:
-        value = call()
-        return type(value).__name__, repr(value)
-    except Exception as fault:
-        # The class is called torch.Size only in PyTorch's own errors.
-        return type(fault).__name__, str(fault).replace("torch.Size'", "Size'").replace('torch.Size"', 'Size"')
+def short(error: BaseException) -> str:
+    """Return an error's words: the class is called torch.Size only in PyTorch's own errors."""
+    return str(error).replace("torch.Size'", "Size'").replace('torch.Size"', 'Size"')
 
 
 def test_known_values() -> None:
@@ -78,5 +72,8 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_behaves_as_the_oracle(expression: str) -> None:
     torch = pytest.importorskip("torch")
-    own = outcome(lambda: eval(expression, {"Size": Size, "np": np}))
-    assert own == outcome(lambda: eval(expression, {"Size": torch.Size, "np": np}))
+    own, expected = (
+        outcome(lambda size=size: typed(eval(expression, {"Size": size, "np": np})), words=short, ignore_warnings=False)
+        for size in (Size, torch.Size)
+    )
+    assert own == expected

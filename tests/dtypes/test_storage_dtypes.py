@@ -13,6 +13,7 @@ import pytest
 
 import retrograd
 from retrograd import _dtypes as rd
+from tests.oracle import first_line, said
 
 STORED = [each.name for each in rd.STORED_DTYPES]
 EVERY = [each.name for each in (*rd.IN_MEMORY, *rd.NAMES_ONLY)]
@@ -31,13 +32,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def outcome(library: Any, call: Callable[[], Any]) -> str:
+def told(library: Any, call: Callable[[], Any]) -> str:
     """Return what a call gave, or the first line of how it failed, as text that both libraries share."""
-    try:
-        return shown(library, call())
-    except Exception as fault:
-        text = str(fault).partition("\n")[0].lstrip()
-        return f"{type(fault).__name__}: {text}"
+    return said(lambda: shown(library, call()), words=lambda error: first_line(error).lstrip())
 
 
 def shown(library: Any, value: Any) -> str:
@@ -72,7 +69,7 @@ def test_attributes(torch: Any, name: str) -> None:
             answer = getattr(getattr(library, name), question)
             return answer() if callable(answer) else answer
 
-        assert outcome(retrograd, lambda: ask(retrograd)) == outcome(torch, lambda: ask(torch)), question
+        assert told(retrograd, lambda: ask(retrograd)) == told(torch, lambda: ask(torch)), question
 
 
 @pytest.mark.oracle
@@ -84,19 +81,19 @@ def test_limits(torch: Any, name: str, limit: str) -> None:
         facts = ["bits", "min", "max", "dtype"] + ["eps", "resolution", "tiny", "smallest_normal"] * (limit == "finfo")
         return [repr(found), *(getattr(found, fact) for fact in facts)]
 
-    expected = outcome(torch, lambda: ask(torch))
+    expected = told(torch, lambda: ask(torch))
     if name == "float4_e2m1fn_x2" and limit == "finfo":
         expected = (
             "NotImplementedError: \"lowest\" not implemented for 'Float4_e2m1fn_x2'"  # torch's repr fails otherwise
         )
-    assert outcome(retrograd, lambda: ask(retrograd)) == expected
+    assert told(retrograd, lambda: ask(retrograd)) == expected
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("first", EVERY)
 def test_promotion_and_casting(torch: Any, first: str) -> None:
     def ask(library: Any, function: str, pair: tuple[str, str]) -> Any:
-        return outcome(library, lambda: getattr(library, function)(*[getattr(library, name) for name in pair]))
+        return told(library, lambda: getattr(library, function)(*[getattr(library, name) for name in pair]))
 
     for second in EVERY:
         assert ask(retrograd, "can_cast", (first, second)) == ask(torch, "can_cast", (first, second)), second
@@ -115,7 +112,7 @@ def test_result_types(torch: Any, name: str) -> None:
     def ask(library: Any, value: Any) -> Any:
         tensor = library.zeros(2, dtype=getattr(library, name))
         other = value if not isinstance(value, str) else library.zeros((), dtype=getattr(library, value))
-        return outcome(library, lambda: library.result_type(tensor, other))
+        return told(library, lambda: library.result_type(tensor, other))
 
     for value in (True, 1, 1.5, 1j, "bool", "int64", "float32", "complex64", name):
         assert ask(retrograd, value) == ask(torch, value), value
@@ -225,7 +222,7 @@ def test_operations(torch: Any, name: str) -> None:
         scope |= {"m": library.tensor([True, False, True, False]), "i": library.tensor([2, 0])}
         names = {key: getattr(library, key) for key in compiled(program).co_names if hasattr(library, key)}
         names = {key: value for key, value in names.items() if key not in ("abs", "bool", "complex")}
-        return outcome(library, lambda: eval(compiled(program), names | scope))
+        return told(library, lambda: eval(compiled(program), names | scope))
 
     programs = [one for one in program_names() if (name, one) not in LEFT_OUT]
     ours = {program: run(retrograd, program) for program in programs}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd
+from tests.oracle import Raised, first_line, outcome
 
 EXPRESSIONS: dict[str, Callable[[Any, Any, int], Any]] = {
     # Each is of the package, a tensor with n elements, and n.
@@ -118,18 +119,21 @@ def module_of(torch: Any, function: Any) -> Any:
     return Program()
 
 
-def outcome(torch: Any, function: Any) -> Any:
+def exported_and_called(torch: Any, function: Any) -> Any:
     """Return what a program gives that was exported for 6 elements and runs on 9, and what it gives without; or who refuses."""
     export = importlib.import_module(f"{torch.__name__}.export")
     module = module_of(torch, function)
-    try:
-        program = export.export(module, (torch.arange(1.0, 7.0),), dynamic_shapes=({0: export.Dim("b")},)).module()
-    except Exception as error:
-        return type(error).__name__
-    try:
-        return program(torch.arange(1.0, 10.0)), module(torch.arange(1.0, 10.0))
-    except (AssertionError, RuntimeError) as error:
-        return type(error).__name__
+    sizes = ({0: export.Dim("b")},)
+    exported = outcome(
+        lambda: export.export(module, (torch.arange(1.0, 7.0),), dynamic_shapes=sizes).module(), ignore_warnings=False
+    )
+    if isinstance(exported, Raised):
+        return exported
+    return outcome(
+        lambda: (exported(torch.arange(1.0, 10.0)), module(torch.arange(1.0, 10.0))),
+        kinds=(AssertionError, RuntimeError),
+        ignore_warnings=False,
+    )
 
 
 REFUSALS = ("GuardOnDataDependentSymNode", "ValueError", "NotImplementedError")
@@ -137,13 +141,13 @@ REFUSALS = ("GuardOnDataDependentSymNode", "ValueError", "NotImplementedError")
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_what_is_computed_from_a_size_is_right_or_refused(name: str) -> None:
-    found = outcome(retrograd, EXPRESSIONS[name])
+    found = exported_and_called(retrograd, EXPRESSIONS[name])
     if isinstance(found, tuple):
         ours, wanted = found
         assert ours.dtype == wanted.dtype
         assert retrograd.equal(ours, wanted)
     else:
-        assert found in ("UserError", "AssertionError", "RuntimeError", *REFUSALS)
+        assert found.kind in ("UserError", "AssertionError", "RuntimeError", *REFUSALS)
 
 
 READS: dict[str, Callable[[Any, Any], Any]] = {
@@ -224,13 +228,8 @@ def sums(torch: Any, of_x: Any, of_y: Any, sizes: tuple[int, int], *calls: tuple
     root = export.Dim("b", min=2, max=20)
     said = {"x": {0: of_x(root)}, "y": {0: of_y(root)}}
     program = export.export(Program(), tuple(map(torch.ones, sizes)), dynamic_shapes=said).module()
-    found: list[Any] = []
-    for call in calls:
-        try:
-            found.append(program(*map(torch.ones, call)).item())
-        except AssertionError as error:
-            found.append(str(error).split("\n")[0])
-    return found
+    refusals = {"words": first_line, "kinds": AssertionError, "ignore_warnings": False}
+    return [outcome(lambda call=call: program(*map(torch.ones, call)).item(), **refusals) for call in calls]
 
 
 DIMS_OF_TWO: dict[str, Any] = {
@@ -252,7 +251,7 @@ def test_sizes_by_one_dim_are_checked_against_each_other(name: str) -> None:
 def test_sizes_that_are_different_multiples_are_checked() -> None:
     found = sums(retrograd, lambda b: 2 * b, lambda b: 3 * b, (6, 9), (8, 12), (8, 13))
     assert found[0] == 128.0
-    assert found[1].startswith("Guard failed: ")
+    assert found[1].words.startswith("Guard failed: ")
 
 
 def test_a_size_beyond_the_limits_is_named() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from typing import Any
 
 import pytest
 
 import retrograd
-from tests.answers import described
+from tests.oracle import described, outcome, whole
 
 
 def functorch_of(t: Any) -> Any:
@@ -98,12 +97,7 @@ PROGRAMS = [
 
 
 def answered(program: Any, t: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return described(program(t))
-        except RuntimeError as error:
-            return str(error)
+    return outcome(lambda: described(program(t)), words=whole, kinds=RuntimeError)
 
 
 @pytest.mark.oracle

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 TRANSFORMS = {
     "vmap": "torch.vmap(lambda a: (seen.append({0}), a)[1])(torch.ones(2, 3))",

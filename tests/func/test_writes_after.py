@@ -14,6 +14,7 @@ from retrograd import func
 from retrograd.autograd import forward_ad
 from tests.ops.infos import DIFFERENTIABLE
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float
+from tests.oracle import Raised, outcome, whole
 
 MODIFIED = "modified by an inplace operation"
 REFUSALS = f"{MODIFIED}|more than one element of the written-to tensor|is a view and its base or another view"
@@ -141,11 +142,10 @@ def chosen(op: Op) -> Sample | None:
 
 
 def after_write(op: Op, sample: Sample, way: str, written: int) -> Any:
-    """Return the gradients after a write, or the text of an error."""
-    try:
-        return gradients(op, sample, way, written)[1]
-    except RuntimeError as error:
-        return str(error)
+    """Return the gradients after a write, or an error."""
+    return outcome(
+        lambda: gradients(op, sample, way, written)[1], words=whole, kinds=RuntimeError, ignore_warnings=False
+    )
 
 
 def check(op: Op, way: str) -> None:
@@ -157,8 +157,8 @@ def check(op: Op, way: str) -> None:
     for k in range(count):
         what = f"{op.name}{sample} by {way}, result {k}"
         got = after_write(op, sample, way, k)
-        if isinstance(got, str):
-            assert re.search(REFUSALS, got), f"{what}: {got}"
+        if isinstance(got, Raised):
+            assert re.search(REFUSALS, got.words), f"{what}: {got}"
             continue
         for one, other in zip(got, wanted, strict=True):
             assert (one is None) == (other is None), what

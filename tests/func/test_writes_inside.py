@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import Raised, answer, outcome, whole
 
 TRANSFORMS = {
     "vmap": "torch.vmap(f)(y)",
@@ -41,10 +41,9 @@ def after(library: Any, transform: str, write: str, given: str) -> Any:
     scope["w"] = library.tensor(5.0, requires_grad=True)
     y = scope["y"] = eval(given, scope)
     scope["f"] = eval(write, scope)
-    try:
-        eval(transform, scope)
-    except RuntimeError as error:
-        return str(error), y.tolist(), y.requires_grad, y._version
+    run = outcome(eval, transform, scope, words=whole, kinds=RuntimeError, ignore_warnings=False)
+    if isinstance(run, Raised):
+        return run, y.tolist(), y.requires_grad, y._version
     if y.requires_grad:
         (y * library.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
     grads = [None if scope[name].grad is None else scope[name].grad.tolist() for name in ("leaf", "w")]
@@ -123,8 +122,7 @@ def captured(library: Any, program: str, transform: str) -> Any:
 
     scope["f"] = f
     error = answer(library, transform, **{name: one for name, one in scope.items() if name != "torch"})
-    refused = error if isinstance(error, tuple) and "Error" in error[0] else None
-    return refused and (refused[0], refused[1].split("\nHint")[0]), b.tolist(), b.requires_grad, scope["long"].tolist()
+    return error if isinstance(error, Raised) else None, b.tolist(), b.requires_grad, scope["long"].tolist()
 
 
 @pytest.mark.oracle
@@ -134,7 +132,7 @@ def test_writes_into_captured_tensors(program: str) -> None:
     torch = pytest.importorskip("torch")
     for name, transform in INSIDE.items():
         ours, theirs = (captured(library, program, transform) for library in (retrograd, torch))
-        if theirs[0] is not None and theirs[0][0] == "NotImplementedError":  # torch has written before it refuses
+        if theirs[0] is not None and theirs[0].kind == "NotImplementedError":  # torch has written before it refuses
             ours, theirs = (ours[0], *ours[2:]), (theirs[0], *theirs[2:])
         assert ours[0] == theirs[0], name
         assert ours[1] == pytest.approx(theirs[1]) if len(ours) > 3 else True, name
@@ -167,7 +165,7 @@ def test_arguments_that_are_no_variables_may_be_written(program: str) -> None:
         scope["leaf"] = library.ones(2, requires_grad=True)
         result = answer(library, program, **scope)
         left = [(scope[name].tolist(), scope[name].requires_grad) for name in ("b", "rows", "leaf")]
-        found.append((result if "Error" in str(result[0]) else result[3], left))
+        found.append((result if isinstance(result, Raised) else result[3], left))
     assert found[0] == found[1]
 
 

@@ -14,6 +14,7 @@ from retrograd.autograd import forward_ad
 from tests.func.test_writes_after import results
 from tests.ops.infos import DIFFERENTIABLE
 from tests.ops.opinfo import Op, arrays_of, is_float
+from tests.oracle import Raised, no_words, outcome
 
 Function = Callable[..., Any]
 
@@ -195,16 +196,19 @@ MODES: dict[str, Callable[[Any, Function, Any], Any]] = {
 }
 
 
-def outcome(library: Any, mode: str, index: str, value: str) -> Any:
+def assigned(library: Any, mode: str, index: str, value: str) -> Any:
+    """Return the shapes and numbers after a write by an index in a mode, or the beginning of the error."""
+
     def f(a: Any) -> Any:
         s = a.exp().sum()
         s[eval(index, {"s": s, "torch": library})] = eval(value, {"a": a, "torch": library})
         return s * 1
 
-    try:
-        found = MODES[mode](library, f, library.tensor([0.5, 1.5]))
-    except (IndexError, RuntimeError) as error:
-        return type(error) if mode == "vmap" else str(error).split(". ")[0]
+    words = no_words if mode == "vmap" else lambda error: str(error).split(". ")[0]
+    kinds = (IndexError, RuntimeError)
+    found = outcome(lambda: MODES[mode](library, f, library.tensor([0.5, 1.5])), words=words, kinds=kinds)
+    if isinstance(found, Raised):
+        return found
     parts = found if isinstance(found, tuple) else (found,)
     return [None if one is None else (list(one.shape), np.round(one.tolist(), 4).tolist()) for one in parts]
 
@@ -218,7 +222,7 @@ def test_assignment_by_every_index(mode: str) -> None:
         (index, value)
         for index in INDICES
         for value in VALUES
-        if outcome(retrograd, mode, index, value) != outcome(torch, mode, index, value)
+        if assigned(retrograd, mode, index, value) != assigned(torch, mode, index, value)
     ]
     assert not different
 

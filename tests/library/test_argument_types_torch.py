@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.oracle import Raised, in_torchs_name, outcome
 
 _numbers = itertools.count()
 
@@ -50,12 +51,12 @@ def answers(library: Any, signature: str, body: str, *values: Any) -> Any:
     scope: dict[str, Any] = {"torch": library, "np": np, "x": library.ones(2), "got": got}
     exec(f"from typing import *\ndef f{signature}: return {body}", scope)
     operation = library.library.custom_op(name, scope["f"], mutates_args=())
-    try:
-        given = [eval(one, scope) for one in values]
-        made = operation(scope["x"], *given)
-    except Exception as error:
-        return type(error).__name__, str(error).replace(name, "o").replace("retrograd", "torch")
-    return repr(got), repr(made)
+    made = outcome(
+        lambda: repr(operation(scope["x"], *(eval(one, scope) for one in values))),
+        words=lambda error: in_torchs_name(error).replace(name, "o"),
+        ignore_warnings=False,
+    )
+    return made if isinstance(made, Raised) else (repr(got), made)
 
 
 @pytest.mark.oracle

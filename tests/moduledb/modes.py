@@ -17,11 +17,12 @@ from tests.moduledb import entries
 from tests.moduledb.calls import ModuleCall
 from tests.opdb import translate
 from tests.opdb.batching import against_loop
-from tests.opdb.calls import Skipped, both, each, exactly, not_there
+from tests.opdb.calls import Skipped, computed_by_both, each, exactly, not_there
 from tests.opdb.comparing import DifferentError, check
 from tests.opdb.derivatives import compare_gradients, gradients, second_by_differences, second_gradients, tangent
 from tests.opdb.limits import Limits
 from tests.opdb.nearer import check_nearer, tensors_in
+from tests.oracle import Raised, before_the_hint, outcome
 
 
 def samples(info: Any, dtype: Any, training: bool, limits: Limits, requires_grad: bool = False) -> Iterator[ModuleCall]:
@@ -64,12 +65,12 @@ def init(info: Any, limits: Limits) -> None:
     """After the same seed: names, shapes, dtypes and values of the state, and the text of the module."""
 
     def one(call: ModuleCall) -> None:
-        ours, theirs = both(call, call.constructed)
+        ours, theirs = computed_by_both(call, call.constructed)
         same_state(ours, theirs, "constructed")
         dtype = translate.dtype(call.dtype)
         same_state(ours.to(dtype), theirs.to(call.dtype), "cast")
         if info.is_lazy:
-            ours, theirs = both(call, call.module)
+            ours, theirs = computed_by_both(call, call.module)
             same_state(ours, theirs, "materialised")
         if call.takes("dtype"):
             theirs = call.constructed(False, dtype=call.dtype)
@@ -85,7 +86,7 @@ def outputs(training: bool) -> Callable[[Any, Limits], None]:
         """Outputs and buffers, of float64 inputs that are not contiguous, too."""
 
         def one(call: ModuleCall) -> None:
-            ours, theirs = both(call, call.values)
+            ours, theirs = computed_by_both(call, call.values)
             try:
                 check(ours, theirs)
             except DifferentError as different:
@@ -119,7 +120,7 @@ def inplace(info: Any, limits: Limits) -> None:
             return call.run(ours, parts), tensors_in(parts[:2])
 
         call.options["inplace"] = True
-        ours, theirs = both(call, compute)
+        ours, theirs = computed_by_both(call, compute)
         check(ours, theirs)
         if str(call.constructed(True)) != str(call.constructed(False)):
             raise DifferentError(f"{call.constructed(True)}, torch {call.constructed(False)}")
@@ -154,14 +155,12 @@ def errors(info: Any, limits: Limits) -> None:
     each(iter(calls), one)
 
 
-def raised(compute: Callable[[bool], Any], ours: bool) -> str | None:
-    """Return the error's class and text without our hint."""
-    try:
-        compute(ours)
-    except Exception as error:
-        text = str(error).split("\nHint")[0].replace("retrograd", "torch")
-        return f"{type(error).__name__}: {text}"
-    return None
+def raised(compute: Callable[[bool], Any], ours: bool) -> Raised | None:
+    """Return the error, without our hint."""
+    found = outcome(
+        compute, ours, words=lambda error: before_the_hint(error).replace("retrograd", "torch"), ignore_warnings=False
+    )
+    return found if isinstance(found, Raised) else None
 
 
 # ---- differentiating ----

@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from tests import oracle
+
 PROGRAMS: list[Callable[[Any], Any]] = []
 
 
@@ -18,11 +20,8 @@ def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def said(action: Callable[[], Any]) -> str:
-    """Return what an action gives, or the error it raises."""
-    try:
-        return f"{action()}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    """Return what an action gives as a text, or the error it raises."""
+    return oracle.said(action, words=oracle.whole, ignore_warnings=False)
 
 
 def net(torch: Any) -> Any:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 
 import retrograd
+from tests.oracle import Raised, before_the_hint, outcome
 
 
 def shown(library: Any, program: str) -> Any:
     """Return what a program gives: shapes, dtypes, nodes and numbers of tensors, or an error."""
     library.manual_seed(0)
     scope = {"torch": library, "F": library.nn.functional, "nn": library.nn, "R": library.rand}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            result = eval(program, scope)
-        except Exception as error:
-            return type(error).__name__, str(error).split("\nHint")[0]
+    result = outcome(eval, program, scope, words=before_the_hint)
+    if isinstance(result, Raised):
+        return result
     if not isinstance(result, tuple):
         result = (result,)
     return [_described(one) for one in result]

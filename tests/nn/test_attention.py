@@ -17,7 +17,7 @@ from retrograd._ops import attention as kernels
 from retrograd.nn import functional as F  # noqa: N812
 from retrograd.nn.attention import SDPBackend, sdpa_kernel
 from retrograd.tensor._recording.fused import decomposed
-from tests.answers import answer
+from tests.oracle import answer
 
 INFINITY = math.inf
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import Any
 
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer, assert_same_answer, outcome, outcome_and_warnings, whole
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -21,24 +21,20 @@ F.alpha_dropout(torch.ones(2),2.,True) torch.feature_dropout(torch.ones(2),.5,Tr
 F.dropout(torch.ones(2)+1j) torch.nn.Dropout(2) torch.nn.Dropout(.2,True) torch.nn.AlphaDropout()""".split()  # noqa: SIM905
 
 
-def both(program: str, dtype: str, shape=(4, 5, 6)):
-    found = []
-    for library in (retrograd, torch):
-        library.manual_seed(7)
-        x = (
-            (library.arange(120).reshape(4, 5, 6)[tuple(slice(n) for n in shape)] / 7)
-            .to(getattr(library, dtype))
-            .contiguous()
-        )
-        found.append(answer(library, program, F=library.nn.functional, x=x))
-    return found
+def drawn(library: Any, program: str, dtype: str, shape=(4, 5, 6)):
+    library.manual_seed(7)
+    x = (
+        (library.arange(120).reshape(4, 5, 6)[tuple(slice(n) for n in shape)] / 7)
+        .to(getattr(library, dtype))
+        .contiguous()
+    )
+    return answer(library, program, F=library.nn.functional, x=x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("program", CALLS)
 def test_draws(program, dtype) -> None:
-    ours, theirs = both(program, dtype)
-    assert ours == theirs
+    assert_same_answer(lambda library: drawn(library, program, dtype))
 
 
 @pytest.mark.parametrize(
@@ -46,8 +42,7 @@ def test_draws(program, dtype) -> None:
 )
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 3), (1, 2, 6), (4, 5, 6), (0, 5, 6)])
 def test_sizes(program, shape) -> None:
-    ours, theirs = both(program, "float32", shape)
-    assert ours == theirs
+    assert_same_answer(lambda library: drawn(library, program, "float32", shape))
 
 
 def test_a_large_array() -> None:
@@ -66,31 +61,21 @@ def test_errors(program) -> None:
 @pytest.mark.parametrize("randomness", ["same", "different", "error"])
 @pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout2d"])
 def test_vmap(name, randomness) -> None:
-    found = []
-    for library in (retrograd, torch):
+    def mapped(library: Any) -> Any:
         library.manual_seed(3)
         function = getattr(library.nn.functional, name)
         x = library.arange(48.0).reshape(3, 2, 2, 2, 2) + 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                mapped = library.func.vmap(lambda row, f=function: f(row, 0.5, True), randomness=randomness)(x)
-                found.append(mapped.tolist())
-            except RuntimeError as error:
-                found.append(str(error))
-    assert found[0] == found[1]
+        over_rows = library.func.vmap(lambda row: function(row, 0.5, True), randomness=randomness)
+        return outcome(lambda: over_rows(x).tolist(), words=whole, kinds=RuntimeError)
+
+    assert_same_answer(mapped)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2,)])
 @pytest.mark.parametrize("name", ["dropout2d", "dropout3d"])
 def test_warnings(name, shape) -> None:
-    texts = []
-    for library in (retrograd, torch):
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            try:
-                getattr(library.nn.functional, name)(library.ones(shape))
-            except RuntimeError as error:
-                texts.append(str(error))
-        texts.append([str(one.message) for one in seen])
-    assert texts[: len(texts) // 2] == texts[len(texts) // 2 :]
+    def refused_or_warned(library: Any) -> Any:
+        function = getattr(library.nn.functional, name)
+        return outcome_and_warnings(lambda: function(library.ones(shape)).shape, words=whole)
+
+    assert_same_answer(refused_or_warned)

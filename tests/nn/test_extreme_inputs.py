@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 nn, F = retrograd.nn, retrograd.nn.functional
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

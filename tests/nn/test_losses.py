@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd.tensor._recording.fused import decomposed
-from tests.answers import answer
+from tests.oracle import answer
 
 ROUNDED = 5  # digits compared of what a program prints
 

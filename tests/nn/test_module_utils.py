@@ -5,6 +5,7 @@ from collections import OrderedDict
 import pytest
 
 import retrograd.nn.modules.utils as ours
+from tests.oracle import outcome, whole
 
 PROGRAMS = """
 [u._single(3), u._pair(3), u._triple("a"), u._quadruple(None), u._pair([1, 2, 3]), u._pair.__name__, u._ntuple(5).__name__]
@@ -17,10 +18,7 @@ u.__all__
 
 
 def answer(u, program):
-    try:
-        return eval(program, {"u": u})
-    except Exception as error:
-        return type(error), str(error)
+    return outcome(eval, program, {"u": u}, words=whole, ignore_warnings=False)
 
 
 @pytest.mark.oracle

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 
 def exact(kind, x, weight, bias, groups=4, eps=1e-5):

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd.nn.utils import rnn
-from tests.answers import answer
+from tests.oracle import answer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -12,7 +12,7 @@ import pytest
 
 import retrograd
 from retrograd import nn
-from tests.answers import answer
+from tests.oracle import answer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import retrograd
 from retrograd import nn
 from retrograd.utils.checkpoint import checkpoint
+from tests.oracle import Raised, before_the_hint, outcome_and_warnings
 
 QUIET = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
@@ -201,14 +201,8 @@ def test_repr() -> None:
 
 
 def complaint(library: Any, program: str) -> Any:
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        try:
-            eval(program, {"torch": library})
-            error = None
-        except Exception as caught:
-            error = type(caught).__name__, str(caught).split("\nHint")[0]
-    return error, [(one.category.__name__, str(one.message)) for one in seen]
+    found, heard = outcome_and_warnings(eval, program, {"torch": library}, words=before_the_hint)
+    return found if isinstance(found, Raised) else None, heard
 
 
 LAYER = "torch.nn.TransformerEncoderLayer(8, {}, 16{})"

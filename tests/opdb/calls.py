@@ -115,7 +115,7 @@ def _sparse(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_sparse(one) for one in value)
 
 
-def both(call: Call, compute: Callable[[bool], Any]) -> tuple[Any, Any]:
+def computed_by_both(call: Call, compute: Callable[[bool], Any]) -> tuple[Any, Any]:
     """Compute with both libraries; where torch raises, so must we."""
     seed()
     try:

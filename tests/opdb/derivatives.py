@@ -12,7 +12,7 @@ import torch
 
 import retrograd
 from tests.opdb import ops
-from tests.opdb.calls import Call, OnlyOursError, Skipped, both, each, exactly, few, samples, seed
+from tests.opdb.calls import Call, OnlyOursError, Skipped, computed_by_both, each, exactly, few, samples, seed
 from tests.opdb.comparing import DifferentError, check
 from tests.opdb.limits import Limits
 from tests.opdb.nearer import check_nearer, tensors_in
@@ -107,7 +107,7 @@ def in_each_dtype(
 
     def one(call: Call) -> None:
         try:
-            ours, theirs = both(call, lambda ours: compute(call, ours))
+            ours, theirs = computed_by_both(call, lambda ours: compute(call, ours))
         except OnlyOursError:
             if otherwise is None:
                 raise

@@ -12,7 +12,7 @@ import torch
 import retrograd
 from tests.opdb import ops, translate
 from tests.opdb.batching import vmap
-from tests.opdb.calls import Call, Refused, Skipped, both, each, exactly, few, samples, seed, supported
+from tests.opdb.calls import Call, Refused, Skipped, computed_by_both, each, exactly, few, samples, seed, supported
 from tests.opdb.comparing import DifferentError, check
 from tests.opdb.derivatives import forward, reverse, second
 from tests.opdb.limits import Limits
@@ -26,7 +26,7 @@ def value(op: Any, limits: Limits) -> None:
     compared = not ops.UNINITIALISED.match(op.name)
 
     def one(call: Call) -> None:
-        ours, theirs = both(call, lambda ours: call.run(ours))
+        ours, theirs = computed_by_both(call, lambda ours: call.run(ours))
         if op.name in ops.UNSTABLE:
             ours, theirs = without_indices(ours), without_indices(theirs)
         try:
@@ -66,7 +66,7 @@ def method(op: Any, limits: Limits) -> None:
     compared = not ops.UNINITIALISED.match(op.name)
 
     def one(call: Call) -> None:
-        ours, theirs = both(call, lambda ours: call.run(ours, function=op.method_variant))
+        ours, theirs = computed_by_both(call, lambda ours: call.run(ours, function=op.method_variant))
         check(ours, theirs, values=compared)
 
     for dtype in supported(op, DTYPES)[:1]:
@@ -86,7 +86,7 @@ def inplace(op: Any, limits: Limits) -> None:
                 raise DifferentError("the in-place method does not return its tensor")
             return parts[0]
 
-        ours, theirs = both(call, compute)
+        ours, theirs = computed_by_both(call, compute)
         check(ours, theirs, values=not ops.UNINITIALISED.match(op.name))
 
     for dtype in supported(op, DTYPES):
@@ -111,7 +111,7 @@ def out(op: Any, limits: Limits) -> None:
                 return targets
 
             try:
-                ours, theirs = both(call, compute)
+                ours, theirs = computed_by_both(call, compute)
             except Refused:
                 continue
             try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float
+from tests.oracle import outcome, whole
 
 # relative to the largest number in the array, or to 1: half precision is rounded after every step, by torch
 # in its own places, and where terms cancel, what is left is rounding
@@ -21,18 +21,6 @@ TOLERANCE = {
     "bfloat16": 4e-2,
     "float16": 6e-3,
 }
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A call raised an error."""
-
-    kind: type[Exception]
-    message: str
-
-    @property
-    def sentence(self) -> str:
-        return first_sentence(self.message)
 
 
 def first_sentence(message: str) -> str:
@@ -47,10 +35,7 @@ def attempt(call: Any, *args: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
-        try:
-            return call(*args)
-        except Exception as error:  # whatever torch raises is part of its behaviour
-            return Refused(type(error), str(error))
+        return outcome(call, *args, words=whole, ignore_warnings=False)
 
 
 def name_of(dtype: Any) -> str:

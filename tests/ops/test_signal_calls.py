@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd
+from tests.oracle import Raised, outcome
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -240,14 +240,11 @@ def _counts() -> dict[str, Any]:
 CASES = _transforms() | _windows() | _pieces() | _statistics() | _counts()
 
 
-def outcome(lib: Any, call: Any) -> Any:
+def arrays_or_error(lib: Any, call: Any) -> Any:
     """Return a call's results as arrays with their dtypes, or its error."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = call(lib)
-    except Exception as error:
-        return type(error), str(error).split("\nException raised")[0].strip()
+    result = outcome(call, lib, words=lambda error: str(error).split("\nException raised")[0].strip())
+    if isinstance(result, Raised):
+        return result
     parts = list(result) if isinstance(result, (tuple, list)) else [result]
     wide = {"bfloat16": "float32"}
     arrays = []
@@ -260,13 +257,13 @@ def outcome(lib: Any, call: Any) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_call(name: str) -> None:
-    theirs, ours = outcome(torch, CASES[name]), outcome(retrograd, CASES[name])
-    if isinstance(theirs, tuple):
-        assert isinstance(ours, tuple), f"no error; torch: {theirs}"
-        assert ours[0] is theirs[0], f"{ours}; torch: {theirs}"
-        assert ours[1].startswith(theirs[1]), f"{ours[1]}\ntorch: {theirs[1]}"
+    theirs, ours = arrays_or_error(torch, CASES[name]), arrays_or_error(retrograd, CASES[name])
+    if isinstance(theirs, Raised):
+        assert isinstance(ours, Raised), f"no error; torch: {theirs}"
+        assert ours.kind == theirs.kind, f"{ours}; torch: {theirs}"
+        assert ours.words.startswith(theirs.words), f"{ours}\ntorch: {theirs}"
         return
-    assert not isinstance(ours, tuple), f"{ours}"
+    assert not isinstance(ours, Raised), f"{ours}"
     assert [n for n, _ in ours] == [n for n, _ in theirs]
     for (dtype, a), (_, b) in zip(ours, theirs, strict=True):
         assert a.shape == b.shape

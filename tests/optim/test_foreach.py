@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """torch._foreach_add(a,1)
 torch._foreach_add(a,[1,2])

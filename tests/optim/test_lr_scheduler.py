@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd
+from tests.oracle import before_the_hint, outcome_and_warnings
 
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "lambda": lambda s, o: s.LambdaLR(o, lambda epoch: 0.95**epoch),
@@ -313,13 +313,7 @@ def said(library: Any, program: str) -> Any:
         "oo": optim.SGD([{"params": [one()]}, {"params": [one()], "lr": 0.5}], lr=0.1),
         "g": optim.Adagrad([one()], lr=0.1),
     }
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        try:
-            answer = str(eval(program, scope))
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}".split("\nHint")[0]
-    return answer, [(each.category.__name__, str(each.message)) for each in heard]
+    return outcome_and_warnings(lambda: str(eval(program, scope)), words=before_the_hint)
 
 
 @pytest.mark.oracle

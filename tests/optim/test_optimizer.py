@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import tracemalloc
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +15,7 @@ import retrograd
 from retrograd.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from tests.optim.test_trajectories import OPTIONS
 from tests.optim.trajectories import assert_alike, gradients, numbers, start, train
+from tests.oracle import outcome_and_warnings, whole
 
 PROGRAMS = """O.SGD([],lr=.1)
 (setattr(p,'grad',p.detach()*0+float('nan')),(o:=O.Rprop([p],lr=.1)).step(),o.step(),p.tolist(),o.state[p])[-2:]
@@ -122,13 +122,7 @@ def said(library: Any, program: str) -> Any:
     p, b = (library.nn.Parameter(library.ones(*shape)) for shape in ((2, 2), (2,)))
     base = import_module(f"{library.__name__}.optim.optimizer")
     scope = {"torch": library, "O": library.optim, "base": base, "p": p, "b": b, "x": library.ones(2)}
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        try:
-            answer = str(eval(program, scope))
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
-    return answer, [(each.category.__name__, str(each.message)) for each in heard]
+    return outcome_and_warnings(lambda: str(eval(program, scope)), words=whole)
 
 
 @pytest.fixture

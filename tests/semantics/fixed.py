@@ -1,7 +1,7 @@
 """The programs of every test run, and those of them in which the library is known to differ from torch.
 
 ``open_differences.json`` maps the seeds of these to what differs. Each is a difference to be mended, in contrast to
-those that ``compare.KNOWN_DIFFERENCES`` explains. Written by ``python -m tests.semantics.hunt --write-open``.
+those that ``compare.KNOWN_DIFFERENCES`` explains. Written by ``python -m tests.semantics.find_differences --write-open``.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def script(program: Program, difference: Difference, library: Any) -> str:
     names = list(dict.fromkeys(("torch", library.__name__)))
     further = f"\n# Also different: {', '.join(difference.further)}" if difference.further else ""
     return f"""\
-# Smaller form of the program of `python -m tests.semantics.hunt --program {program.seed}`
+# Smaller form of the program of `python -m tests.semantics.find_differences --program {program.seed}`
 # After `{program.steps[-1].source or program.steps[-1].operation}`: {difference.aspect}
 #   torch: {shortened(difference.in_torch)}
 #   {library.__name__}: {shortened(difference.in_library)}{further}

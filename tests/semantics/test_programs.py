@@ -2,11 +2,11 @@
 
 Every run tries the same 2000 random programs. In 8 of them the library still differs from torch: they are listed
 in ``open_differences.json``, and must differ until the list is written again, so that it can only shrink:
-``python -m tests.semantics.hunt --write-open``.
+``python -m tests.semantics.find_differences --write-open``.
 
 RETROGRAD_PROGRAMS_FRESH=1 tries programs that nobody has seen, too; RETROGRAD_PROGRAMS says how many (default 500).
 SEMANTICS_LIB chooses the library under test (default retrograd; ``torch`` compares torch with itself).
-To see all differences at once instead of the first: ``python -m tests.semantics.hunt``.
+To see all differences at once instead of the first: ``python -m tests.semantics.find_differences``.
 """
 
 from __future__ import annotations

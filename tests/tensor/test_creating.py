@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 torch = pytest.importorskip("torch")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """
 torch.zeros(3, 3).fill_diagonal_(5)

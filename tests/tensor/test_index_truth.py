@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 WRITE = "(lambda x: (x.__setitem__(torch.tensor({}), {}), x))(torch.zeros({}))"
 

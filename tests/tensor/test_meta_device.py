@@ -14,7 +14,7 @@ import pytest
 
 import retrograd
 from retrograd import nn
-from tests.answers import answer
+from tests.oracle import answer
 
 HUGE = 10**12
 

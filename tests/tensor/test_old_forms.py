@@ -8,7 +8,7 @@ import pytest
 
 import retrograd
 from retrograd.tensor._recording import old_forms as _old_forms
-from tests.answers import answer
+from tests.oracle import answer
 
 CALLS = [
     *[f"{x}({', '.join(a)})" for x in ("x.clone().add_", "x.add", "x.clone().sub_", "x.sub") for a in (["2", "g"],)],

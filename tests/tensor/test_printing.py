@@ -23,6 +23,7 @@ from retrograd.tensor._object.printing import (
     set_printoptions,
     tensor_repr,
 )
+from tests.oracle import said, whole
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 INTEGER_DTYPES = ["bool", "int8", "uint8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
@@ -234,14 +235,14 @@ def test_dtype_suffix_follows_the_default_dtype(
     spec=st.sampled_from(["", ".3f", "d", ">12", "e", "+.2e", "5", "no such spec"]),
 )
 def test_format_agrees_with_torch(torch: ModuleType, array: NDArray[Any], spec: str) -> None:
-    def outcome(write: Any) -> str:
-        try:
-            return str(write())
-        except (TypeError, ValueError) as error:
-            return f"{type(error).__name__}: {error}"
-
-    ours = outcome(lambda: scalar_format(array, spec, otherwise=lambda: tensor_repr(array)))
-    assert ours == outcome(lambda: format(to_torch(torch, array), spec))
+    ours, theirs = (
+        said(write, words=whole, kinds=(TypeError, ValueError), ignore_warnings=False)
+        for write in (
+            lambda: scalar_format(array, spec, otherwise=lambda: tensor_repr(array)),
+            lambda: format(to_torch(torch, array), spec),
+        )
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize(

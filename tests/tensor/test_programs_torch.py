@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """
 torch.ones(2, 2).addmm_(mat1=torch.ones(2, 2), mat2=torch.ones(2, 2))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = [
     "torch.fake_quantize_per_tensor_affine(torch.linspace(-1, 1, 7), 0.1, 0, -5, 5)",

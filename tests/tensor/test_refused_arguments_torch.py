@@ -11,7 +11,7 @@ import pytest
 
 import retrograd
 from retrograd import nn, optim
-from tests.answers import answer
+from tests.oracle import answer
 
 CALLS = [
     "torch.Tensor.__radd__(2, x)",

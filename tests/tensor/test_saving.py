@@ -118,7 +118,7 @@ def test_refused_files(tmp_path: Path) -> None:
         retrograd.save(retrograd.ones(2), 5)
 
 
-def both(library: Any, value: Any, **options: Any) -> Any:
+def saved_and_loaded(library: Any, value: Any, **options: Any) -> Any:
     """Save a value and load it again."""
     buffer = io.BytesIO()
     library.save(value, buffer)
@@ -135,13 +135,13 @@ class Tagged(retrograd.Tensor):
 def test_attributes() -> None:
     tensor, parameter = retrograd.ones(3), retrograd.Parameter(retrograd.ones(2))
     tensor.foo, parameter.foo = "bar", [1, 2]
-    assert both(retrograd, tensor).foo == "bar"
-    assert both(retrograd, parameter).foo == [1, 2]
+    assert saved_and_loaded(retrograd, tensor).foo == "bar"
+    assert saved_and_loaded(retrograd, parameter).foo == [1, 2]
     layer = retrograd.nn.Linear(2, 2)
     layer.weight.lr_scale = 0.5
-    assert both(retrograd, layer, weights_only=False).weight.lr_scale == 0.5
+    assert saved_and_loaded(retrograd, layer, weights_only=False).weight.lr_scale == 0.5
     buffer = retrograd.nn.Buffer(retrograd.ones(1))
-    assert isinstance(both(retrograd, buffer), retrograd.nn.Buffer)
+    assert isinstance(saved_and_loaded(retrograd, buffer), retrograd.nn.Buffer)
     copied = copy.copy(tensor)
     assert copied.foo == "bar"
     assert copied.data_ptr() == tensor.data_ptr()
@@ -150,10 +150,10 @@ def test_attributes() -> None:
 def test_a_subclass_and_its_slots() -> None:
     tensor = retrograd.ones(2).as_subclass(Tagged)
     tensor.tag, tensor.other = 3, 4
-    loaded = both(retrograd, tensor, weights_only=False)
+    loaded = saved_and_loaded(retrograd, tensor, weights_only=False)
     assert (type(loaded), loaded.tag, loaded.other) == (Tagged, 3, 4)
     with pytest.raises(pickle.UnpicklingError, match="Tagged was not an allowed global"):
-        both(retrograd, tensor)
+        saved_and_loaded(retrograd, tensor)
 
 
 def kinds_of_objects(library: Any) -> dict[str, Any]:
@@ -209,8 +209,8 @@ def test_each_library_reads_the_other(kind: str, old: bool) -> None:
 
 def test_loaded_tensors_that_share_are_saved_sharing() -> None:
     base = retrograd.arange(6.0)
-    once = both(retrograd, [base, base[2:]])
-    twice = both(retrograd, once)
+    once = saved_and_loaded(retrograd, [base, base[2:]])
+    twice = saved_and_loaded(retrograd, once)
     twice[0][3] = 50
     assert twice[1][1].item() == 50
 

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd import _warnings
-from tests.answers import answer
+from tests.oracle import answer
 
 PROGRAMS = """
 [x.untyped_storage().nbytes(), len(x.untyped_storage()), x.untyped_storage().element_size(), x.untyped_storage().type()]

@@ -714,7 +714,7 @@ def per_sample_grads_embeddingnet(torch):
 
 
 # ---- Jacobians: each program runs jacrev and jacfwd ----
-def both(program: Any) -> Any:
+def of_jacobians(program: Any) -> Any:
     def run(torch: Any) -> None:
         for jac in (torch.func.jacrev, torch.func.jacfwd):
             program(torch, jac)
@@ -723,56 +723,56 @@ def both(program: Any) -> Any:
     return program
 
 
-@both
+@of_jacobians
 def simple(torch, jac):
     x = x3(torch)
     assert near(jac(torch.sin)(x), torch.diagflat(x.cos()))
 
 
-@both
+@of_jacobians
 def simple_not_flat(torch, jac):
     x = x3(torch).repeat(2, 1)
     assert near(jac(torch.sin)(x), torch.diagflat(x.view(-1).cos()).view(2, 3, 2, 3))
 
 
-@both
+@of_jacobians
 def take(torch, jac):
     f = lambda t: torch.take(t, torch.ones(3, dtype=torch.long))  # noqa: E731
     assert near(jac(f)(torch.rand(5)), torch.autograd.functional.jacobian(f, torch.rand(5)))
 
 
-@both
+@of_jacobians
 def diff_numel(torch, jac):
     out = jac(lambda t: t[0, 1:].unsqueeze(-1))(torch.rand(2, 4))
     assert out.shape == (3, 1, 2, 4) and near(out.sum(), 3.0)
 
 
-@both
+@of_jacobians
 def vmap_on_jac_simple(torch, jac):
     x = torch.rand(2, 3)
     assert near(torch.vmap(jac(torch.sin))(x), torch.diag_embed(x.cos()))
 
 
-@both
+@of_jacobians
 def nested_jac_simple(torch, jac):
     x = x3(torch)
     assert near(jac(jac(lambda t: t.sin().sum()))(x), torch.diagflat(-x.sin()))
 
 
-@both
+@of_jacobians
 def multiple_args(torch, jac):
     x = x3(torch)
     assert near(jac(torch.multiply, argnums=1)(x, x * 2), torch.diagflat(x))
 
 
-@both
+@of_jacobians
 def multiple_outputs_multiple_argnums(torch, jac):
     x, eye = x3(torch), torch.eye(3)
     out = jac(lambda a, b: (2 * a + 3 * b, 4 * a + 5 * b), argnums=(0, 1))(x, x)
     assert near(out, ((2 * eye, 3 * eye), (4 * eye, 5 * eye))) and isinstance(out[0], tuple)
 
 
-@both
+@of_jacobians
 def multiple_outputs_single_argnums(torch, jac):
     x, eye, f = x3(torch), torch.eye(3), lambda a, b: (2 * a + 3 * b, 4 * a + 5 * b)
     assert near(jac(f, argnums=0)(x, x), (2 * eye, 4 * eye)) and near(
@@ -780,14 +780,14 @@ def multiple_outputs_single_argnums(torch, jac):
     )
 
 
-@both
+@of_jacobians
 def multiple_outputs_pytree(torch, jac):
     x, eye = x3(torch), torch.eye(3)
     out = jac(lambda a, b: {"left": 2 * a + 3 * b, "right": 4 * a}, argnums=(0, 1))(x, x)
     assert near(out["left"], (2 * eye, 3 * eye)) and near(out["right"], (4 * eye, 0 * eye))
 
 
-@both
+@of_jacobians
 def multiple_inputs_pytree(torch, jac):
     x = torch.tensor(1.0)
     f = lambda a, b, c: a[0] + a[1] * 2 + b * 3 + c * 4  # noqa: E731
@@ -796,12 +796,12 @@ def multiple_inputs_pytree(torch, jac):
     )
 
 
-@both
+@of_jacobians
 def dimensionality(torch, jac):
     assert jac(lambda t: t)(torch.rand([])).dim() == 0 and jac(lambda t: t)(torch.rand(1)).shape == (1, 1)
 
 
-@both
+@of_jacobians
 def aux_tensor(torch, jac):
     x = x3(torch)
     out, aux = jac(lambda t: (t.clone(), t.cos()), has_aux=True)(x)
@@ -816,14 +816,14 @@ jacobians.programs["outputs_can_any_pytree"] = lambda torch: [
 ]
 
 
-@both
+@of_jacobians
 def multiple_inputs_outputs_pytree(torch, jac):
     x = torch.tensor(1.0)
     out = jac(lambda a, b, c: (a[0] + a[1] * 2, {"foo": b * 3 + c * 4}), argnums=(0, 1))((x, x), x, x)
     assert near(out[0], ((1.0, 2.0), 0.0)) and near(out[1]["foo"], ((0.0, 0.0), 3.0))
 
 
-@both
+@of_jacobians
 def multiple_inputs_outputs_pytree_multidim(torch, jac):
     x = x3(torch)
     out = jac(lambda d: {"c": d["a"].sin(), "d": d["b"].cos()})({"a": x, "b": x})
@@ -834,20 +834,20 @@ def multiple_inputs_outputs_pytree_multidim(torch, jac):
     )
 
 
-@both
+@of_jacobians
 def unrelated_input(torch, jac):
     x = torch.rand(2, 3)
     out = jac(lambda a, b: a, argnums=(0, 1))(x, x)
     assert near(out[0], torch.eye(6).view(2, 3, 2, 3)) and near(out[1], torch.zeros(2, 3, 2, 3))
 
 
-@both
+@of_jacobians
 def unrelated_output(torch, jac):
     y = torch.rand(2, 3)
     assert near(jac(lambda t: y)(y), torch.zeros(2, 3, 2, 3))
 
 
-@both
+@of_jacobians
 def empty_output(torch, jac):
     with refused("xpected"):
         jac(lambda a: ())(torch.rand(3))
@@ -868,7 +868,7 @@ def _argument_numbers(torch, jac):
 for _name in ("argnums_tuple", "argnums_effect_on_return", "argnums_defaults_to_zero", "empty_argnums", "out_of_bounds_argnums", "negative_argnums",
               "repeated_argnums", "float_argnums"):  # fmt: skip
     _argument_numbers.__name__ = _name
-    both(_argument_numbers)
+    of_jacobians(_argument_numbers)
 
 
 def _reference(name: str, f: Any, *shapes: tuple[int, ...]) -> None:
@@ -878,7 +878,7 @@ def _reference(name: str, f: Any, *shapes: tuple[int, ...]) -> None:
         assert near(out, wanted, 1e-4)
 
     program.__name__ = name
-    both(program)
+    of_jacobians(program)
 
 
 _reference("against_reference_simple", lambda torch: lambda x: 3 * x**2, (2, 3))
@@ -897,7 +897,7 @@ _reference(
 _reference("against_reference_default_arg", lambda torch: lambda x, y, z=3.0: x * y * z, (3,), (3,))
 
 
-@both
+@of_jacobians
 def inplace_(torch, jac):
     def f(x, y):
         y.copy_(x)
@@ -909,7 +909,7 @@ def inplace_(torch, jac):
 jacobians.programs["inplace"] = jacobians.programs.pop("inplace_")
 
 
-@both
+@of_jacobians
 def jac_with_non_tensor_args(torch, jac):
     assert near(jac(lambda t, n: t + n)(torch.rand(3), 3), torch.eye(3))
 

@@ -10,7 +10,7 @@ import pytest
 import retrograd
 from retrograd.utils import benchmark
 from retrograd.utils.benchmark import Compare, Measurement, TaskSpec, Timer
-from tests.answers import answer
+from tests.oracle import answer
 
 TIMES = """[1e-3]
 [1e-3, 1.1e-3, 1.2e-3, 5e-3]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 
 import numpy as np
 import pytest
 
 import retrograd
+from tests.oracle import assert_same_answer, outcome_and_warnings
 
 pytestmark = pytest.mark.oracle
 
@@ -23,25 +23,17 @@ class Changing:
         return (self.functions.pop(0) if len(self.functions) > 1 else self.functions[0])(*args)
 
 
-def both(program):
-    """Run a program with both libraries: the kind and text of its error, or the texts of its warnings."""
-    torch = pytest.importorskip("torch")
-    reports = []
-    for library in (retrograd, torch):
-        module = importlib.import_module(f"{library.__name__}.utils.checkpoint")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            x = library.tensor([0.5, -1.0, 2.0], dtype=library.float64, requires_grad=True)
-            try:
-                program(library, module, x)
-                error = None
-            except Exception as e:
-                text = str(e).replace(repr(type(x)), "<Tensor>").partition("\nThe graph was freed")[0]
-                error = (type(e).__name__, text)
-        ours = [str(w.message) for w in caught if "heckpoint" in str(w.message) or "inputs" in str(w.message)]
-        grad = None if x.grad is None else x.grad.numpy().tolist()
-        reports.append((error, ours, grad))
-    return reports
+def report(library, program):
+    """Run a program: return its outcome, what it warns of, and the gradient."""
+    module = importlib.import_module(f"{library.__name__}.utils.checkpoint")
+    x = library.tensor([0.5, -1.0, 2.0], dtype=library.float64, requires_grad=True)
+
+    def words(error):
+        return str(error).replace(repr(type(x)), "<Tensor>").partition("\nThe graph was freed")[0]
+
+    found, heard = outcome_and_warnings(lambda: program(library, module, x) and None, words=words)
+    heard = [text for _, text in heard if "heckpoint" in text or "inputs" in text]
+    return found, heard, None if x.grad is None else x.grad.numpy().tolist()
 
 
 def _changing(first, later):
@@ -106,7 +98,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_torch(name):
-    ours, theirs = both(PROGRAMS[name])
+    ours, theirs = (report(library, PROGRAMS[name]) for library in (retrograd, pytest.importorskip("torch")))
     assert ours[0] == theirs[0]
     assert ours[1] == theirs[1]
     assert (ours[2] is None) == (theirs[2] is None)
@@ -120,5 +112,4 @@ def test_reentrant_refuses_chosen_inputs(how):
         y = c.checkpoint(t.sin, x, use_reentrant=True).sum()
         t.autograd.grad(y, x) if how == "grad" else y.backward(inputs=[x])
 
-    ours, theirs = both(program)
-    assert ours == theirs
+    assert_same_answer(lambda library: report(library, program))

@@ -10,16 +10,11 @@ import pytest
 
 import retrograd
 import retrograd.utils.data
-from tests.answers import answer
-from tests.data.samples import Drawing, Failing, Squares, as_they_are, refuse
+from tests.oracle import answer, assert_same_answer
+from tests.utils.data.samples import Drawing, Failing, Squares, as_they_are, refuse
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
-
-
-def both(work: Any) -> None:
-    """Do the same with both libraries and compare."""
-    assert work(retrograd) == work(torch)
 
 
 def values(batch: Any) -> Any:
@@ -68,7 +63,7 @@ def test_order(way: str, workers: int) -> None:
                 seen += [values(batch), library.rand(()).item()]
         return seen
 
-    both(work)
+    assert_same_answer(work)
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -84,7 +79,7 @@ def test_streams_of_workers(persistent: bool) -> None:
         left = next(iter(loader))
         return first, left, list(loader), library.rand(2).tolist()
 
-    both(work)
+    assert_same_answer(work)
 
 
 def test_worker_info() -> None:
@@ -104,7 +99,7 @@ def test_worker_info() -> None:
         assert data.get_worker_info() is None
         return list(data.DataLoader(Asking(), 1, num_workers=2, collate_fn=as_they_are))
 
-    both(work)
+    assert_same_answer(work)
 
 
 def stream_of(library: Any, length: int | None = None) -> Any:
@@ -133,7 +128,7 @@ def test_streams(workers: int, options: dict[str, Any]) -> None:
         loader = library.utils.data.DataLoader(stream_of(library), num_workers=workers, **options)
         return [values(batch) for _ in range(2) for batch in loader]
 
-    both(work)
+    assert_same_answer(work)
 
 
 def test_persistent_streams() -> None:
@@ -141,7 +136,7 @@ def test_persistent_streams() -> None:
         loader = library.utils.data.DataLoader(stream_of(library), 2, num_workers=2, persistent_workers=True)
         return [values(batch) for _ in range(3) for batch in loader]
 
-    both(work)
+    assert_same_answer(work)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -155,7 +150,7 @@ def test_a_stream_longer_than_its_length(workers: int) -> None:
                 pass
         return length, [(str(one.message), one.filename) for one in caught]
 
-    both(work)
+    assert_same_answer(work)
 
 
 @pytest.mark.parametrize("prefetch", [1, 3])
@@ -183,7 +178,7 @@ def test_how_far_ahead(prefetch: int) -> None:
             counts.append(len(drawn))
         return counts
 
-    both(work)
+    assert_same_answer(work)
 
 
 REFUSED = [
@@ -255,7 +250,7 @@ def test_warnings() -> None:
         return [(one.category, str(one.message)) for one in caught]
 
     if not retrograd.cuda.is_available():
-        both(warned)
+        assert_same_answer(warned)
 
 
 def _error(library: Any, dataset: Any, **options: Any) -> Any:
@@ -280,7 +275,7 @@ def _error(library: Any, dataset: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("how", ["value", "key", "two", "stop"])
 def test_what_goes_wrong_in_a_worker(how: str) -> None:
-    both(lambda library: _error(library, Failing(how)))
+    assert_same_answer(lambda library: _error(library, Failing(how)))
 
 
 def test_subclasses_have_the_last_word() -> None:
@@ -310,7 +305,7 @@ def test_subclasses_have_the_last_word() -> None:
         ]
         return [values(batch) for one in sets for batch in data.DataLoader(one, 3)]
 
-    both(work)
+    assert_same_answer(work)
 
 
 def test_a_worker_that_fails_at_its_start() -> None:
@@ -329,7 +324,7 @@ def test_a_loader_that_is_opened_again() -> None:
         loader._DataLoader__initialized = True
         return values(list(loader))
 
-    both(work)
+    assert_same_answer(work)
 
 
 def progress(torch: Any) -> list[Any]:
@@ -358,4 +353,4 @@ def len_of(worker: int) -> None:
 
 
 def test_an_iterator_tells_how_far_it_is() -> None:
-    both(progress)
+    assert_same_answer(progress)

@@ -11,7 +11,7 @@ import pytest
 import retrograd
 import retrograd.utils.data
 from retrograd.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
-from tests.answers import answer
+from tests.oracle import Raised, answer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -100,8 +100,8 @@ def shown(value: Any) -> Any:
 def test_as_torch(batch: str, function: str) -> None:
     program = f"shown(torch.utils.data.{function}({batch}))"
     ours, theirs = (answer(lib, program, shown=shown, **SCOPE) for lib in (retrograd, torch))
-    if theirs[0] == "TypeError" and "can't convert np.ndarray of type" in str(theirs[1]):
-        assert ours[0] == "TypeError"  # the list of dtypes that follows is each library's own
+    if isinstance(theirs, Raised) and theirs.words.startswith("can't convert np.ndarray of type"):
+        assert theirs.kind == ours.kind == "TypeError"  # the list of dtypes that follows is each library's own
     else:
         assert ours == theirs
 

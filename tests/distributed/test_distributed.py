@@ -13,7 +13,7 @@ import pytest
 
 import retrograd
 from retrograd import distributed, nn
-from tests.answers import answer
+from tests.oracle import answer
 
 ENVIRONMENT = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29571"}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import retrograd
+from tests.oracle import outcome
 
 PROGRAMS = [
     "list(wrap(range(10)).map(double).batch(3))",
@@ -85,11 +85,7 @@ def answer(library: Any, program: str) -> Any:
         "graph": importlib.import_module(f"{name}.utils.data.graph"),
     }
     library.manual_seed(0)
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            return eval(program, scope)
-        except Exception as error:
-            return type(error).__name__, str(error)[:60].rstrip("'")
+    return outcome(eval, program, scope, words=lambda error: str(error)[:60].rstrip("'"))
 
 
 @pytest.mark.oracle

@@ -1,9 +1,9 @@
 """Find all differences between torch and the library under test: many programs, failures grouped by kind.
 
-    python -m tests.semantics.hunt --n 20000 --seed 0
-    python -m tests.semantics.hunt --n 2000 --report /tmp/semantics_report.md
-    python -m tests.semantics.hunt --program 0:417          # one program again, with its script
-    python -m tests.semantics.hunt --write-open             # list the differences that test_programs.py puts up with
+    python -m tests.semantics.find_differences --n 20000 --seed 0
+    python -m tests.semantics.find_differences --n 2000 --report /tmp/semantics_report.md
+    python -m tests.semantics.find_differences --program 0:417          # one program again, with its script
+    python -m tests.semantics.find_differences --write-open             # list the differences that test_programs.py puts up with
 
 The library is chosen by SEMANTICS_LIB (default retrograd; ``torch`` must never fail).
 """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import described
+from tests.oracle import described
 
 
 def test_names_are_found() -> None:

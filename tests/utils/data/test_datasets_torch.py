@@ -9,7 +9,7 @@ import pytest
 
 import retrograd
 import retrograd.utils.data
-from tests.answers import answer
+from tests.oracle import answer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd
 from retrograd import amp, nn
-from tests.answers import answer
+from tests.oracle import answer
 
 needs_none = pytest.mark.skipif(retrograd.cuda.is_available(), reason="there is a CUDA device")
 

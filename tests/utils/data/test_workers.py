@@ -21,9 +21,9 @@ import pytest
 import retrograd
 from retrograd.utils.data import DataLoader, TensorDataset
 from retrograd.utils.data._utils import channel as channels
-from tests.data.samples import Arrays, Drawing, Failing, Squares, Unreadable, as_they_are, give_unreadable
+from tests.utils.data.samples import Arrays, Drawing, Failing, Squares, Unreadable, as_they_are, give_unreadable
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def pids(loader_iter: Any) -> list[int]:
@@ -274,7 +274,7 @@ SCRIPT = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in the background has it ignored
 from retrograd.utils.data import DataLoader
-from tests.data.samples import Arrays
+from tests.utils.data.samples import Arrays
 batches = iter(DataLoader(Arrays(400, (1000, 100)), 2, num_workers=2, multiprocessing_context={method!r}))
 next(batches)
 try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.answers import answer, described
+from tests.oracle import answer, described
 
 
 @pytest.fixture
