@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import constraints as constraints
+from . import transforms
 from . import utils as utils
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -44,50 +45,23 @@ from .relaxed_bernoulli import RelaxedBernoulli
 from .relaxed_categorical import RelaxedOneHotCategorical
 from .studentT import StudentT
 from .transformed_distribution import TransformedDistribution
-from .transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from .transforms import *  # noqa: F403
 from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull
 from .wishart import Wishart
 
 __all__ = [
-    "AbsTransform",
-    "AffineTransform",
+    *transforms.__all__,
     "Bernoulli",
     "Beta",
     "Binomial",
-    "CatTransform",
     "Categorical",
     "Cauchy",
     "Chi2",
-    "ComposeTransform",
     "ContinuousBernoulli",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
-    "ExpTransform",
     "Exponential",
     "ExponentialFamily",
     "FisherSnedecor",
@@ -98,7 +72,6 @@ __all__ = [
     "HalfCauchy",
     "HalfNormal",
     "Independent",
-    "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
     "LKJCholesky",
@@ -106,7 +79,6 @@ __all__ = [
     "LogNormal",
     "LogisticNormal",
     "LowRankMultivariateNormal",
-    "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -116,26 +88,15 @@ __all__ = [
     "OneHotCategoricalStraightThrough",
     "Pareto",
     "Poisson",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
     "StudentT",
-    "TanhTransform",
-    "Transform",
     "TransformedDistribution",
     "Uniform",
     "VonMises",
     "Weibull",
     "Wishart",
     "biject_to",
-    "identity_transform",
     "kl_divergence",
     "register_kl",
     "transform_to",

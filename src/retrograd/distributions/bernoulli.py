@@ -11,7 +11,7 @@ from .._modes import using
 from . import constraints
 from ._odds import OddsParameter
 from .exp_family import ExponentialFamily
-from .utils import binary_entropy, broadcast_all, every
+from .utils import binary_entropy, broadcast_all, every, read
 
 __all__ = ["Bernoulli"]
 
@@ -24,6 +24,7 @@ class Bernoulli(OddsParameter, ExponentialFamily):
     has_enumerate_support = True
     _mean_carrier_measure = 0
     _expands = ("probs", "logits")
+    mean = read("probs")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take(probs, logits)
@@ -31,10 +32,6 @@ class Bernoulli(OddsParameter, ExponentialFamily):
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)
-
-    @property
-    def mean(self) -> Any:
-        return self.probs
 
     @property
     def mode(self) -> Any:
@@ -51,8 +48,7 @@ class Bernoulli(OddsParameter, ExponentialFamily):
             return rg.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_entropy(logits, value)
 

@@ -63,8 +63,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return self._dirichlet.log_prob(rg.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Any:

@@ -54,8 +54,7 @@ class Binomial(OddsParameter, Distribution):
             return rg.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         choices = rg.lgamma(self.total_count + 1) - rg.lgamma(value + 1) - rg.lgamma(self.total_count - value + 1)
         # log(1 + exp(logits)), without overflow
         softplus = self.logits.clamp(min=0) + rg.log1p(rg.exp(-rg.abs(self.logits)))

@@ -11,7 +11,7 @@ from .._modes import using
 from .._size import Size
 from . import constraints
 from .distribution import Distribution
-from .utils import every, given_parameter, lazy_property, logits_to_probs, probs_to_logits, the_given
+from .utils import every, given_parameter, lazy_property, logits_to_probs, probs_to_logits, read, the_given
 
 __all__ = ["Categorical"]
 
@@ -22,6 +22,7 @@ class Categorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _expands = ("probs", "logits")
+    variance = read("mean")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         name, given = the_given(probs, logits)
@@ -72,10 +73,6 @@ class Categorical(Distribution):
     def mode(self) -> Any:
         return self.probs.argmax(dim=-1)
 
-    @property
-    def variance(self) -> Any:
-        return self.mean
-
     def sample(self, sample_shape: Any = ()) -> Any:
         if not isinstance(sample_shape, Size):
             sample_shape = Size(sample_shape)
@@ -85,8 +82,7 @@ class Categorical(Distribution):
         return drawn.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         value = value.long().unsqueeze(-1)
         value, logits = rg.broadcast_tensors(value, self.logits)
         return logits.gather(-1, value[..., :1]).squeeze(-1)
@@ -97,3 +93,16 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         return every(rg.arange(self._num_events, dtype=rg.long, device=self._param.device), self, expand)
+
+
+class OfCategories(Distribution):
+    """A distribution of vectors with a number for each category."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _categorical: Categorical
+    logits = read("_categorical.logits", "logarithms of probabilities")
+    probs = read("_categorical.probs", "probabilities")
+    param_shape = read("_categorical.param_shape", "the shape of the parameter")
+
+    def _expand_more(self, new: Any, batch_shape: Any) -> None:
+        new._categorical = self._categorical.expand(batch_shape)

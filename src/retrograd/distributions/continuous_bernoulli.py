@@ -88,14 +88,12 @@ class ContinuousBernoulli(OddsParameter, ExponentialFamily):
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_entropy(logits, value) + self._cont_bern_log_norm()
 
     def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         cut = self._cut_probs()
         inside = (rg.pow(cut, value) * rg.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
         unbounded = rg.where(self._outside(), inside, value)

@@ -32,8 +32,7 @@ class Dirichlet(ExponentialFamily):
         return followed_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return (
             rg.xlogy(self.concentration - 1.0, value).sum(-1)
             + rg.lgamma(self.concentration.sum(-1))

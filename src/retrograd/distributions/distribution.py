@@ -181,6 +181,11 @@ class Distribution:
         return rg.exp(self.entropy())
 
     # ---- checks ----
+    def _check_event(self, value: Any) -> None:
+        """Refuse a value that cannot be an event, if arguments are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Any) -> None:
         if not isinstance(value, rg.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")

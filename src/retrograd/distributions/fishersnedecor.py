@@ -57,8 +57,7 @@ class FisherSnedecor(Distribution):
         return ratio
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         half1, half2 = self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
         constant = (half1 + half2).lgamma() - half1.lgamma() - half2.lgamma()

@@ -46,8 +46,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Any:
         value = rg.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return (
             rg.xlogy(self.concentration, self.rate)
             + rg.xlogy(self.concentration - 1, value)
@@ -56,8 +55,7 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return rg.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Any:

@@ -9,7 +9,7 @@ import retrograd as rg
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, uniform
+from .utils import broadcast_all, read, uniform
 
 __all__ = ["GeneralizedPareto"]
 
@@ -24,6 +24,7 @@ class GeneralizedPareto(Distribution):
     }
     has_rsample = True
     _expands = ("loc", "scale", "concentration")
+    mode = read("loc")
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
@@ -38,8 +39,7 @@ class GeneralizedPareto(Distribution):
         return zero, rg.where(zero, rg.ones_like(self.concentration), self.concentration)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         z = self._z(value)
         zero, shape = self._shape_or_one()
         # outside of the support the logarithm is NaN, which no gradient must meet
@@ -48,21 +48,18 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Any) -> Any:
         """Return log(1 - cdf)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         z = self._z(value)
         zero, shape = self._shape_or_one()
         return rg.where(zero, -z, -rg.log1p(shape * z) / shape)
 
     def log_cdf(self, value: Any) -> Any:
         """Return log(cdf)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return rg.log1p(-rg.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return rg.exp(self.log_cdf(value))
 
     def icdf(self, value: Any) -> Any:
@@ -80,10 +77,6 @@ class GeneralizedPareto(Distribution):
         shape = self.concentration
         valid = shape < 1
         return rg.where(valid, self.loc + self.scale / (1 - rg.where(valid, shape, 0.5)), math.nan)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

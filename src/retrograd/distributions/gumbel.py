@@ -11,7 +11,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant
+from .utils import broadcast_all, euler_constant, read
 
 __all__ = ["Gumbel"]
 
@@ -24,6 +24,7 @@ class Gumbel(TransformedDistribution):
     _expands = ("loc", "scale")
     loc: Any
     scale: Any
+    mode = read("loc")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -37,10 +38,6 @@ class Gumbel(TransformedDistribution):
         return self.loc + self.scale * euler_constant
 
     @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
     def stddev(self) -> Any:
         return (math.pi / math.sqrt(6)) * self.scale
 
@@ -49,8 +46,7 @@ class Gumbel(TransformedDistribution):
         return self.stddev.pow(2)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

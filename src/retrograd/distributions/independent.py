@@ -6,7 +6,7 @@ from typing import Any
 
 from . import constraints
 from .distribution import Distribution
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, read
 
 __all__ = ["Independent"]
 
@@ -16,6 +16,9 @@ class Independent(Distribution):
 
     arg_constraints: Any = {}
     _expands = ()
+    mean = read("base_dist.mean")
+    mode = read("base_dist.mode")
+    variance = read("base_dist.variance")
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -49,18 +52,6 @@ class Independent(Distribution):
         inner = self.base_dist.support
         count = self.reinterpreted_batch_ndims
         return constraints.independent(inner, count) if count else inner
-
-    @property
-    def mean(self) -> Any:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Any:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Any:
-        return self.base_dist.variance
 
     def sample(self, sample_shape: Any = ()) -> Any:
         return self.base_dist.sample(sample_shape)

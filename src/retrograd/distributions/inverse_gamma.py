@@ -9,8 +9,9 @@ import retrograd as rg
 
 from . import constraints
 from .gamma import Gamma
-from .transformed_distribution import TransformedDistribution, of_base
+from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
+from .utils import read
 
 __all__ = ["InverseGamma"]
 
@@ -22,8 +23,8 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     _expands = ()
-    concentration = of_base("concentration", "the shape")
-    rate = of_base("rate", "the rate")
+    concentration = read("base_dist.concentration", "the shape")
+    rate = read("base_dist.rate", "the rate")
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)

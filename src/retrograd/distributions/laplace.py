@@ -36,13 +36,11 @@ class Laplace(LocScale):
         return self.loc - self.scale * u.sign() * rg.log1p(-u.abs())
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return -rg.log(2 * self.scale) - rg.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         distance = value - self.loc
         return 0.5 - 0.5 * distance.sign() * rg.expm1(-distance.abs() / self.scale)
 

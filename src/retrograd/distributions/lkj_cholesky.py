@@ -52,8 +52,7 @@ class LKJCholesky(Distribution):
             return rows + rg.clamp(1 - rows.pow(2).sum(dim=-1), min=tiny).sqrt().diag_embed()
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         order = rg.arange(2, self.dim + 1, dtype=diagonal.dtype, device=self.concentration.device)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order

@@ -6,8 +6,9 @@ from typing import Any
 
 from . import constraints
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution, of_base
+from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
+from .utils import read
 
 __all__ = ["LogNormal"]
 
@@ -19,8 +20,8 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     _expands = ()
-    loc = of_base("loc", "the mean of the logarithm")
-    scale = of_base("scale", "the standard deviation of the logarithm")
+    loc = read("base_dist.loc", "the mean of the logarithm")
+    scale = read("base_dist.scale", "the standard deviation of the logarithm")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)

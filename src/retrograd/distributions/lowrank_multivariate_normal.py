@@ -116,8 +116,7 @@ class LowRankMultivariateNormal(AroundLoc, Distribution):
         return direct - _batch_mahalanobis(self._capacitance_tril, _batch_mv(scaled, x))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         distance = self._mahalanobis(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
 

@@ -10,6 +10,7 @@ from .._modes import using
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
+from .utils import read
 
 __all__ = ["MixtureSameFamily"]
 
@@ -20,6 +21,8 @@ class MixtureSameFamily(Distribution):
     arg_constraints: Any = {}
     has_rsample = False
     _expands = ()
+    mixture_distribution = read("_mixture_distribution", "the distribution of components")
+    component_distribution = read("_component_distribution", "the components")
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
@@ -59,16 +62,6 @@ class MixtureSameFamily(Distribution):
     @constraints.dependent_property
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
-
-    @property
-    def mixture_distribution(self) -> Any:
-        """Return the distribution of components."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Any:
-        """Return the components."""
-        return self._component_distribution
 
     def _weights(self) -> Any:
         return self._with_event_dims(self._mixture_distribution.probs)

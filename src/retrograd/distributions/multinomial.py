@@ -9,9 +9,8 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
-from ._categories import OfCategories
 from .binomial import Binomial
-from .categorical import Categorical
+from .categorical import Categorical, OfCategories
 from .utils import broadcast_all
 
 __all__ = ["Multinomial"]
@@ -62,8 +61,7 @@ class Multinomial(OfCategories):
         return self.total_count * self._categorical.entropy() - rg.lgamma(n + 1) + of_factorials.sum([0, -1])
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logits, value = broadcast_all(self.logits, value)
         logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
         return rg.lgamma(value.sum(-1) + 1) - rg.lgamma(value + 1).sum(-1) + (logits * value).sum(-1)

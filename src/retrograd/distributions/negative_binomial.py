@@ -54,8 +54,7 @@ class NegativeBinomial(OddsParameter, Distribution):
             return rg.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logsigmoid = rg.nn.functional.logsigmoid
         unnormalized = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         choices = rg.lgamma(self.total_count + value) - rg.lgamma(1.0 + value) - rg.lgamma(self.total_count)

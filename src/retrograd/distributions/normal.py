@@ -10,7 +10,7 @@ import retrograd as rg
 from .._modes import using
 from ._around import LocScale
 from .exp_family import ExponentialFamily
-from .utils import _standard_normal, broadcast_all
+from .utils import _standard_normal, broadcast_all, read
 
 __all__ = ["Normal"]
 
@@ -22,14 +22,11 @@ class Normal(LocScale, ExponentialFamily):
 
     _mean_carrier_measure = 0
     _expands = ("loc", "scale")
+    stddev = read("scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    @property
-    def stddev(self) -> Any:
-        return self.scale
 
     @property
     def variance(self) -> Any:
@@ -47,14 +44,12 @@ class Normal(LocScale, ExponentialFamily):
         )
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         distance = value - self.loc
         return -(distance * distance) / (2 * self.scale**2) - self.scale.log() - HALF_LOG_TURN
 
     def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return 0.5 * (1 + rg.erf((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
 
     def icdf(self, value: Any) -> Any:

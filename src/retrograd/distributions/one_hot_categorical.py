@@ -8,8 +8,8 @@ import retrograd as rg
 
 from .._size import Size
 from . import constraints
-from ._categories import OfCategories
-from .categorical import Categorical
+from .categorical import Categorical, OfCategories
+from .utils import read
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -20,18 +20,12 @@ class OneHotCategorical(OfCategories):
     support = constraints.one_hot
     has_enumerate_support = True
     _expands = ()
+    _param = read("_categorical._param")
+    mean = read("_categorical.probs")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
-
-    @property
-    def _param(self) -> Any:
-        return self._categorical._param
-
-    @property
-    def mean(self) -> Any:
-        return self._categorical.probs
 
     @property
     def mode(self) -> Any:
@@ -48,8 +42,7 @@ class OneHotCategorical(OfCategories):
         return self._hot(self._categorical.sample(Size(sample_shape))).to(self.probs)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
     def entropy(self) -> Any:

@@ -8,7 +8,7 @@ from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
-from .utils import broadcast_all
+from .utils import broadcast_all, read
 
 __all__ = ["Pareto"]
 
@@ -20,6 +20,7 @@ class Pareto(TransformedDistribution):
     _expands = ("scale", "alpha")
     scale: Any
     alpha: Any
+    mode = read("scale")
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
@@ -31,10 +32,6 @@ class Pareto(TransformedDistribution):
     def mean(self) -> Any:
         a = self.alpha.clamp(min=1)  # infinite below
         return a * self.scale / (a - 1)
-
-    @property
-    def mode(self) -> Any:
-        return self.scale
 
     @property
     def variance(self) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from . import constraints
 from ._odds import OddsParameter
 from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution, of_base
+from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, uniform
+from .utils import broadcast_all, clamp_probs, read, uniform
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -38,8 +38,7 @@ class LogitRelaxedBernoulli(OddsParameter, Distribution):
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logits, value = broadcast_all(self.logits, value)
         distance = logits - value.mul(self.temperature)
         return self.temperature.log() + distance - 2 * distance.exp().log1p()
@@ -52,9 +51,9 @@ class RelaxedBernoulli(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
     _expands = ()
-    temperature = of_base("temperature", "the temperature")
-    logits = of_base("logits", "log-odds")
-    probs = of_base("probs", "probabilities")
+    temperature = read("base_dist.temperature", "the temperature")
+    logits = read("base_dist.logits", "log-odds")
+    probs = read("base_dist.probs", "probabilities")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None

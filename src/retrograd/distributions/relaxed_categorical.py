@@ -7,11 +7,10 @@ from typing import Any
 import retrograd as rg
 
 from . import constraints
-from ._categories import OfCategories
-from .categorical import Categorical
-from .transformed_distribution import TransformedDistribution, of_base
+from .categorical import Categorical, OfCategories
+from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
-from .utils import broadcast_all, clamp_probs, uniform
+from .utils import broadcast_all, clamp_probs, read, uniform
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
@@ -42,8 +41,7 @@ class ExpRelaxedCategorical(OfCategories):
 
     def log_prob(self, value: Any) -> Any:
         n = self._categorical._num_events
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         logits, value = broadcast_all(self.logits, value)
         log_scale = rg.full_like(self.temperature, float(n)).lgamma() - self.temperature.log().mul(-(n - 1))
         score = logits - value.mul(self.temperature)
@@ -58,9 +56,9 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
     _expands = ()
-    temperature = of_base("temperature", "the temperature")
-    logits = of_base("logits", "logarithms of probabilities")
-    probs = of_base("probs", "probabilities")
+    temperature = read("base_dist.temperature", "the temperature")
+    logits = read("base_dist.logits", "logarithms of probabilities")
+    probs = read("base_dist.probs", "probabilities")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None

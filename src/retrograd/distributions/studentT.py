@@ -10,7 +10,7 @@ import retrograd as rg
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import _standard_normal, broadcast_all, where
+from .utils import _standard_normal, broadcast_all, read, where
 
 __all__ = ["StudentT"]
 
@@ -22,6 +22,7 @@ class StudentT(Distribution):
     support = constraints.real
     has_rsample = True
     _expands = ("df", "loc", "scale")
+    mode = read("loc")
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
@@ -36,10 +37,6 @@ class StudentT(Distribution):
         return where(self.df <= 1, math.nan, self.loc)
 
     @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
     def variance(self) -> Any:
         finite = self.scale.pow(2) * self.df / (self.df - 2)
         wide = where(self.df > 2, finite, math.inf)
@@ -52,8 +49,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (x * rg.rsqrt(z / self.df))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         y = (value - self.loc) / self.scale
         normalizer = (
             self.scale.log()

@@ -15,11 +15,6 @@ from .utils import _sum_rightmost
 __all__ = ["TransformedDistribution"]
 
 
-def of_base(name: str, meaning: str) -> Any:
-    """Return a property: a parameter that the distribution before the maps has."""
-    return property(lambda self: getattr(self.base_dist, name), doc=f"Return {meaning}.")
-
-
 class TransformedDistribution(Distribution):
     """The distribution of what maps make of the samples of another."""
 
@@ -83,8 +78,7 @@ class TransformedDistribution(Distribution):
         return self._mapped(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         rank = len(self.event_shape)
         slopes: Any = 0.0
         for transform in reversed(self.transforms):

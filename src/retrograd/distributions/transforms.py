@@ -12,8 +12,9 @@ from typing import Any
 
 import retrograd as rg
 
+from .._size import Size
 from . import constraints
-from .utils import _sum_rightmost, broadcast_all
+from .utils import _sum_rightmost, broadcast_all, read, tril_matrix_to_vec, vec_to_tril_matrix
 
 TOO_FEW = "Too few dimensions on input"
 
@@ -126,29 +127,18 @@ class _OfOneKind(Transform):
 class _InverseTransform(Transform):
     """The inverse of a map."""
 
+    domain = read("_inv.codomain")
+    codomain = read("_inv.domain")
+    sign = read("_inv.sign")
+    inv = read("_inv")
+
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv: Any = transform
 
     @property
-    def domain(self) -> Any:
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:
-        return self._inv.domain
-
-    @property
     def bijective(self) -> bool:  # type: ignore[override]
         return self._inv.bijective  # type: ignore[no-any-return]
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Any:
-        return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -274,6 +264,7 @@ class IndependentTransform(Transform):
     """A map whose Jacobian is summed over further dimensions."""
 
     _made_of = ("base_transform", "reinterpreted_batch_ndims")
+    sign = read("base_transform.sign")
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -291,10 +282,6 @@ class IndependentTransform(Transform):
     @property
     def bijective(self) -> bool:  # type: ignore[override]
         return self.base_transform.bijective  # type: ignore[no-any-return]
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
 
     def _call(self, x: Any) -> Any:
         if x.dim() < self.domain.event_dim:
@@ -516,20 +503,312 @@ def _all_equal(a: Any, b: Any) -> bool:
     return bool(rg.as_tensor(a == b).all().item())
 
 
-# These files read this one.
-from ._joint_transforms import (  # noqa: E402
-    CatTransform,
-    CumulativeDistributionTransform,
-    ReshapeTransform,
-    StackTransform,
-)
-from ._vector_transforms import (  # noqa: E402
-    CorrCholeskyTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    SoftmaxTransform,
-    StickBreakingTransform,
-)
+# ---- onto the simplex and onto triangular and positive definite matrices ----
+def _need_vector(shape: Any) -> Any:
+    if len(shape) < 1:
+        raise ValueError(TOO_FEW)
+    return shape
+
+
+class SoftmaxTransform(_OfOneKind):
+    """Softmax along the last dimension; its inverse is the logarithm."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x: Any) -> Any:
+        return x.softmax(-1)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return _need_vector(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return _need_vector(shape)
+
+
+class StickBreakingTransform(_OfOneKind):
+    """A vector of n numbers says how to break a stick into n + 1 parts: each a share of what is left."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _call(self, x: Any) -> Any:
+        shares = _clipped_sigmoid(x - _log_parts_left(x))
+        left = (1 - shares).cumprod(-1)
+        one = x.new_ones((*x.shape[:-1], 1))
+        return rg.cat([shares, one], -1) * rg.cat([one, left], -1)
+
+    def _inverse(self, y: Any) -> Any:
+        parts = y[..., :-1]
+        left = rg.clamp(1 - parts.cumsum(-1), min=rg.finfo(y.dtype).tiny)
+        return parts.log() - left.log() + _log_parts_left(parts)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        x = x - _log_parts_left(x)
+        return (-x + rg.nn.functional.logsigmoid(x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return (*_need_vector(shape)[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return (*_need_vector(shape)[:-1], shape[-1] - 1)
+
+
+def _log_parts_left(x: Any) -> Any:
+    """Return log(n), ..., log(1), so that a vector of zeros makes equal parts."""
+    return rg.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device).log()
+
+
+class LowerCholeskyTransform(_OfOneKind):
+    """The lower triangle with the exponential of the diagonal."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Any) -> Any:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(_OfOneKind):
+    """The product of such a triangle with its transpose."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Any) -> Any:
+        lower = LowerCholeskyTransform()(x)
+        return lower @ lower.mT
+
+    def _inverse(self, y: Any) -> Any:
+        return LowerCholeskyTransform().inv(rg.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """n (n - 1) / 2 numbers become the Cholesky factor of a correlation matrix: tanh of each is a partial correlation."""
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Any) -> Any:
+        eps = rg.finfo(x.dtype).eps
+        partial = vec_to_tril_matrix(rg.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
+        left = (1 - partial**2).sqrt().cumprod(-1)
+        diagonal = rg.eye(partial.shape[-1], dtype=x.dtype, device=x.device)
+        return (partial + diagonal) * _after_one(left)
+
+    def _inverse(self, y: Any) -> Any:
+        left = _after_one(1 - rg.cumsum(y * y, dim=-1))
+        partial = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return (partial.log1p() - partial.neg().log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
+        """Return log |dy/dx|; `intermediates` may be given, as to torch, and are not used."""
+        left = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
+        of_sticks = 0.5 * left.log().sum(-1)
+        of_tanh = -2 * (x + rg.nn.functional.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
+        return of_sticks + of_tanh
+
+    def forward_shape(self, shape: Any) -> Any:
+        count = _need_vector(shape)[-1]
+        size = round((0.25 + 2 * count) ** 0.5 + 0.5)
+        if size * (size - 1) // 2 != count:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return (*shape[:-1], size, size)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError(TOO_FEW)
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+def _after_one(x: Any) -> Any:
+    """Move the entries of rows by one and put 1 in front."""
+    return rg.cat([x.new_ones((*x.shape[:-1], 1)), x[..., :-1]], -1)
+
+
+# ---- of shapes, of parts of a tensor, and the distribution function of a distribution ----
+class _Joint(Transform):
+    """Maps of the parts of a tensor along one dimension."""
+
+    transforms: list[Any]
+
+    def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
+        if not all(isinstance(one, Transform) for one in tseq):
+            raise AssertionError("All elements of tseq must be Transform instances")
+        super().__init__(cache_size=cache_size)
+        self.transforms = [one.with_cache(cache_size) if cache_size else one for one in tseq]
+        self.dim = dim
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(one.bijective for one in self.transforms)
+
+    def _need(self, x: Any, count: int) -> None:
+        if not -x.dim() <= self.dim < x.dim():
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {x.dim()} dimensions")
+        if x.size(self.dim) != count:
+            raise AssertionError(f"Size mismatch at dim {self.dim}: expected {count}, got {x.size(self.dim)}")
+
+
+class CatTransform(_Joint):
+    """Maps of pieces of given lengths."""
+
+    _made_of = ("transforms", "dim", "lengths")
+
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(f"lengths must have length {len(self.transforms)}, got {len(self.lengths)}")
+
+    @property
+    def event_dim(self) -> int:
+        return int(max(one.event_dim for one in self.transforms))
+
+    @property
+    def length(self) -> int:
+        """Return the length of all pieces."""
+        return sum(self.lengths)
+
+    def _pieces(self, x: Any) -> Any:
+        self._need(x, self.length)
+        return zip(self.transforms, x.split(self.lengths, self.dim), strict=True)
+
+    def _call(self, x: Any) -> Any:
+        return rg.cat([one(piece) for one, piece in self._pieces(x)], dim=self.dim)
+
+    def _inverse(self, y: Any) -> Any:
+        return rg.cat([one.inv(piece) for one, piece in self._pieces(y)], dim=self.dim)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        found = []
+        for (one, before), (_, after) in zip(self._pieces(x), self._pieces(y), strict=True):
+            term = one.log_abs_det_jacobian(before, after)
+            found.append(_sum_rightmost(term, self.event_dim - one.event_dim))
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        return rg.cat(found, dim=dim) if dim < 0 else sum(found[1:], found[0])
+
+    @property
+    def domain(self) -> Any:
+        return constraints.cat([one.domain for one in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.cat([one.codomain for one in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(_Joint):
+    """Maps of the slices of a dimension."""
+
+    _made_of = ("transforms", "dim")
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(tseq, dim, cache_size)
+
+    def _slices(self, x: Any) -> Any:
+        self._need(x, len(self.transforms))
+        return zip(self.transforms, x.unbind(self.dim), strict=True)
+
+    def _call(self, x: Any) -> Any:
+        return rg.stack([one(part) for one, part in self._slices(x)], dim=self.dim)
+
+    def _inverse(self, y: Any) -> Any:
+        return rg.stack([one.inv(part) for one, part in self._slices(y)], dim=self.dim)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        both = zip(self._slices(x), self._slices(y), strict=True)
+        return rg.stack([one.log_abs_det_jacobian(before, after) for (one, before), (_, after) in both], dim=self.dim)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.stack([one.domain for one in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.stack([one.codomain for one in self.transforms], self.dim)
+
+
+class ReshapeTransform(Transform):
+    """A new shape for the last dimensions."""
+
+    bijective = True
+    _made_of = ("in_shape", "out_shape")
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        self.in_shape = Size(in_shape)
+        self.out_shape = Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size=cache_size)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def _call(self, x: Any) -> Any:
+        return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    def forward_shape(self, shape: Any) -> Any:
+        return _reshaped(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return _reshaped(shape, self.out_shape, self.in_shape)
+
+
+def _reshaped(shape: Any, before: Any, after: Any) -> Any:
+    if len(shape) < len(before):
+        raise ValueError(TOO_FEW)
+    cut = len(shape) - len(before)
+    if shape[cut:] != before:
+        raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {before}")
+    return shape[:cut] + after
+
+
+class CumulativeDistributionTransform(Transform):
+    """The distribution function of a distribution."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+    _made_of = ("distribution",)
+    domain = read("distribution.support")
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    def _call(self, x: Any) -> Any:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return self.distribution.log_prob(x)
+
 
 __all__ = [
     "AbsTransform",

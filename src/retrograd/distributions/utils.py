@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Number
+from operator import attrgetter
 from typing import Any
 
 import retrograd as rg
@@ -49,6 +50,11 @@ def broadcast_all(*values: Any) -> Any:
 def is_number(value: Any) -> bool:
     """Tell whether a parameter is a plain number, for which no batch is known."""
     return isinstance(value, Number)
+
+
+def read(path: str, meaning: str = "") -> Any:
+    """Return a property that reads an attribute, or an attribute of an attribute."""
+    return property(attrgetter(path), doc=f"Return {meaning}." if meaning else None)
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:

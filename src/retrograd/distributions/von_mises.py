@@ -42,8 +42,7 @@ class VonMises(AroundLoc, Distribution):
         return type(self)(loc, concentration, validate_args=validate_args)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         return self.concentration * rg.cos(value - self.loc) - math.log(2 * math.pi) - _log_i0(self.concentration)
 
     @lazy_property

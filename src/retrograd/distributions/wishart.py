@@ -99,8 +99,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return root @ root.mT
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_event(value)
         nu, p = self.df, self._event_shape[-1]
         solved = rg.cholesky_solve(value, self._unbroadcasted_scale_tril)
         return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._helpers import _get_value
 from ._step import (
     Options,
     Prepared,
@@ -13,12 +12,11 @@ from ._step import (
     State,
     add_times,
     check_lr,
-    count,
     decayed,
     named,
     update_lists,
 )
-from .optimizer import ParamsT
+from .optimizer import ParamsT, _get_value
 
 
 def asgd_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
@@ -65,15 +63,19 @@ class ASGD(RuleOptimizer):
     def _first_numbers(options: Options) -> dict[str, float]:
         return {"eta": float(_get_value(options["lr"])), "mu": 1.0}
 
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        """Return the rates of the step after this one."""
+        lr, lambd = options["lr"], options["lambd"]
+        return lr / (1 + lambd * lr * step) ** options["alpha"], 1 / max(1, step - options["t0"])
+
     @classmethod
     def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        """Set the rates of the step after this one, too: every parameter has its own."""
-        if not state:
-            cls._begin(param, state, options)
-        step, lr, lambd = count(state), options["lr"], options["lambd"]
-        numbers = state["eta"].item(), state["mu"].item(), lambd, options["weight_decay"]
-        state["eta"].fill_(lr / (1 + lambd * lr * step) ** options["alpha"])
-        state["mu"].fill_(1 / max(1, step - options["t0"]))
+        """Exchange the rates, too: every parameter has its own."""
+        _, rates = super()._prepare(param, state, options, shared)
+        numbers = state["eta"].item(), state["mu"].item(), options["lambd"], options["weight_decay"]
+        for name, rate in zip(("eta", "mu"), rates, strict=True):
+            state[name].fill_(rate)
         return (state["ax"],), numbers
 
 

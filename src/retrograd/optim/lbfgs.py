@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from ..tensor._functions.complex_views import view_as_real
 from ..tensor._functions.joining import cat
-from ._helpers import _get_value, _to_scalar
 from ._step import check_lr
-from .optimizer import Optimizer, ParamsT, _use_grad_for_differentiable, loss_of
+from .optimizer import Optimizer, ParamsT, _get_value, _to_scalar, _use_grad_for_differentiable, loss_of
 
 LEAST_CURVATURE = 1e-10
 MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")  # from step to step

@@ -13,7 +13,6 @@ from ._step import (
     add_quotient,
     check_betas,
     check_lr,
-    count,
     decayed,
     named,
     shrink_and_pull,
@@ -76,20 +75,23 @@ class NAdam(RuleOptimizer):
     def _first_numbers(options: Options) -> dict[str, float]:
         return {"mu_product": 1.0}
 
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        """Return the momenta of this step and the next, and what else all parameters share."""
+        beta1, beta2 = options["betas"]
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * options["momentum_decay"]))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * options["momentum_decay"]))
+        return mu, mu_next, (*shrink_and_pull(options), beta1, beta2, 1 - beta2**step, options["eps"])
+
     @classmethod
     def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
         """Advance the product of momenta, too: every parameter has its own."""
-        if not state:
-            cls._begin(param, state, options)
-        step, mu_product, lr, decay = count(state), state["mu_product"], options["lr"], options["momentum_decay"]
-        beta1, beta2 = options["betas"]
-        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
-        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
+        buffers, (mu, mu_next, numbers) = super()._prepare(param, state, options, shared)
+        lr, mu_product = options["lr"], state["mu_product"]
         mu_product.mul_(mu)
         product = mu_product.item()
         now, ahead = -lr * (1.0 - mu) / (1.0 - product), -lr * mu_next / (1.0 - product * mu_next)
-        numbers = *shrink_and_pull(options), beta1, beta2, 1 - beta2**step, options["eps"], now, ahead
-        return cls._buffers(state, options), numbers
+        return buffers, (*numbers, now, ahead)
 
 
 def nadam(

@@ -13,7 +13,7 @@ from .._modes import using
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..tensor._functions.creation import tensor as make_tensor
-from .lr_scheduler._base import LRScheduler, for_each_group
+from .lr_scheduler import LRScheduler, for_each_group
 from .optimizer import Optimizer
 
 

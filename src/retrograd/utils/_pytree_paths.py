@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from . import _pytree
 from ._pytree import (
     FLATTEN_WITH_KEYS,
     SERIALISED,
@@ -44,7 +43,6 @@ __all__ = [
     "tree_map_with_path",
     "treespec_dumps",
     "treespec_loads",
-    "treespec_pprint",
 ]
 
 PyTree = Context = DumpableContext = Any
@@ -265,15 +263,3 @@ def treespec_loads(serialized: str) -> TreeSpec:
     if protocol != PROTOCOL:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{PROTOCOL}]")
     return _read(written)
-
-
-class _Star:
-    """A leaf of a tree that is printed."""
-
-    def __repr__(self) -> str:
-        return "*"
-
-
-def treespec_pprint(treespec: TreeSpec) -> str:
-    """Return a spec as the tree it describes, with stars for leaves."""
-    return repr(_pytree.tree_unflatten([_Star()] * treespec.num_leaves, treespec))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, TypeVar
 
 from retrograd._absent import finder
@@ -9,8 +10,7 @@ from retrograd._compiler_settings import Settings
 from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
 from retrograd.compiler._module import OptimizedModule
 
-from . import eval_frame
-
+eval_frame: Any = import_module(".eval_frame", __name__)
 config = Settings(
     accumulated_cache_size_limit=256,
     allow_unspec_int_on_nn_module=False,

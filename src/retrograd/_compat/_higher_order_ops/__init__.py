@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from retrograd._absent import finder
 
-from .cond import cond
-from .while_loop import while_loop
+import_module(".cond", __name__)  # before the functions, which hide the modules of their names
+import_module(".while_loop", __name__)
+from retrograd._control_flow import cond, while_loop  # noqa: E402
 
 __getattr__ = finder("torch._higher_order_ops")
 __all__ = ["cond", "while_loop"]

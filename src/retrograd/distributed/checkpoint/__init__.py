@@ -4,12 +4,13 @@ from ..._absent import finder
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
+from .filesystem import FileSystemReader as StorageReader
+from .filesystem import FileSystemWriter as StorageWriter
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata
 from .optimizer import load_sharded_optimizer_state_dict
 from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
 from .state_dict_loader import load, load_state_dict
 from .state_dict_saver import async_save, save, save_state_dict
-from .storage import StorageReader, StorageWriter
 
 __getattr__ = finder("torch.distributed.checkpoint")
 

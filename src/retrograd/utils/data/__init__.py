@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 from ..._absent import finder
+from . import dataset, sampler
 from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
-from .dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
+from .dataset import *  # noqa: F403
 from .distributed import DistributedSampler
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from .sampler import *  # noqa: F403
 
 __getattr__ = finder("torch.utils.data")
 
 __all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
+    *dataset.__all__,
+    *sampler.__all__,
     "DataLoader",
-    "Dataset",
     "DistributedSampler",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
     "_DatasetKind",
     "default_collate",
     "default_convert",
     "get_worker_info",
-    "random_split",
 ]

@@ -7,7 +7,7 @@ import io
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ....tensor import functions as _functions
 from ..dataloader import default_collate
@@ -129,15 +129,23 @@ class Filter(_OfOne):
                 yield data
 
 
-@functional_datapipe("batch")
-class Batcher(_OfOne):
-    """Samples in batches."""
+class InBatches:
+    """What streams and tables of batches share."""
 
     def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
-        super().__init__(datapipe)
+        self.datapipe = datapipe
         self.batch_size, self.drop_last, self.wrapper_class = batch_size, drop_last, wrapper_class
+
+    def __len__(self) -> int:
+        count = len(self.datapipe)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+@functional_datapipe("batch")
+class Batcher(InBatches, IterDataPipe[Any]):
+    """Samples in batches."""
 
     def __iter__(self) -> Iterator[Any]:
         batch: list[Any] = []
@@ -148,10 +156,6 @@ class Batcher(_OfOne):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self) -> int:
-        count = len(self.datapipe)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
 @functional_datapipe("unbatch")
@@ -194,12 +198,8 @@ class Grouper(_OfOne):
         drop_remaining: bool = False,
     ) -> None:
         super().__init__(datapipe)
-        self.group_key_fn, self.keep_key, self.buffer_size, self.group_size = (
-            group_key_fn,
-            keep_key,
-            buffer_size,
-            group_size,
-        )
+        self.group_key_fn, self.keep_key = group_key_fn, keep_key
+        self.buffer_size, self.group_size = buffer_size, group_size
         self.guaranteed_group_size = group_size if guaranteed_group_size is None else guaranteed_group_size
         self.drop_remaining = drop_remaining
 
@@ -232,40 +232,52 @@ class Grouper(_OfOne):
             yield (key, made) if self.keep_key else made
 
 
-class _OfMany(IterDataPipe[Any]):
+class OfMany:
+    """What is made of several streams, or of several tables."""
+
+    _kind: type = IterDataPipe
+
     def __init__(self, *datapipes: Any) -> None:
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(one, IterDataPipe) for one in datapipes):
-            raise TypeError("Expected all inputs to be `IterDataPipe`")
+        if not all(isinstance(one, self._kind) for one in datapipes):
+            raise TypeError(f"Expected all inputs to be `{self._kind.__name__}`")
         self.datapipes = datapipes
 
 
+class Joined(OfMany):
+    """One after another."""
+
+    def __len__(self) -> int:
+        return sum(len(one) for one in self.datapipes)
+
+
+class Beside(OfMany):
+    """One sample of each at a time, as long as all have one."""
+
+    def __len__(self) -> int:
+        return min(len(one) for one in self.datapipes)
+
+
 @functional_datapipe("concat")
-class Concater(_OfMany):
+class Concater(Joined, IterDataPipe[Any]):
     """One stream after another."""
 
     def __iter__(self) -> Iterator[Any]:
         for one in self.datapipes:
             yield from one
 
-    def __len__(self) -> int:
-        return sum(len(one) for one in self.datapipes)
-
 
 @functional_datapipe("zip")
-class Zipper(_OfMany):
+class Zipper(Beside, IterDataPipe[Any]):
     """Tuples of a sample of each stream."""
 
     def __iter__(self) -> Iterator[Any]:
         yield from zip(*self.datapipes, strict=False)
 
-    def __len__(self) -> int:
-        return min(len(one) for one in self.datapipes)
-
 
 @functional_datapipe("mux")
-class Multiplexer(_OfMany):
+class Multiplexer(Beside, IterDataPipe[Any]):
     """A sample of each stream in turn, until the shortest ends."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -273,7 +285,7 @@ class Multiplexer(_OfMany):
             yield from row
 
     def __len__(self) -> int:
-        return min(len(one) for one in self.datapipes) * len(self.datapipes)
+        return super().__len__() * len(self.datapipes)
 
 
 class _Source:
@@ -366,22 +378,19 @@ class Demultiplexer(IterDataPipe[Any]):
         return [_ChildDataPipe(source, number) for number in range(num_instances)]
 
 
-@functional_datapipe("shuffle")
-class Shuffler(_AsLong):
-    """Samples out of a buffer in random order."""
+class InRandomOrder(_AsLong):
+    """A stream that draws its order anew whenever it begins."""
 
-    def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
-        if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
-        super().__init__(datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level))
-        self.buffer_size, self._enabled, self._seed, self._rng = buffer_size, True, None, random.Random()
+    def __init__(self, datapipe: Any) -> None:
+        super().__init__(datapipe)
+        self._enabled, self._seed, self._rng = True, None, random.Random()
 
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
+    def set_shuffle(self, shuffle: bool = True) -> Self:
         """Switch the random order on or off."""
         self._enabled = shuffle
         return self
 
-    def set_seed(self, seed: int) -> Shuffler:
+    def set_seed(self, seed: int) -> Self:
         """Choose the next order."""
         self._seed = seed  # type: ignore[assignment]
         return self
@@ -391,6 +400,17 @@ class Shuffler(_AsLong):
         if self._enabled:
             self._rng.seed(random_number() if self._seed is None else self._seed)
             self._seed = None
+
+
+@functional_datapipe("shuffle")
+class Shuffler(InRandomOrder):
+    """Samples out of a buffer in random order."""
+
+    def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
+        if buffer_size <= 0:
+            raise ValueError("buffer_size should be larger than 0")
+        super().__init__(datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level))
+        self.buffer_size = buffer_size
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
@@ -466,7 +486,18 @@ class ShardingFilter(_OfOne):
 
 
 # ---- files ----
-class FileLister(IterDataPipe[Any]):
+class _OfGivenLength(_OfOne):
+    """A stream that is as long as its maker says."""
+
+    length: int
+
+    def __len__(self) -> int:
+        if self.length == -1:
+            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
+        return self.length
+
+
+class FileLister(_OfGivenLength):
     """The names of files below folders."""
 
     def __init__(
@@ -490,17 +521,12 @@ class FileLister(IterDataPipe[Any]):
                 path, self.masks, self.recursive, self.abspath, self.non_deterministic
             )
 
-    def __len__(self) -> int:
-        if self.length == -1:
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return self.length
-
 
 IterDataPipe.register_function("list_files", lambda source, *args, **kwargs: FileLister(source, *args, **kwargs))
 
 
 @functional_datapipe("open_files")
-class FileOpener(_OfOne):
+class FileOpener(_OfGivenLength):
     """Files of names, opened: tuples of the name and the stream."""
 
     def __init__(self, datapipe: Any, mode: str = "r", encoding: str | None = None, length: int = -1) -> None:
@@ -513,11 +539,6 @@ class FileOpener(_OfOne):
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         yield from get_file_binaries_from_pathnames(self.datapipe, self.mode, self.encoding)
-
-    def __len__(self) -> int:
-        if self.length == -1:
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return self.length
 
 
 @functional_datapipe("read_from_stream")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
-from .iter import random_number
+from .datapipe import MapDataPipe, functional_datapipe
+from .iter import Beside, InBatches, InRandomOrder, Joined
 
 __path__: list[str] = []  # torch has each class in a module of its own
 
@@ -46,18 +45,8 @@ class Mapper(MapDataPipe[Any]):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe[Any]):
+class Batcher(InBatches, MapDataPipe[Any]):
     """Samples in batches."""
-
-    def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = (
-            datapipe,
-            batch_size,
-            drop_last,
-            wrapper_class,
-        )
 
     def __getitem__(self, index: int) -> Any:
         places = range(index * self.batch_size, min((index + 1) * self.batch_size, len(self.datapipe)))
@@ -65,23 +54,12 @@ class Batcher(MapDataPipe[Any]):
             raise IndexError(f"Index {index} is out of bound.")
         return self.wrapper_class([self.datapipe[one] for one in places])
 
-    def __len__(self) -> int:
-        count = len(self.datapipe)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-
-
-class _OfMany(MapDataPipe[Any]):
-    def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(one, MapDataPipe) for one in datapipes):
-            raise TypeError("Expected all inputs to be `MapDataPipe`")
-        self.datapipes = datapipes
-
 
 @functional_datapipe("concat")
-class Concater(_OfMany):
+class Concater(Joined, MapDataPipe[Any]):
     """One table after another."""
+
+    _kind = MapDataPipe
 
     def __getitem__(self, index: int) -> Any:
         rest = index
@@ -91,52 +69,28 @@ class Concater(_OfMany):
             rest -= len(one)
         raise IndexError(f"Index {index} is out of range.")
 
-    def __len__(self) -> int:
-        return sum(len(one) for one in self.datapipes)
-
 
 @functional_datapipe("zip")
-class Zipper(_OfMany):
+class Zipper(Beside, MapDataPipe[Any]):
     """Tuples of a sample of each table."""
+
+    _kind = MapDataPipe
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
         return tuple(one[index] for one in self.datapipes)
 
-    def __len__(self) -> int:
-        return min(len(one) for one in self.datapipes)
 
-
-class Shuffler(IterDataPipe[Any]):
+class Shuffler(InRandomOrder):
     """The samples of a table in random order, as a stream."""
 
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
-        self.datapipe = datapipe
+        super().__init__(datapipe)
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed, self._rng = True, None, random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Switch the random order on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """Choose the next order."""
-        self._seed = seed  # type: ignore[assignment]
-        return self
-
-    def reset(self) -> None:
-        """Draw the next order."""
-        if self._enabled:
-            self._rng.seed(random_number() if self._seed is None else self._seed)
-            self._seed = None
 
     def __iter__(self) -> Iterator[Any]:
         order = self._rng.sample(self.indices, len(self.indices))[::-1] if self._enabled else self.indices
         for one in order:
             yield self.datapipe[one]
-
-    def __len__(self) -> int:
-        return len(self.datapipe)
 
 
 MapDataPipe.register_function("shuffle", lambda source, *args, **kwargs: Shuffler(source, *args, **kwargs))
