@@ -24,7 +24,7 @@ from stub_signatures import Overload
 
 import retrograd
 from retrograd import _dtypes, _settings, return_types
-from retrograd.tensor._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names
+from retrograd.tensor._names import LATER, NOW, Names
 
 SUBMODULES = ("linalg", "fft", "special", "signal.windows", "masked", "nn.functional")
 STUBBED = ("", "return_types", *SUBMODULES)  # modules whose names this tool writes
@@ -179,7 +179,8 @@ def package() -> str:
             lines.append(function(name, value, name))
         else:
             lines.append(f"{name}: {'Generator' if type(value) is retrograd.Generator else 'Any'}\n")
-    lines += [function(name, getattr(retrograd, name), name) for name in (*_settings.PUBLIC, *IN_PLACE_FUNCTIONS)]
+    in_place = sorted(name for names in (NOW | LATER).values() for name in names.writing.split())
+    lines += [function(name, getattr(retrograd, name), name) for name in (*_settings.PUBLIC, *in_place)]
     known = set(re.findall(r"\w+", "".join(lines)))
     for name in sorted(used_names("") - known):  # which stand in other modules, and are found when asked for
         if not name.startswith("_") and is_name(retrograd, "", name):

@@ -205,8 +205,6 @@ def isfinite(input: Tensor) -> Tensor:
     """Compute isfinite of each element."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute logical_not of each element."""
-def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_not of each element."""
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute atan2 of two tensors, element by element, broadcasting their shapes."""
 def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -215,6 +213,12 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     """Compute maximum of two tensors, element by element, broadcasting their shapes."""
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute minimum of two tensors, element by element, broadcasting their shapes."""
+def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute logical_and of two tensors, element by element, broadcasting their shapes."""
+def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute logical_or of two tensors, element by element, broadcasting their shapes."""
+def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute logical_xor of two tensors, element by element, broadcasting their shapes."""
 def eq(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Compute eq of two tensors, element by element, broadcasting their shapes."""
 def ne(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
@@ -237,12 +241,6 @@ def ge(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> 
     """Compute ge of two tensors, element by element, broadcasting their shapes."""
 def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Compute ge of two tensors, element by element, broadcasting their shapes."""
-def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_and of two tensors, element by element, broadcasting their shapes."""
-def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_or of two tensors, element by element, broadcasting their shapes."""
-def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_xor of two tensors, element by element, broadcasting their shapes."""
 @overload
 def bitwise_and(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Compute bitwise_and of two tensors, element by element, broadcasting their shapes."""
@@ -258,6 +256,8 @@ def bitwise_xor(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = 
     """Compute bitwise_xor of two tensors, element by element, broadcasting their shapes."""
 @overload
 def bitwise_xor(self: _Number, other: Tensor) -> Tensor: ...
+def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute bitwise_not of each element."""
 @overload
 def remainder(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Compute the remainder of a division that rounds down."""
@@ -335,13 +335,13 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number =
     """Add `value` times a product."""
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None) -> Tensor:
     """Add `value` times a quotient."""
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Build a complex tensor of its real and imaginary parts."""
 @overload
 def rsub(input: Tensor, other: Tensor, *, alpha: _Number = 1) -> Tensor:
     """Subtract `alpha` times the first tensor from the second."""
 @overload
 def rsub(input: Tensor, other: _Number, alpha: _Number = 1) -> Tensor: ...
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Build a complex tensor of its real and imaginary parts."""
 @overload
 def sum(input: Tensor, *, dtype: _dtype | None = None) -> Tensor:
     """Sum over dimensions."""
@@ -426,9 +426,9 @@ def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """Reorder the dimensions."""
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Swap two dimensions."""
-def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-    """Swap two dimensions."""
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """Swap two dimensions."""
+def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
     """Swap two dimensions."""
 def t(input: Tensor) -> Tensor:
     """Transpose a matrix."""
@@ -453,6 +453,8 @@ def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
     """Expand to a shape."""
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Merge dimensions into one."""
+def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    """View one dimension as several."""
 def ravel(input: Tensor) -> Tensor:
     """Flatten to one dimension; always a new view."""
 def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
@@ -463,8 +465,6 @@ def diagonal(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, di
     """View the diagonal of two dimensions."""
 def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
     """Copy into new memory, in the order of the tensor's dimensions or in a format."""
-def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-    """View one dimension as several."""
 def adjoint(input: Tensor) -> Tensor:
     """Transpose the last two dimensions and conjugate."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -524,22 +524,22 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Tensor
     """Take whole slices along a dimension."""
 def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
     """Return a copy with slices of `source` added along a dimension."""
+def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """Return a copy with slices of `source` reduced into it along a dimension."""
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return a copy with slices of `source` written along a dimension."""
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy with slices along a dimension filled with a value."""
-def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """Return a copy with slices of `source` reduced into it along a dimension."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy with a value where a mask is true."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take the elements where a mask is true."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Return a copy with the elements of a source written, in order, where a mask is true."""
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Tensor | None = None) -> builtins.tuple[Tensor, ...]:
     """Return the indices of elements that are not zero, as rows or as one vector for each dimension."""
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Take elements along a dimension, broadcasting the others."""
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return a copy with the elements of a source written, in order, where a mask is true."""
 def fill(input: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy filled with a value."""
 @overload
@@ -565,6 +565,14 @@ def is_floating_point(input: Tensor) -> builtins.bool:
     """Ask a tensor: `is_floating_point()`."""
 def is_complex(input: Tensor) -> builtins.bool:
     """Ask a tensor: `is_complex()`."""
+def is_signed(input: Tensor) -> builtins.bool:
+    """Ask a tensor: `is_signed()`."""
+def is_conj(input: Tensor) -> builtins.bool:
+    """Ask a tensor: `is_conj()`."""
+def is_neg(input: Tensor) -> builtins.bool:
+    """Ask a tensor: `is_neg()`."""
+def is_inference(input: Tensor) -> builtins.bool:
+    """Ask a tensor: `is_inference()`."""
 def numel(input: Tensor) -> builtins.int:
     """Ask a tensor: `numel()`."""
 @overload
@@ -578,14 +586,6 @@ def real(input: Tensor) -> Tensor:
     """Return the real part."""
 def imag(input: Tensor) -> Tensor:
     """Return the imaginary part."""
-def is_signed(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_signed()`."""
-def is_conj(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_conj()`."""
-def is_neg(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_neg()`."""
-def is_inference(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_inference()`."""
 def tensor(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Tensor:
     """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
 def as_tensor(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None) -> Tensor:
@@ -704,6 +704,72 @@ def randint_like(input: Tensor, low: builtins.int, high: builtins.int, *, memory
 def randint_like(input: Tensor, high: Tensor | builtins.int, *, generator: _Generator | None, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def randint_like(input: Tensor, high: Tensor | builtins.int, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """Add a vector and the product of a matrix and a vector."""
+@overload
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """Add matrices and the products of two batches of matrices."""
+@overload
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """Add a matrix and the sum of the products of two batches of matrices."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """Add a matrix and the outer product of two vectors."""
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Factor positive-definite matrices."""
+def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Solve a @ x = input for matrices given by their Cholesky factors."""
+def cholesky_inverse(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Invert the matrices of which Cholesky factors are given."""
+def view_as_real(input: Tensor) -> Tensor:
+    """View complex numbers as a last dimension of real and imaginary parts."""
+def view_as_complex(input: Tensor) -> Tensor:
+    """View the last dimension, of size two, as complex numbers."""
+def histc(input: Tensor, bins: builtins.int = 100, min: _Number = 0, max: _Number = 0, *, out: Tensor | None = None) -> Tensor:
+    """Count elements in even bins between `min` and `max`, or between the smallest and largest element."""
+@overload
+def histogram(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram:
+    """Count elements, or add up their weights, in bins given by their number or their edges."""
+@overload
+def histogram(input: Tensor, bins: builtins.int = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram: ...
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+    """Count how often each number from 0 on occurs, or add up its weights."""
+def histogramdd(input: Tensor, bins: builtins.int | Sequence[builtins.int] | Sequence[Tensor], range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> _results.histogramdd:
+    """Count points, the rows of the last dimension, in a grid of bins."""
+@overload
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Find where values would stand in rows of sorted numbers."""
+@overload
+def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor: ...
+@overload
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Find the bucket of each value among sorted boundaries."""
+@overload
+def bucketize(self: _Number, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor: ...
+def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """Sum up along a dimension."""
+def cumprod(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """Multiply up along a dimension."""
+def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Compute the logarithm of the running sum of exponentials, without overflow."""
+def cummax(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummax:
+    """Take the largest element so far along a dimension, and its index: of equals, the last."""
+def cummin(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummin:
+    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
+def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    """Put vectors on the diagonals of new matrices."""
+def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
+    """Put all elements on the diagonal of a new matrix."""
+def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Keep the lower triangle."""
+def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Keep the upper triangle."""
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
+    """Return the indices of the lower triangle, rows and columns."""
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
+    """Return the indices of the upper triangle, rows and columns."""
 def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """Take differences of neighbours, n times."""
 @overload
@@ -730,120 +796,382 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: builtins.int = -1) -> Ten
     """Integrate up to each sample along a dimension by the trapezoid rule."""
 @overload
 def cumulative_trapezoid(y: Tensor, *, dx: _Number = 1, dim: builtins.int = -1) -> Tensor: ...
-def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """Estimate covariances; rows are variables, columns observations, which may have counts and weights."""
-def corrcoef(input: Tensor) -> Tensor:
-    """Estimate correlations; rows are variables, columns observations."""
-def quantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
-    """Compute quantiles along a dimension, or of all elements; NaN where there is a NaN."""
-def nanquantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
-    """Compute quantiles as `quantile` does, leaving NaNs out."""
-def histc(input: Tensor, bins: builtins.int = 100, min: _Number = 0, max: _Number = 0, *, out: Tensor | None = None) -> Tensor:
-    """Count elements in even bins between `min` and `max`, or between the smallest and largest element."""
+def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
+    """Compute the p-norm of the difference."""
+def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """Compute the p-norm distance between every row of one matrix and every row of another."""
+def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
+    """Compute the p-norm distance between every two rows of a matrix."""
+def einsum(*args: Any) -> Tensor:
+    """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
+def get_device(input: Tensor) -> builtins.int:
+    """Return the number of a tensor's CUDA device, -1 for the CPU."""
+def detach(input: Tensor) -> Tensor:
+    """Return a tensor on the same memory, outside the graph."""
+def range(start: _Number, end: _Number, step: _Number = 1, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout = ..., device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Count from start to end, including end: torch's old name, which `arange` replaces."""
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """Make a matrix of powers of a vector, the highest first unless they shall increase."""
+def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute fmax of two tensors, element by element, broadcasting their shapes."""
+def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute fmin of two tensors, element by element, broadcasting their shapes."""
+def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute hypot of two tensors, element by element, broadcasting their shapes."""
+def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute logaddexp of two tensors, element by element, broadcasting their shapes."""
+def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute logaddexp2 of two tensors, element by element, broadcasting their shapes."""
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute nextafter of two tensors, element by element, broadcasting their shapes."""
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute gcd of two tensors, element by element, broadcasting their shapes."""
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute lcm of two tensors, element by element, broadcasting their shapes."""
 @overload
-def histogram(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram:
-    """Count elements, or add up their weights, in bins given by their number or their edges."""
+def bitwise_left_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
+    """Compute bitwise_left_shift of two tensors, element by element, broadcasting their shapes."""
 @overload
-def histogram(input: Tensor, bins: builtins.int = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram: ...
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-    """Count how often each number from 0 on occurs, or add up its weights."""
-def histogramdd(input: Tensor, bins: builtins.int | Sequence[builtins.int] | Sequence[Tensor], range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> _results.histogramdd:
-    """Count points, the rows of the last dimension, in a grid of bins."""
+def bitwise_left_shift(self: _Number, other: Tensor) -> Tensor: ...
 @overload
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Find the bucket of each value among sorted boundaries."""
+def bitwise_right_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
+    """Compute bitwise_right_shift of two tensors, element by element, broadcasting their shapes."""
 @overload
-def bucketize(self: _Number, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor: ...
+def bitwise_right_shift(self: _Number, other: Tensor) -> Tensor: ...
 @overload
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Find where values would stand in rows of sorted numbers."""
+def xlogy(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
+    """Compute x log(y), which is 0 where x is 0."""
 @overload
-def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor: ...
-def view_as_real(input: Tensor) -> Tensor:
-    """View complex numbers as a last dimension of real and imaginary parts."""
-def view_as_complex(input: Tensor) -> Tensor:
-    """View the last dimension, of size two, as complex numbers."""
-def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
-    """Transform overlapping pieces of a signal."""
-def istft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
-    """Undo `stft` by adding up what the pieces say, and dividing by the sum of squared windows."""
+def xlogy(self: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def copysign(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
+    """Give numbers the signs of other numbers."""
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply by powers of two; exponents are integers most of the time, and have no gradient then."""
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute 0 below 0, 1 above it, and `values` at it; torch has no derivative for it, and says so in backward."""
 @overload
-def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the variance."""
+def float_power(input: Tensor, exponent: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
+    """Raise to a power in double precision."""
 @overload
-def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def float_power(self: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
+    """Tell which elements are equal up to tolerances."""
+def allclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Tell whether two tensors are equal up to tolerances."""
+def equal(input: Tensor, other: Tensor) -> builtins.bool:
+    """Tell whether two tensors have the same shape and values."""
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Build a complex tensor of sizes and angles."""
+def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute acosh of each element."""
+def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute acosh of each element."""
+def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute asinh of each element."""
+def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute asinh of each element."""
+def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute atanh of each element."""
+def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute atanh of each element."""
+def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute exp2 of each element."""
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute deg2rad of each element."""
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute rad2deg of each element."""
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute frac of each element."""
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute sinc of each element."""
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute angle of each element."""
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute signbit of each element."""
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute isposinf of each element."""
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute isneginf of each element."""
+def isreal(input: Tensor) -> Tensor:
+    """Compute isreal of each element."""
+def positive(input: Tensor) -> Tensor:
+    """Return the tensor itself."""
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Conjugate; a real tensor is returned as it is."""
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return a tensor whose memory holds what it shows, as far as conjugates go."""
+def resolve_neg(input: Tensor) -> Tensor:
+    """Return a tensor whose memory holds what it shows, as far as negatives go."""
+def _conj(input: Any) -> Any:
+    """View as the conjugate; a real tensor is returned as it is."""
+def _neg_view(input: Any) -> Any:
+    """View as the negative."""
+def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Replace NaN and infinities; infinities by the largest finite numbers by default."""
+def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.frexp:
+    """Split into a mantissa of size [0.5, 1) and a power of two."""
+def _foreach_copy_(self: Any, src: Any, non_blocking: builtins.bool = ...) -> Any:
+    """Copy each tensor from another."""
+def _foreach_zero_(self: Any) -> Any:
+    """Fill each tensor with zeros."""
+def _foreach_clone(self: Any) -> Any:
+    """Copy each tensor."""
+def _foreach_norm(self: Any, ord: Any = ..., dtype: Any = ...) -> Any:
+    """Return the norm of each tensor."""
+def _foreach_powsum(self: Any, ord: Any = ..., dtype: Any = ...) -> Any:
+    """Return the sum of powers of each tensor."""
+def _foreach_max(self: Any) -> Any:
+    """Return the largest number of each tensor."""
+def _foreach_mm(self: Any, mat2: Any) -> Any:
+    """Multiply matrices in pairs."""
+def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Any, inv_scale: Any) -> None:
+    """Multiply each tensor by a number, and note in `found_inf` whether any had something infinite or NaN."""
+def _foreach_abs(self: Any) -> Any:
+    """Call abs on each tensor."""
+def _foreach_abs_(self: Any) -> Any:
+    """Call abs_ on each tensor."""
+def _foreach_acos(self: Any) -> Any:
+    """Call acos on each tensor."""
+def _foreach_acos_(self: Any) -> Any:
+    """Call acos_ on each tensor."""
+def _foreach_add(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
+    """Call add on each tensor."""
+def _foreach_add_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
+    """Call add_ on each tensor."""
+def _foreach_addcdiv(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
+    """Call addcdiv on each tensor."""
+def _foreach_addcdiv_(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
+    """Call addcdiv_ on each tensor."""
+def _foreach_addcmul(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
+    """Call addcmul on each tensor."""
+def _foreach_addcmul_(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
+    """Call addcmul_ on each tensor."""
+def _foreach_asin(self: Any) -> Any:
+    """Call asin on each tensor."""
+def _foreach_asin_(self: Any) -> Any:
+    """Call asin_ on each tensor."""
+def _foreach_atan(self: Any) -> Any:
+    """Call atan on each tensor."""
+def _foreach_atan_(self: Any) -> Any:
+    """Call atan_ on each tensor."""
+def _foreach_ceil(self: Any) -> Any:
+    """Call ceil on each tensor."""
+def _foreach_ceil_(self: Any) -> Any:
+    """Call ceil_ on each tensor."""
+def _foreach_clamp_max(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call clamp_max on each tensor."""
+def _foreach_clamp_max_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call clamp_max_ on each tensor."""
+def _foreach_clamp_min(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call clamp_min on each tensor."""
+def _foreach_clamp_min_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call clamp_min_ on each tensor."""
+def _foreach_cos(self: Any) -> Any:
+    """Call cos on each tensor."""
+def _foreach_cos_(self: Any) -> Any:
+    """Call cos_ on each tensor."""
+def _foreach_cosh(self: Any) -> Any:
+    """Call cosh on each tensor."""
+def _foreach_cosh_(self: Any) -> Any:
+    """Call cosh_ on each tensor."""
+def _foreach_div(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call div on each tensor."""
+def _foreach_div_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call div_ on each tensor."""
+def _foreach_erf(self: Any) -> Any:
+    """Call erf on each tensor."""
+def _foreach_erf_(self: Any) -> Any:
+    """Call erf_ on each tensor."""
+def _foreach_erfc(self: Any) -> Any:
+    """Call erfc on each tensor."""
+def _foreach_erfc_(self: Any) -> Any:
+    """Call erfc_ on each tensor."""
+def _foreach_exp(self: Any) -> Any:
+    """Call exp on each tensor."""
+def _foreach_exp_(self: Any) -> Any:
+    """Call exp_ on each tensor."""
+def _foreach_expm1(self: Any) -> Any:
+    """Call expm1 on each tensor."""
+def _foreach_expm1_(self: Any) -> Any:
+    """Call expm1_ on each tensor."""
+def _foreach_floor(self: Any) -> Any:
+    """Call floor on each tensor."""
+def _foreach_floor_(self: Any) -> Any:
+    """Call floor_ on each tensor."""
+def _foreach_frac(self: Any) -> Any:
+    """Call frac on each tensor."""
+def _foreach_frac_(self: Any) -> Any:
+    """Call frac_ on each tensor."""
+def _foreach_lerp(self: Any, tensors1: Any, weight: Any = ..., *, weights: Any = ..., scalars: Any = ...) -> Any:
+    """Call lerp on each tensor."""
+def _foreach_lerp_(self: Any, tensors1: Any, weight: Any = ..., *, weights: Any = ..., scalars: Any = ...) -> Any:
+    """Call lerp_ on each tensor."""
+def _foreach_lgamma(self: Any) -> Any:
+    """Call lgamma on each tensor."""
+def _foreach_lgamma_(self: Any) -> Any:
+    """Call lgamma_ on each tensor."""
+def _foreach_log(self: Any) -> Any:
+    """Call log on each tensor."""
+def _foreach_log_(self: Any) -> Any:
+    """Call log_ on each tensor."""
+def _foreach_log10(self: Any) -> Any:
+    """Call log10 on each tensor."""
+def _foreach_log10_(self: Any) -> Any:
+    """Call log10_ on each tensor."""
+def _foreach_log1p(self: Any) -> Any:
+    """Call log1p on each tensor."""
+def _foreach_log1p_(self: Any) -> Any:
+    """Call log1p_ on each tensor."""
+def _foreach_log2(self: Any) -> Any:
+    """Call log2 on each tensor."""
+def _foreach_log2_(self: Any) -> Any:
+    """Call log2_ on each tensor."""
+def _foreach_maximum(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call maximum on each tensor."""
+def _foreach_maximum_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call maximum_ on each tensor."""
+def _foreach_minimum(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call minimum on each tensor."""
+def _foreach_minimum_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call minimum_ on each tensor."""
+def _foreach_mul(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call mul on each tensor."""
+def _foreach_mul_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call mul_ on each tensor."""
+def _foreach_neg(self: Any) -> Any:
+    """Call neg on each tensor."""
+def _foreach_neg_(self: Any) -> Any:
+    """Call neg_ on each tensor."""
+def _foreach_pow(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call pow on each tensor."""
+def _foreach_pow_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
+    """Call pow_ on each tensor."""
+def _foreach_reciprocal(self: Any) -> Any:
+    """Call reciprocal on each tensor."""
+def _foreach_reciprocal_(self: Any) -> Any:
+    """Call reciprocal_ on each tensor."""
+def _foreach_round(self: Any) -> Any:
+    """Call round on each tensor."""
+def _foreach_round_(self: Any) -> Any:
+    """Call round_ on each tensor."""
+def _foreach_rsqrt(self: Any) -> Any:
+    """Call rsqrt on each tensor."""
+def _foreach_rsqrt_(self: Any) -> Any:
+    """Call rsqrt_ on each tensor."""
+def _foreach_sigmoid(self: Any) -> Any:
+    """Call sigmoid on each tensor."""
+def _foreach_sigmoid_(self: Any) -> Any:
+    """Call sigmoid_ on each tensor."""
+def _foreach_sign(self: Any) -> Any:
+    """Call sign on each tensor."""
+def _foreach_sign_(self: Any) -> Any:
+    """Call sign_ on each tensor."""
+def _foreach_sin(self: Any) -> Any:
+    """Call sin on each tensor."""
+def _foreach_sin_(self: Any) -> Any:
+    """Call sin_ on each tensor."""
+def _foreach_sinh(self: Any) -> Any:
+    """Call sinh on each tensor."""
+def _foreach_sinh_(self: Any) -> Any:
+    """Call sinh_ on each tensor."""
+def _foreach_sqrt(self: Any) -> Any:
+    """Call sqrt on each tensor."""
+def _foreach_sqrt_(self: Any) -> Any:
+    """Call sqrt_ on each tensor."""
+def _foreach_sub(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
+    """Call sub on each tensor."""
+def _foreach_sub_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
+    """Call sub_ on each tensor."""
+def _foreach_tan(self: Any) -> Any:
+    """Call tan on each tensor."""
+def _foreach_tan_(self: Any) -> Any:
+    """Call tan_ on each tensor."""
+def _foreach_tanh(self: Any) -> Any:
+    """Call tanh on each tensor."""
+def _foreach_tanh_(self: Any) -> Any:
+    """Call tanh_ on each tensor."""
+def _foreach_trunc(self: Any) -> Any:
+    """Call trunc on each tensor."""
+def _foreach_trunc_(self: Any) -> Any:
+    """Call trunc_ on each tensor."""
+def _int_mm(input: Any, mat2: Any) -> Any:
+    """Multiply matrices of bytes, summing in 32 bits."""
+def _grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = ..., bias: Any = ..., out_dtype: Any = ...) -> Any:
+    """Multiply each group of one side by its matrix of the other; `offs` says where groups end on a side of two dimensions."""
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """Compute pseudo-inverses."""
+def lobpcg(A: Tensor, k: builtins.int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: builtins.int | None = None, iK: Tensor | None = None, niter: builtins.int | None = None, tol: builtins.float | None = None, largest: builtins.bool | None = None, method: builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Tensor:
+    """Return `k` extreme eigenvalues and their vectors: of A, or of A x = E B x. What steers an iteration changes nothing."""
+def lu(A: Any, pivot: builtins.bool = True, get_infos: Any = False, out: Any = None) -> Any:
+    """Factor matrices into L and U, packed into one matrix, and the exchanges of rows."""
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Solve a @ x = input for matrices that `lu_factor` took apart."""
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.lu_unpack:
+    """Take P, L and U out of what `lu_factor` returns; what is not wanted is empty."""
+def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Multiply matrices with themselves; a negative power is one of the inverse."""
+def matrix_exp(input: Tensor) -> Tensor:
+    """Compute the exponential of matrices."""
+def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
+    """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Take elements of the flattened tensor."""
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """Return a copy with values written at positions of the flattened tensor."""
+def argwhere(input: Tensor) -> Tensor:
+    """Return the indices of elements that are not zero, one row each; under vmap all samples must have as many."""
+def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None) -> Tensor:
+    """Return the indices of the first `size` elements that are not zero; missing rows are filled."""
+def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
+    """Turn positions of a flattened tensor into one index for each dimension."""
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Sum products over the last dimension of both."""
+def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Compute the vector product along a dimension, by default the first of size 3."""
+def trace(input: Tensor) -> Tensor:
+    """Sum the diagonal of a matrix."""
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
+def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
+    """Multiply a chain of matrices in the cheapest order."""
+def qr(input: Tensor, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.qr:
+    """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
+def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.geqrf:
+    """Factor matrices into R and reflectors whose product is Q."""
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply reflectors: another name of `linalg.householder_product`."""
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Multiply a matrix by the Q that reflectors describe, without building it."""
+def _standard_gamma(input: Any, generator: Any = ...) -> Any:
+    """Draw gamma numbers of rate 1 with the given shapes; they follow their shapes."""
+def _standard_gamma_grad(input: Any, output: Any) -> Any:
+    """Return the slopes of gamma samples by their shapes."""
+def _sample_dirichlet(input: Any, generator: Any = ...) -> Any:
+    """Draw points of the simplex with the given concentrations."""
+def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+    """Return the slopes of points of the simplex by their concentrations, before the sum is taken out."""
+def binomial(count: Tensor, prob: Tensor, generator: _Generator | None = None) -> Tensor:
+    """Draw the number of successes in so many trials."""
 @overload
-def var(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
+def bernoulli(input: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """Draw ones with the given probabilities, else zeros."""
 @overload
-def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the standard deviation."""
+def bernoulli(input: Tensor, p: builtins.float, *, generator: _Generator | None = None) -> Tensor: ...
+def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """Draw indices with the given weights."""
+def poisson(input: Tensor, generator: _Generator | None = None) -> Tensor:
+    """Draw counts with the given rates."""
 @overload
-def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def normal(mean: Tensor | builtins.float, std: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """Draw normal numbers with given means and standard deviations."""
 @overload
-def std(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
+def normal(mean: Tensor, std: builtins.float = 1, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
-def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
-    """Compute the variance and the mean."""
-@overload
-def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
-@overload
-def var_mean(input: Tensor, unbiased: builtins.bool = True) -> builtins.tuple[Tensor, Tensor]: ...
-@overload
-def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
-    """Compute the standard deviation and the mean."""
-@overload
-def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
-@overload
-def std_mean(input: Tensor, unbiased: builtins.bool = True) -> builtins.tuple[Tensor, Tensor]: ...
-def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Sum up along a dimension."""
-def cumprod(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Multiply up along a dimension."""
-def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the running sum of exponentials, without overflow."""
-def cummax(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummax:
-    """Take the largest element so far along a dimension, and its index: of equals, the last."""
-def cummin(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummin:
-    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
-def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.kthvalue:
-    """Take the k-th smallest element along a dimension."""
-@overload
-def median(input: Tensor) -> Tensor:
-    """Take the median, of two the lower; NaN if there is one."""
-@overload
-def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.median: ...
-@overload
-def nanmedian(input: Tensor) -> Tensor:
-    """Take the median of what is not NaN, of two the lower."""
-@overload
-def nanmedian(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.nanmedian: ...
-def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.mode:
-    """Take the most frequent element along a dimension, of several the smallest."""
-def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.topk:
-    """Take the k largest or smallest elements along a dimension, in order."""
-def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.aminmax:
-    """Take the smallest and the largest element; ties share the gradient."""
-def renorm(input: Tensor, p: _Number, dim: builtins.int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor:
-    """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
-def hash_tensor(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: builtins.int = 0, out: Tensor | None = None) -> Tensor:
-    """Hash the values over dimensions; mode 0, the only one, joins their bits by exclusive or."""
-def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-    """Return the different elements, or slices along a dimension; they are always in order."""
-def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-    """Return the elements without repetitions of the one before, or slices along a dimension."""
-@overload
-def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Tell of each element whether it is among the test elements; NaN is not."""
-@overload
-def isin(element: _Number, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
-@overload
-def isin(elements: Tensor, test_element: _Number, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
-def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
-    """View the tensor's storage with any sizes and strides."""
-def as_strided_(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
-    """Compute as_strided in place."""
-def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
-    """Change the size in place to that of another tensor."""
+def normal(mean: builtins.float, std: builtins.float, size: Sequence[builtins.int], *, generator: _Generator | None = None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """Reverse the order along dimensions; a copy."""
 def fliplr(input: Tensor) -> Tensor:
@@ -863,20 +1191,78 @@ def repeat_interleave(input: Tensor, repeats: Tensor | builtins.int, dim: builti
 def repeat_interleave(repeats: Tensor, *, output_size: builtins.int | None = None) -> Tensor: ...
 def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: _Number = 0) -> Tensor:
     """Pad the last dimensions with a value, given before and after, from the last on; negative numbers crop."""
-def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
-def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-    """Put vectors on the diagonals of new matrices."""
-def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
-    """Put all elements on the diagonal of a new matrix."""
-def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Keep the lower triangle."""
-def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Keep the upper triangle."""
-def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the indices of the lower triangle, rows and columns."""
-def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the indices of the upper triangle, rows and columns."""
+def renorm(input: Tensor, p: _Number, dim: builtins.int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor:
+    """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
+@overload
+def tensor_split(input: Tensor, indices: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """Split into sections of about the same size, or at indices."""
+@overload
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def tensor_split(input: Tensor, sections: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def hsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
+    """Split along dimension 1, into equal sections or at indices."""
+@overload
+def hsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def vsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
+    """Split along dimension 0, into equal sections or at indices."""
+@overload
+def vsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def dsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
+    """Split along dimension 2, into equal sections or at indices."""
+@overload
+def dsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+def segment_reduce(data: Tensor, reduce: builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: builtins.int = 0, unsafe: builtins.bool = False, initial: _Number | None = None) -> Tensor:
+    """Reduce runs along `axis`: each row of `lengths` says how long they are, or each row of `offsets` where they begin and end."""
+def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.kthvalue:
+    """Take the k-th smallest element along a dimension."""
+@overload
+def median(input: Tensor) -> Tensor:
+    """Take the median, of two the lower; NaN if there is one."""
+@overload
+def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.median: ...
+@overload
+def nanmedian(input: Tensor) -> Tensor:
+    """Take the median of what is not NaN, of two the lower."""
+@overload
+def nanmedian(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.nanmedian: ...
+def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.mode:
+    """Take the most frequent element along a dimension, of several the smallest."""
+def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.topk:
+    """Take the k largest or smallest elements along a dimension, in order."""
+def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.aminmax:
+    """Take the smallest and the largest element; ties share the gradient."""
+def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.triangular_solve:
+    """Solve A @ x = input, or A^T @ x = input, with one triangle of A; return x and A."""
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Invert matrices."""
+def det(input: Tensor) -> Tensor:
+    """Compute determinants."""
+def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.slogdet:
+    """Compute the signs of determinants and the logarithms of their sizes."""
+def logdet(input: Tensor) -> Tensor:
+    """Compute the logarithms of determinants; NaN for negative ones."""
+def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute erfc of each element."""
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute erfinv of each element."""
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute lgamma of each element."""
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute digamma of each element."""
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute igamma of two tensors, element by element, broadcasting their shapes."""
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute igammac of two tensors, element by element, broadcasting their shapes."""
+def polygamma(n: builtins.int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the n-th derivative of the digamma function."""
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Compute the logarithm of the gamma function of p dimensions."""
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute i0 of each element."""
 def atleast_1d(*tensors: Any) -> Any:
     """View a tensor, or each of several, with at least 1 dimensions."""
 def atleast_2d(*tensors: Any) -> Any:
@@ -905,28 +1291,65 @@ def broadcast_tensors(*tensors: Any) -> builtins.tuple[Tensor, ...]:
     """Expand tensors to their common shape."""
 def broadcast_shapes(*shapes: Any) -> _Size:
     """Return the shape that broadcasting gives."""
+def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """Estimate covariances; rows are variables, columns observations, which may have counts and weights."""
+def corrcoef(input: Tensor) -> Tensor:
+    """Estimate correlations; rows are variables, columns observations."""
+def quantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
+    """Compute quantiles along a dimension, or of all elements; NaN where there is a NaN."""
+def nanquantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
+    """Compute quantiles as `quantile` does, leaving NaNs out."""
+def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
+    """Transform overlapping pieces of a signal."""
+def istft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+    """Undo `stft` by adding up what the pieces say, and dividing by the sum of squared windows."""
+def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
+    """View the tensor's storage with any sizes and strides."""
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.svd:
+    """Factor matrices into U @ diag(S) @ V^H; U and V are zeros where they are not wanted."""
+def svd_lowrank(A: Tensor, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Tensor | None = None) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Return about the `q` largest singular values of A - M, and their vectors."""
+def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Return about the `q` principal components of rows."""
+def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+    """Return the different elements, or slices along a dimension; they are always in order."""
+def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+    """Return the elements without repetitions of the one before, or slices along a dimension."""
 @overload
-def tensor_split(input: Tensor, indices: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Split into sections of about the same size, or at indices."""
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Tell of each element whether it is among the test elements; NaN is not."""
 @overload
-def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+def isin(element: _Number, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def tensor_split(input: Tensor, sections: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+def isin(elements: Tensor, test_element: _Number, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def hsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
-    """Split along dimension 1, into equal sections or at indices."""
+def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the variance."""
 @overload
-def hsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def vsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
-    """Split along dimension 0, into equal sections or at indices."""
+def var(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
 @overload
-def vsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the standard deviation."""
 @overload
-def dsplit(input: Tensor, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
-    """Split along dimension 2, into equal sections or at indices."""
+def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def dsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
+def std(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
+@overload
+def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
+    """Compute the variance and the mean."""
+@overload
+def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def var_mean(input: Tensor, unbiased: builtins.bool = True) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
+    """Compute the standard deviation and the mean."""
+@overload
+def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def std_mean(input: Tensor, unbiased: builtins.bool = True) -> builtins.tuple[Tensor, Tensor]: ...
 def narrow_copy(input: Tensor, dim: builtins.int, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """View some positions of a dimension, as a copy."""
 def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
@@ -981,474 +1404,6 @@ def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the real and imaginary parts as a last dimension, as a copy."""
 def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Read pairs of numbers as complex numbers, as a copy, which autograd does not follow."""
-def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acosh of each element."""
-def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acosh of each element."""
-def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asinh of each element."""
-def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asinh of each element."""
-def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atanh of each element."""
-def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atanh of each element."""
-def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute exp2 of each element."""
-def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute deg2rad of each element."""
-def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute rad2deg of each element."""
-def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute frac of each element."""
-def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sinc of each element."""
-def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute angle of each element."""
-def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute signbit of each element."""
-def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute isposinf of each element."""
-def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute isneginf of each element."""
-def isreal(input: Tensor) -> Tensor:
-    """Compute isreal of each element."""
-def positive(input: Tensor) -> Tensor:
-    """Return the tensor itself."""
-def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Conjugate; a real tensor is returned as it is."""
-def _conj(input: Any) -> Any:
-    """View as the conjugate; a real tensor is returned as it is."""
-def _neg_view(input: Any) -> Any:
-    """View as the negative."""
-def resolve_conj(input: Tensor) -> Tensor:
-    """Return a tensor whose memory holds what it shows, as far as conjugates go."""
-def resolve_neg(input: Tensor) -> Tensor:
-    """Return a tensor whose memory holds what it shows, as far as negatives go."""
-def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Replace NaN and infinities; infinities by the largest finite numbers by default."""
-def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
-def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.frexp:
-    """Split into a mantissa of size [0.5, 1) and a power of two."""
-def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute fmax of two tensors, element by element, broadcasting their shapes."""
-def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute fmin of two tensors, element by element, broadcasting their shapes."""
-def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute hypot of two tensors, element by element, broadcasting their shapes."""
-def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logaddexp of two tensors, element by element, broadcasting their shapes."""
-def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logaddexp2 of two tensors, element by element, broadcasting their shapes."""
-def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute nextafter of two tensors, element by element, broadcasting their shapes."""
-def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute gcd of two tensors, element by element, broadcasting their shapes."""
-def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute lcm of two tensors, element by element, broadcasting their shapes."""
-def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply by powers of two; exponents are integers most of the time, and have no gradient then."""
-@overload
-def bitwise_left_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_left_shift of two tensors, element by element, broadcasting their shapes."""
-@overload
-def bitwise_left_shift(self: _Number, other: Tensor) -> Tensor: ...
-@overload
-def bitwise_right_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_right_shift of two tensors, element by element, broadcasting their shapes."""
-@overload
-def bitwise_right_shift(self: _Number, other: Tensor) -> Tensor: ...
-@overload
-def xlogy(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute x log(y), which is 0 where x is 0."""
-@overload
-def xlogy(self: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def copysign(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Give numbers the signs of other numbers."""
-def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute 0 below 0, 1 above it, and `values` at it; torch has no derivative for it, and says so in backward."""
-@overload
-def float_power(input: Tensor, exponent: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Raise to a power in double precision."""
-@overload
-def float_power(self: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-    """Tell which elements are equal up to tolerances."""
-def allclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
-    """Tell whether two tensors are equal up to tolerances."""
-def equal(input: Tensor, other: Tensor) -> builtins.bool:
-    """Tell whether two tensors have the same shape and values."""
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Build a complex tensor of sizes and angles."""
-def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfc of each element."""
-def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfinv of each element."""
-def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute lgamma of each element."""
-def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute digamma of each element."""
-def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute igamma of two tensors, element by element, broadcasting their shapes."""
-def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute igammac of two tensors, element by element, broadcasting their shapes."""
-def polygamma(n: builtins.int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the n-th derivative of the digamma function."""
-def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the gamma function of p dimensions."""
-def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute i0 of each element."""
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add a vector and the product of a matrix and a vector."""
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add a matrix and the sum of the products of two batches of matrices."""
-@overload
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add matrices and the products of two batches of matrices."""
-@overload
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add a matrix and the outer product of two vectors."""
-def einsum(*args: Any) -> Tensor:
-    """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
-def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert matrices."""
-def det(input: Tensor) -> Tensor:
-    """Compute determinants."""
-def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.slogdet:
-    """Compute the signs of determinants and the logarithms of their sizes."""
-def logdet(input: Tensor) -> Tensor:
-    """Compute the logarithms of determinants; NaN for negative ones."""
-def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.triangular_solve:
-    """Solve A @ x = input, or A^T @ x = input, with one triangle of A; return x and A."""
-def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
-    """Compute pseudo-inverses."""
-def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Multiply matrices with themselves; a negative power is one of the inverse."""
-def matrix_exp(input: Tensor) -> Tensor:
-    """Compute the exponential of matrices."""
-def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
-    """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
-def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
-    """Compute the p-norm of the difference."""
-def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    """Compute the p-norm distance between every row of one matrix and every row of another."""
-def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
-    """Compute the p-norm distance between every two rows of a matrix."""
-def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of one tensor with the whole of another: the Kronecker product."""
-def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum products over the last dimension of both."""
-def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the vector product along a dimension, by default the first of size 3."""
-def trace(input: Tensor) -> Tensor:
-    """Sum the diagonal of a matrix."""
-def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
-def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
-    """Multiply a chain of matrices in the cheapest order."""
-def empty_strided(size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor with given strides."""
-def empty_permuted(size: Sequence[builtins.int], physical_layout: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a dense tensor whose dimensions lie in memory in a given order, outermost first."""
-def asarray(obj: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool | None = None) -> Tensor:
-    """Make a tensor of anything, sharing its memory where that is possible unless `copy` says otherwise."""
-def frombuffer(buffer: Any, *, dtype: _dtype, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor:
-    """Make a vector on the memory of an object with Python's buffer protocol."""
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
-    """Make a tensor on the memory of another library's array, or on a copy of it."""
-def to_dlpack(tensor: Any) -> Any:
-    """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
-def save(obj: Any, f: Any, pickle_module: Any = ..., pickle_protocol: builtins.int = 2, _use_new_zipfile_serialization: builtins.bool = True, _disable_byteorder_record: builtins.bool = False) -> None:
-    """Save an object with its tensors into a file, in torch's format."""
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, weights_only: builtins.bool | None = None, mmap: builtins.bool | None = None, **pickle_load_args: Any) -> Any:
-    """Load an object that torch.save has written; unless `weights_only` is False, classes that could run code are refused."""
-@overload
-def bernoulli(input: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw ones with the given probabilities, else zeros."""
-@overload
-def bernoulli(input: Tensor, p: builtins.float, *, generator: _Generator | None = None) -> Tensor: ...
-def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw indices with the given weights."""
-@overload
-def normal(mean: Tensor | builtins.float, std: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw normal numbers with given means and standard deviations."""
-@overload
-def normal(mean: Tensor, std: builtins.float = 1, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-@overload
-def normal(mean: builtins.float, std: builtins.float, size: Sequence[builtins.int], *, generator: _Generator | None = None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
-def poisson(input: Tensor, generator: _Generator | None = None) -> Tensor:
-    """Draw counts with the given rates."""
-def binomial(count: Tensor, prob: Tensor, generator: _Generator | None = None) -> Tensor:
-    """Draw the number of successes in so many trials."""
-def _standard_gamma(input: Any, generator: Any = ...) -> Any:
-    """Draw gamma numbers of rate 1 with the given shapes; they follow their shapes."""
-def _standard_gamma_grad(input: Any, output: Any) -> Any:
-    """Return the slopes of gamma samples by their shapes."""
-def _sample_dirichlet(input: Any, generator: Any = ...) -> Any:
-    """Draw points of the simplex with the given concentrations."""
-def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
-    """Return the slopes of points of the simplex by their concentrations, before the sum is taken out."""
-def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Any, inv_scale: Any) -> None:
-    """Multiply each tensor by a number, and note in `found_inf` whether any had something infinite or NaN."""
-def _foreach_abs(self: Any) -> Any:
-    """Call abs on each tensor."""
-def _foreach_abs_(self: Any) -> Any:
-    """Call abs_ on each tensor."""
-def _foreach_acos(self: Any) -> Any:
-    """Call acos on each tensor."""
-def _foreach_acos_(self: Any) -> Any:
-    """Call acos_ on each tensor."""
-def _foreach_add(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
-    """Call add on each tensor."""
-def _foreach_add_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
-    """Call add_ on each tensor."""
-def _foreach_addcdiv(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
-    """Call addcdiv on each tensor."""
-def _foreach_addcdiv_(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
-    """Call addcdiv_ on each tensor."""
-def _foreach_addcmul(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
-    """Call addcmul on each tensor."""
-def _foreach_addcmul_(self: Any, tensor1: Any, tensor2: Any, value: Any = ..., *, scalars: Any = ..., tensor_scalars: Any = ...) -> Any:
-    """Call addcmul_ on each tensor."""
-def _foreach_asin(self: Any) -> Any:
-    """Call asin on each tensor."""
-def _foreach_asin_(self: Any) -> Any:
-    """Call asin_ on each tensor."""
-def _foreach_atan(self: Any) -> Any:
-    """Call atan on each tensor."""
-def _foreach_atan_(self: Any) -> Any:
-    """Call atan_ on each tensor."""
-def _foreach_ceil(self: Any) -> Any:
-    """Call ceil on each tensor."""
-def _foreach_ceil_(self: Any) -> Any:
-    """Call ceil_ on each tensor."""
-def _foreach_clamp_max(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call clamp_max on each tensor."""
-def _foreach_clamp_max_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call clamp_max_ on each tensor."""
-def _foreach_clamp_min(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call clamp_min on each tensor."""
-def _foreach_clamp_min_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call clamp_min_ on each tensor."""
-def _foreach_clone(self: Any) -> Any:
-    """Copy each tensor."""
-def _foreach_copy_(self: Any, src: Any, non_blocking: builtins.bool = ...) -> Any:
-    """Copy each tensor from another."""
-def _foreach_cos(self: Any) -> Any:
-    """Call cos on each tensor."""
-def _foreach_cos_(self: Any) -> Any:
-    """Call cos_ on each tensor."""
-def _foreach_cosh(self: Any) -> Any:
-    """Call cosh on each tensor."""
-def _foreach_cosh_(self: Any) -> Any:
-    """Call cosh_ on each tensor."""
-def _foreach_div(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call div on each tensor."""
-def _foreach_div_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call div_ on each tensor."""
-def _foreach_erf(self: Any) -> Any:
-    """Call erf on each tensor."""
-def _foreach_erf_(self: Any) -> Any:
-    """Call erf_ on each tensor."""
-def _foreach_erfc(self: Any) -> Any:
-    """Call erfc on each tensor."""
-def _foreach_erfc_(self: Any) -> Any:
-    """Call erfc_ on each tensor."""
-def _foreach_exp(self: Any) -> Any:
-    """Call exp on each tensor."""
-def _foreach_exp_(self: Any) -> Any:
-    """Call exp_ on each tensor."""
-def _foreach_expm1(self: Any) -> Any:
-    """Call expm1 on each tensor."""
-def _foreach_expm1_(self: Any) -> Any:
-    """Call expm1_ on each tensor."""
-def _foreach_floor(self: Any) -> Any:
-    """Call floor on each tensor."""
-def _foreach_floor_(self: Any) -> Any:
-    """Call floor_ on each tensor."""
-def _foreach_frac(self: Any) -> Any:
-    """Call frac on each tensor."""
-def _foreach_frac_(self: Any) -> Any:
-    """Call frac_ on each tensor."""
-def _foreach_lerp(self: Any, tensors1: Any, weight: Any = ..., *, weights: Any = ..., scalars: Any = ...) -> Any:
-    """Call lerp on each tensor."""
-def _foreach_lerp_(self: Any, tensors1: Any, weight: Any = ..., *, weights: Any = ..., scalars: Any = ...) -> Any:
-    """Call lerp_ on each tensor."""
-def _foreach_lgamma(self: Any) -> Any:
-    """Call lgamma on each tensor."""
-def _foreach_lgamma_(self: Any) -> Any:
-    """Call lgamma_ on each tensor."""
-def _foreach_log(self: Any) -> Any:
-    """Call log on each tensor."""
-def _foreach_log10(self: Any) -> Any:
-    """Call log10 on each tensor."""
-def _foreach_log10_(self: Any) -> Any:
-    """Call log10_ on each tensor."""
-def _foreach_log1p(self: Any) -> Any:
-    """Call log1p on each tensor."""
-def _foreach_log1p_(self: Any) -> Any:
-    """Call log1p_ on each tensor."""
-def _foreach_log2(self: Any) -> Any:
-    """Call log2 on each tensor."""
-def _foreach_log2_(self: Any) -> Any:
-    """Call log2_ on each tensor."""
-def _foreach_log_(self: Any) -> Any:
-    """Call log_ on each tensor."""
-def _foreach_max(self: Any) -> Any:
-    """Return the largest number of each tensor."""
-def _foreach_maximum(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call maximum on each tensor."""
-def _foreach_maximum_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call maximum_ on each tensor."""
-def _foreach_minimum(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call minimum on each tensor."""
-def _foreach_minimum_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call minimum_ on each tensor."""
-def _foreach_mm(self: Any, mat2: Any) -> Any:
-    """Multiply matrices in pairs."""
-def _foreach_mul(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call mul on each tensor."""
-def _foreach_mul_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call mul_ on each tensor."""
-def _foreach_neg(self: Any) -> Any:
-    """Call neg on each tensor."""
-def _foreach_neg_(self: Any) -> Any:
-    """Call neg_ on each tensor."""
-def _foreach_norm(self: Any, ord: Any = ..., dtype: Any = ...) -> Any:
-    """Return the norm of each tensor."""
-def _foreach_pow(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call pow on each tensor."""
-def _foreach_pow_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ...) -> Any:
-    """Call pow_ on each tensor."""
-def _foreach_powsum(self: Any, ord: Any = ..., dtype: Any = ...) -> Any:
-    """Return the sum of powers of each tensor."""
-def _foreach_reciprocal(self: Any) -> Any:
-    """Call reciprocal on each tensor."""
-def _foreach_reciprocal_(self: Any) -> Any:
-    """Call reciprocal_ on each tensor."""
-def _foreach_round(self: Any) -> Any:
-    """Call round on each tensor."""
-def _foreach_round_(self: Any) -> Any:
-    """Call round_ on each tensor."""
-def _foreach_rsqrt(self: Any) -> Any:
-    """Call rsqrt on each tensor."""
-def _foreach_rsqrt_(self: Any) -> Any:
-    """Call rsqrt_ on each tensor."""
-def _foreach_sigmoid(self: Any) -> Any:
-    """Call sigmoid on each tensor."""
-def _foreach_sigmoid_(self: Any) -> Any:
-    """Call sigmoid_ on each tensor."""
-def _foreach_sign(self: Any) -> Any:
-    """Call sign on each tensor."""
-def _foreach_sign_(self: Any) -> Any:
-    """Call sign_ on each tensor."""
-def _foreach_sin(self: Any) -> Any:
-    """Call sin on each tensor."""
-def _foreach_sin_(self: Any) -> Any:
-    """Call sin_ on each tensor."""
-def _foreach_sinh(self: Any) -> Any:
-    """Call sinh on each tensor."""
-def _foreach_sinh_(self: Any) -> Any:
-    """Call sinh_ on each tensor."""
-def _foreach_sqrt(self: Any) -> Any:
-    """Call sqrt on each tensor."""
-def _foreach_sqrt_(self: Any) -> Any:
-    """Call sqrt_ on each tensor."""
-def _foreach_sub(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
-    """Call sub on each tensor."""
-def _foreach_sub_(self: Any, other: Any = ..., *, scalar: Any = ..., scalars: Any = ..., alpha: Any = ...) -> Any:
-    """Call sub_ on each tensor."""
-def _foreach_tan(self: Any) -> Any:
-    """Call tan on each tensor."""
-def _foreach_tan_(self: Any) -> Any:
-    """Call tan_ on each tensor."""
-def _foreach_tanh(self: Any) -> Any:
-    """Call tanh on each tensor."""
-def _foreach_tanh_(self: Any) -> Any:
-    """Call tanh_ on each tensor."""
-def _foreach_trunc(self: Any) -> Any:
-    """Call trunc on each tensor."""
-def _foreach_trunc_(self: Any) -> Any:
-    """Call trunc_ on each tensor."""
-def _foreach_zero_(self: Any) -> Any:
-    """Fill each tensor with zeros."""
-FloatTensor: builtins.type[Tensor]
-DoubleTensor: builtins.type[Tensor]
-HalfTensor: builtins.type[Tensor]
-BFloat16Tensor: builtins.type[Tensor]
-BoolTensor: builtins.type[Tensor]
-ByteTensor: builtins.type[Tensor]
-CharTensor: builtins.type[Tensor]
-ShortTensor: builtins.type[Tensor]
-IntTensor: builtins.type[Tensor]
-LongTensor: builtins.type[Tensor]
-def set_default_tensor_type(t: Any) -> Tensor:
-    """Set the default dtype by an old type."""
-def symeig(input: Tensor, eigenvectors: Any = False, upper: Any = True, *, out: Any = None) -> Any:
-    """Say what has taken the place of this function."""
-def eig(self: Tensor, eigenvectors: builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
-    """Say what has taken the place of this function."""
-def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
-    """Say what has taken the place of this function."""
-def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
-    """Say what has taken the place of this function."""
-def matrix_rank(input: Tensor, tol: Any = None, symmetric: Any = False, *, out: Any = None) -> Tensor:
-    """Say what has taken the place of this function."""
-def segment_reduce(data: Tensor, reduce: builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: builtins.int = 0, unsafe: builtins.bool = False, initial: _Number | None = None) -> Tensor:
-    """Reduce runs along `axis`: each row of `lengths` says how long they are, or each row of `offsets` where they begin and end."""
-def _grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = ..., bias: Any = ..., out_dtype: Any = ...) -> Any:
-    """Multiply each group of one side by its matrix of the other; `offs` says where groups end on a side of two dimensions."""
-def _int_mm(input: Any, mat2: Any) -> Any:
-    """Multiply matrices of bytes, summing in 32 bits."""
-def lobpcg(A: Tensor, k: builtins.int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: builtins.int | None = None, iK: Tensor | None = None, niter: builtins.int | None = None, tol: builtins.float | None = None, largest: builtins.bool | None = None, method: builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Tensor:
-    """Return `k` extreme eigenvalues and their vectors: of A, or of A x = E B x. What steers an iteration changes nothing."""
-@overload
-def dequantize(input: Tensor) -> Tensor:
-    """Return the tensor as float32: it is not quantized."""
-@overload
-def dequantize(tensors: Sequence[Tensor]) -> Tensor: ...
-def is_distributed(input: Tensor) -> Tensor:
-    """Tell that a tensor lies in one process."""
-def slice_inverse(input: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
-    """Return the tensor that a slice was taken of, by the slice's memory and the layout of the other."""
-def frobenius_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.vector_norm` of 2, under a name that torch keeps for old programs."""
-@overload
-def nuclear_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.matrix_norm` of the singular values, under a name that torch keeps for old programs."""
-@overload
-def nuclear_norm(input: Tensor, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
-from .tensor._storage.storages import UntypedStorage as UntypedStorage
-from .tensor._storage.typed_storages import TypedStorage as TypedStorage
-Storage: Any
-HalfStorage: Any
-BFloat16Storage: Any
-FloatStorage: Any
-DoubleStorage: Any
-ComplexFloatStorage: Any
-ComplexDoubleStorage: Any
-ByteStorage: Any
-CharStorage: Any
-ShortStorage: Any
-IntStorage: Any
-LongStorage: Any
-BoolStorage: Any
-def is_storage(obj: Any) -> builtins.bool:
-    """Tell whether an object is a storage."""
-def from_file(filename: builtins.str, shared: builtins.bool | None = None, size: builtins.int | None = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a vector on the bytes of a file; writes go into the file if it is shared."""
-def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Take elements of the flattened tensor."""
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
-    """Return a copy with values written at positions of the flattened tensor."""
-def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of elements that are not zero, one row each; under vmap all samples must have as many."""
-def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None) -> Tensor:
-    """Return the indices of the first `size` elements that are not zero; missing rows are filled."""
-def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
-    """Turn positions of a flattened tensor into one index for each dimension."""
 @overload
 def bartlett_window(window_length: builtins.int, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
     """Compute the triangular window that is zero at its ends."""
@@ -1480,40 +1435,81 @@ def kaiser_window(window_length: builtins.int, *, dtype: _dtype | None = None, l
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool, beta: builtins.float, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
-def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Factor positive-definite matrices."""
-def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Solve a @ x = input for matrices given by their Cholesky factors."""
-def cholesky_inverse(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Invert the matrices of which Cholesky factors are given."""
-def qr(input: Tensor, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.qr:
-    """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
-def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.geqrf:
-    """Factor matrices into R and reflectors whose product is Q."""
-def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply reflectors: another name of `linalg.householder_product`."""
-def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Multiply a matrix by the Q that reflectors describe, without building it."""
-def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.svd:
-    """Factor matrices into U @ diag(S) @ V^H; U and V are zeros where they are not wanted."""
-def svd_lowrank(A: Tensor, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Tensor | None = None) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """Return about the `q` largest singular values of A - M, and their vectors."""
-def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """Return about the `q` principal components of rows."""
-def lu(A: Any, pivot: builtins.bool = True, get_infos: Any = False, out: Any = None) -> Any:
-    """Factor matrices into L and U, packed into one matrix, and the exchanges of rows."""
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Solve a @ x = input for matrices that `lu_factor` took apart."""
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.lu_unpack:
-    """Take P, L and U out of what `lu_factor` returns; what is not wanted is empty."""
-def detach(input: Tensor) -> Tensor:
-    """Return a tensor on the same memory, outside the graph."""
-def get_device(input: Tensor) -> builtins.int:
-    """Return the number of a tensor's CUDA device, -1 for the CPU."""
-def range(start: _Number, end: _Number, step: _Number = 1, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout = ..., device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Count from start to end, including end: torch's old name, which `arange` replaces."""
-def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
-    """Make a matrix of powers of a vector, the highest first unless they shall increase."""
+def hash_tensor(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: builtins.int = 0, out: Tensor | None = None) -> Tensor:
+    """Hash the values over dimensions; mode 0, the only one, joins their bits by exclusive or."""
+def empty_strided(size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
+    """Make a tensor with given strides."""
+def empty_permuted(size: Sequence[builtins.int], physical_layout: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
+    """Make a dense tensor whose dimensions lie in memory in a given order, outermost first."""
+def asarray(obj: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool | None = None) -> Tensor:
+    """Make a tensor of anything, sharing its memory where that is possible unless `copy` says otherwise."""
+def frombuffer(buffer: Any, *, dtype: _dtype, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor:
+    """Make a vector on the memory of an object with Python's buffer protocol."""
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
+    """Make a tensor on the memory of another library's array, or on a copy of it."""
+def to_dlpack(tensor: Any) -> Any:
+    """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
+def save(obj: Any, f: Any, pickle_module: Any = ..., pickle_protocol: builtins.int = 2, _use_new_zipfile_serialization: builtins.bool = True, _disable_byteorder_record: builtins.bool = False) -> None:
+    """Save an object with its tensors into a file, in torch's format."""
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, weights_only: builtins.bool | None = None, mmap: builtins.bool | None = None, **pickle_load_args: Any) -> Any:
+    """Load an object that torch.save has written; unless `weights_only` is False, classes that could run code are refused."""
+FloatTensor: builtins.type[Tensor]
+DoubleTensor: builtins.type[Tensor]
+BoolTensor: builtins.type[Tensor]
+ByteTensor: builtins.type[Tensor]
+CharTensor: builtins.type[Tensor]
+ShortTensor: builtins.type[Tensor]
+IntTensor: builtins.type[Tensor]
+LongTensor: builtins.type[Tensor]
+def set_default_tensor_type(t: Any) -> Tensor:
+    """Set the default dtype by an old type."""
+HalfTensor: builtins.type[Tensor]
+BFloat16Tensor: builtins.type[Tensor]
+def symeig(input: Tensor, eigenvectors: Any = False, upper: Any = True, *, out: Any = None) -> Any:
+    """Say what has taken the place of this function."""
+def eig(self: Tensor, eigenvectors: builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
+    """Say what has taken the place of this function."""
+def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+    """Say what has taken the place of this function."""
+def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+    """Say what has taken the place of this function."""
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: Any = False, *, out: Any = None) -> Tensor:
+    """Say what has taken the place of this function."""
+@overload
+def dequantize(input: Tensor) -> Tensor:
+    """Return the tensor as float32: it is not quantized."""
+@overload
+def dequantize(tensors: Sequence[Tensor]) -> Tensor: ...
+def is_distributed(input: Tensor) -> Tensor:
+    """Tell that a tensor lies in one process."""
+def slice_inverse(input: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+    """Return the tensor that a slice was taken of, by the slice's memory and the layout of the other."""
+def frobenius_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` of 2, under a name that torch keeps for old programs."""
+@overload
+def nuclear_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` of the singular values, under a name that torch keeps for old programs."""
+@overload
+def nuclear_norm(input: Tensor, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
+from .tensor._storage.storages import UntypedStorage as UntypedStorage
+from .tensor._storage.typed_storages import TypedStorage as TypedStorage
+def is_storage(obj: Any) -> builtins.bool:
+    """Tell whether an object is a storage."""
+Storage: Any
+def from_file(filename: builtins.str, shared: builtins.bool | None = None, size: builtins.int | None = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
+    """Make a vector on the bytes of a file; writes go into the file if it is shared."""
+HalfStorage: Any
+BFloat16Storage: Any
+FloatStorage: Any
+DoubleStorage: Any
+ComplexFloatStorage: Any
+ComplexDoubleStorage: Any
+ByteStorage: Any
+CharStorage: Any
+ShortStorage: Any
+IntStorage: Any
+LongStorage: Any
+BoolStorage: Any
 def kl_div(input: Tensor, target: Tensor, reduction: builtins.int = ..., *, log_target: builtins.bool = False) -> Tensor:
     """Return the divergence of log-probabilities from a distribution, element by element."""
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: builtins.int = ...) -> Tensor:
@@ -1594,26 +1590,26 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     """Run one step of RNN with tanh: the new hidden state."""
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """Run one step of RNN with relu: the new hidden state."""
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
-def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """Replace what lies between -lambd and lambd by 0."""
-def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
-    """Compute celu in place."""
-def selu_(input: Tensor) -> Tensor:
-    """Compute selu in place."""
-def rrelu_(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: builtins.bool = False, generator: _Generator | None = None) -> Tensor:
-    """Compute rrelu in place."""
-def threshold_(input: Tensor, threshold: _Number, value: _Number) -> Tensor:
-    """Compute threshold in place."""
-def celu(input: Tensor, alpha: _Number = 1.0) -> Tensor:
-    """Compute alpha (exp(x / alpha) - 1) where x is negative."""
 def selu(input: Tensor) -> Tensor:
     """Compute elu with the scales that keep mean and variance."""
+def celu(input: Tensor, alpha: _Number = 1.0) -> Tensor:
+    """Compute alpha (exp(x / alpha) - 1) where x is negative."""
 def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: builtins.bool = False, generator: _Generator | None = None) -> Tensor:
     """Multiply by a slope where x is not positive: drawn for each element in training, else the middle of the two."""
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor | None = None) -> Tensor:
     """Replace what does not exceed a threshold by a value."""
+def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """Replace what lies between -lambd and lambd by 0."""
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+def selu_(input: Tensor) -> Tensor:
+    """Compute selu in place."""
+def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
+    """Compute celu in place."""
+def threshold_(input: Tensor, threshold: _Number, value: _Number) -> Tensor:
+    """Compute threshold in place."""
+def rrelu_(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: builtins.bool = False, generator: _Generator | None = None) -> Tensor:
+    """Compute rrelu in place."""
 def dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     """Drop elements with probability p."""
 def dropout_(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
@@ -1638,17 +1634,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """Compute x1 @ weight[k] @ x2 + bias[k] for every k, over the last dimensions."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
     """Pick rows of a table."""
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
+    """Scale the rows that are picked down to a norm, in place."""
 @overload
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: builtins.bool, mode: builtins.int, sparse: builtins.bool, per_sample_weights: Tensor | None, include_last_offset: builtins.bool, padding_idx: builtins.int | None) -> builtins.tuple[Tensor, Tensor, Tensor, Tensor]:
     """Reduce bags of picked rows: their sum (mode 0), mean (1) or maximum (2); also what torch notes of the bags."""
 @overload
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: builtins.bool = False, mode: builtins.int = 0, sparse: builtins.bool = False, per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False) -> builtins.tuple[Tensor, Tensor, Tensor, Tensor]: ...
-def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
-    """Scale the rows that are picked down to a norm, in place."""
-def avg_pool1d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
-    """Take the mean of each window of the last axis."""
-def adaptive_avg_pool1d(input: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
-    """Take means of the last axis so that as many remain as wanted."""
 def adaptive_max_pool1d(input: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Tensor, Tensor]:
     """Take the largest elements of parts of the last axis, as many as wanted, and where they are."""
 def max_pool1d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, dilation: builtins.int | Sequence[builtins.int] = 1, ceil_mode: builtins.bool = False) -> Tensor:
@@ -1659,14 +1651,18 @@ def max_pool2d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int]
     """Take the largest element of each window of the last two axes."""
 def max_pool3d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, dilation: builtins.int | Sequence[builtins.int] = 1, ceil_mode: builtins.bool = False) -> Tensor:
     """Take the largest element of each window of the last three axes."""
-def affine_grid_generator(theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool) -> Tensor:
-    """Make the grids of affine maps."""
+def avg_pool1d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
+    """Take the mean of each window of the last axis."""
+def adaptive_avg_pool1d(input: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Take means of the last axis so that as many remain as wanted."""
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
     """Sample at the points of a grid; modes are numbers."""
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
     """Sample at the points of a grid over two axes; modes are numbers."""
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
     """Sample at the points of a grid over three axes; modes are numbers."""
+def affine_grid_generator(theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool) -> Tensor:
+    """Make the grids of affine maps."""
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
@@ -1677,20 +1673,20 @@ def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Take channels from each group in turn."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] | builtins.str = 0, dilation: builtins.int | Sequence[builtins.int] = 1, groups: builtins.int = 1) -> Tensor:
     """Convolve sequences (N, C, L), or one of them, with kernels (out, C / groups, k)."""
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] | builtins.str = 0, dilation: builtins.int | Sequence[builtins.int] = 1, groups: builtins.int = 1) -> Tensor:
-    """Convolve images (N, C, H, W), or one of them, with kernels (out, C / groups, kh, kw)."""
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] | builtins.str = 0, dilation: builtins.int | Sequence[builtins.int] = 1, groups: builtins.int = 1) -> Tensor:
-    """Convolve volumes (N, C, D, H, W), or one of them, with kernels (out, C / groups, kd, kh, kw)."""
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, output_padding: builtins.int | Sequence[builtins.int] = 0, groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
     """Apply the transpose of conv1d; the weight is (C, out / groups, k)."""
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] | builtins.str = 0, dilation: builtins.int | Sequence[builtins.int] = 1, groups: builtins.int = 1) -> Tensor:
+    """Convolve images (N, C, H, W), or one of them, with kernels (out, C / groups, kh, kw)."""
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, output_padding: builtins.int | Sequence[builtins.int] = 0, groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
     """Apply the transpose of conv2d; the weight is (C, out / groups, kh, kw)."""
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] | builtins.str = 0, dilation: builtins.int | Sequence[builtins.int] = 1, groups: builtins.int = 1) -> Tensor:
+    """Convolve volumes (N, C, D, H, W), or one of them, with kernels (out, C / groups, kd, kh, kw)."""
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, output_padding: builtins.int | Sequence[builtins.int] = 0, groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
     """Apply the transpose of conv3d; the weight is (C, out / groups, kd, kh, kw)."""
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
-    """Convolve sequences laid out (time, batch, channels) with a weight (k, channels, out)."""
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[builtins.int], padding: Sequence[builtins.int], dilation: Sequence[builtins.int], transposed: builtins.bool, output_padding: Sequence[builtins.int], groups: builtins.int) -> Tensor:
     """Convolve a batch along as many axes as the weight has, or by the transpose; every argument is given."""
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
+    """Convolve sequences laid out (time, batch, channels) with a weight (k, channels, out)."""
 def get_num_threads() -> builtins.int:
     """Return how many threads BLAS may use for one operation."""
 def set_num_threads(num: builtins.int) -> None:
@@ -1741,6 +1737,8 @@ def arctan_(input: Tensor) -> Tensor:
     """Compute arctan in place."""
 def arctanh_(input: Tensor) -> Tensor:
     """Compute atanh in place."""
+def as_strided_(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
+    """Compute as_strided in place."""
 def asin_(input: Tensor) -> Tensor:
     """Compute asin in place."""
 def asinh_(input: Tensor) -> Tensor:
@@ -1825,6 +1823,8 @@ def reciprocal_(input: Tensor) -> Tensor:
     """Compute reciprocal in place."""
 def relu_(input: Tensor) -> Tensor:
     """Compute relu in place."""
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
+    """Change the size in place to that of another tensor."""
 @overload
 def round_(input: Tensor) -> Tensor:
     """Compute round in place."""

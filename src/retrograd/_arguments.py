@@ -224,8 +224,8 @@ def _takes_nothing(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _owners() -> dict[str, str]:
     """Return the file of every function of the package."""
     names = import_module(".tensor._names", __package__)
-    found = {name: module for module, some in names.NOW.items() for name in f"{some.both} {some.functions}".split()}
-    return {**found, **names.owners("both", "functions")}
+    families = (*names.NOW.items(), *names.LATER.items())
+    return {name: module for module, some in families for name in f"{some.both} {some.functions}".split()}
 
 
 @cache

@@ -1,7 +1,9 @@
-"""Functions of the package and methods of Tensor that stand in `nn`: layers below it do not know their names.
+"""The index of names of `nn`: functions of the package and methods of Tensor that stand there.
 
-They are found like those in `tensor/_names.py`.
+Written by tools/make_names.py; do not edit.
 """
+
+from __future__ import annotations
 
 from .tensor import install_names
 from .tensor._names import Names
@@ -9,42 +11,44 @@ from .tensor._names import Names
 LAYERS = {
     "nn.functional._coded_losses": Names(
         functions="""kl_div binary_cross_entropy_with_logits poisson_nll_loss hinge_embedding_loss margin_ranking_loss
-        cosine_embedding_loss triplet_margin_loss"""
+        cosine_embedding_loss triplet_margin_loss""",
     ),
     "nn.functional._coded_ctc": Names(functions="ctc_loss"),
     "nn.functional._native_normalization": Names(
-        functions="""layer_norm rms_norm group_norm batch_norm instance_norm native_layer_norm native_group_norm
-        native_batch_norm _native_batch_norm_legit"""
+        functions="""layer_norm rms_norm group_norm batch_norm instance_norm native_layer_norm native_group_norm native_batch_norm
+        _native_batch_norm_legit""",
     ),
     "nn.functional._distances": Names(functions="cosine_similarity pairwise_distance"),
     "nn.utils.weight_norm": Names(functions="norm_except_dim _weight_norm"),
     "nn.functional._rounded_levels": Names(
-        functions="fake_quantize_per_tensor_affine fake_quantize_per_channel_affine"
+        functions="fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
     ),
     "nn.functional._recurrent": Names(
-        functions="lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
+        functions="lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
     ),
-    "nn.functional._activations": Names(both="prelu hardshrink", functions="celu_ selu_ rrelu_ threshold_"),
-    "nn.functional._native_activations": Names(functions="celu selu rrelu threshold"),
+    "nn.functional._native_activations": Names(functions="selu celu rrelu threshold"),
+    "nn.functional._activations": Names(both="hardshrink prelu", functions="selu_ celu_ threshold_ rrelu_"),
     "nn.functional._dropping": Names(
         functions="""dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout
-        feature_alpha_dropout_ native_dropout native_dropout_backward"""
+        feature_alpha_dropout_ native_dropout native_dropout_backward""",
     ),
     "nn.functional._linear": Names(functions="bilinear"),
-    "nn.functional._embedding_rows": Names(functions="embedding embedding_bag embedding_renorm_"),
+    "nn.functional._embedding_rows": Names(functions="embedding embedding_renorm_ embedding_bag"),
+    "nn.functional._native_pooling": Names(
+        functions="adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d",
+    ),
     "nn.functional._pooling": Names(functions="avg_pool1d"),
     "nn.functional._adaptive_pooling": Names(functions="adaptive_avg_pool1d"),
-    "nn.functional._native_pooling": Names(
-        functions="adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d"
+    "nn.functional._resizing": Names(functions="grid_sampler grid_sampler_2d grid_sampler_3d affine_grid_generator"),
+    "nn.functional._shuffling": Names(
+        functions="pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle",
     ),
-    "nn.functional._resizing": Names(functions="affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d"),
-    "nn.functional._shuffling": Names(functions="pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle"),
     "nn.functional._convolution": Names(
-        functions="conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution"
+        functions="conv1d conv_transpose1d conv2d conv_transpose2d conv3d conv_transpose3d convolution conv_tbc",
     ),
 }
 
 
 def install() -> None:
-    """Let the tensors' table find these names."""
+    """Let the tensors' table find these names: layers below `nn` do not know them."""
     install_names(LAYERS)

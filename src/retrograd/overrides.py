@@ -220,6 +220,16 @@ MISSING = _Missing()
 NOTHING = _Missing()  # stands for an argument that may be left out, where None means something
 
 
+def public(*forms: str) -> Callable[[Any], Any]:
+    """Say which forms a public function has, where they are not those of torch's function of that name.
+
+    "function" of the package, "method" of Tensor, "in_place": a method `name_` that writes the result into the tensor,
+    "spread": the method takes sizes one by one as well. None at all: the name is only by chance one of torch's. This is for the
+    reader and for tools/make_names.py, which reads it in the source. See Note [Forms of a public function].
+    """
+    return lambda function: function
+
+
 def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a public function overridable, and let it write its result into `out=`."""
     return overridable(function, out=True)
@@ -525,13 +535,10 @@ def _public() -> dict[str, dict[str, Any]]:
     """Return the public functions of every namespace by name; methods of Tensor under "Tensor"."""
     package = import_module(__package__)
     tensor_class = tensor_layer()._base.Tensor
-    in_place = tensor_layer()._table.IN_PLACE_FUNCTIONS
     found = {}
     for space in NAMESPACES:
         module = import_module(f".{space}", __package__) if space else package
-        names = (
-            getattr(module, "__all__", None) if space else [*vars(package), *tensor_layer().later_functions, *in_place]
-        )
+        names = getattr(module, "__all__", None) if space else [*vars(package), *tensor_layer().later_functions]
         values = {name: getattr(module, name, None) for name in names or vars(module) if not name.startswith("_")}
         found[space] = {name: value for name, value in values.items() if isinstance(value, FunctionType)}
     listed = sorted(

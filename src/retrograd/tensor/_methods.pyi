@@ -1233,7 +1233,8 @@ class TensorMethods(TensorBase):
         """Compute triu in place."""
     def true_divide(self, other: Tensor | _Number) -> Tensor:
         """Divide two tensors, rounding the quotient as asked."""
-    def true_divide_(self, other: Tensor | _Number) -> Tensor: ...
+    def true_divide_(self, other: Tensor | _Number) -> Tensor:
+        """Divide in place."""
     def trunc(self) -> Tensor:
         """Compute trunc of each element."""
     def trunc_(self) -> Tensor:

@@ -1,6 +1,6 @@
-"""The table of names: which file holds which operation, and what it is: a function of the package, a method, in place.
+"""The index of names: which file holds which public function, and the forms that it has.
 
-A family in `LATER` is loaded when one of its names is first used, so that importing the package stays quick.
+Written by tools/make_names.py; do not edit.
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ class Names(NamedTuple):
     methods: str = ""
     inplace: str = ""  # functions of which a method `name_` is made
     spread: str = ""  # methods among the others that take sizes or dims one by one as well, or in one sequence
+    writing: str = ""  # methods that write in place and are functions of the package as well
 
 
+# loaded with the package
 NOW = {
     "_functions.elementwise": Names(
-        both="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos
-        atan arctan sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix isnan isinf isfinite logical_not
-        bitwise_not atan2 arctan2 maximum minimum eq ne not_equal lt less le less_equal gt greater ge greater_equal
-        logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor remainder fmod floor_divide add sub subtract
-        mul multiply div divide true_divide pow square round clamp clip clamp_min clamp_max where conj lerp addcmul addcdiv""",
-        functions="complex rsub",
-        methods="eq_ ne_ not_equal_ lt_ less_ le_ less_equal_ gt_ greater_ ge_ greater_equal_",
-        inplace="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos
-        atan arctan atan2 arctan2 sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix pow square clamp
-        clip clamp_min clamp_max round remainder fmod floor_divide logical_not logical_and logical_or logical_xor bitwise_not
-        bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv""",
+        both="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos atan
+        arctan sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix isnan isinf isfinite logical_not
+        atan2 arctan2 maximum minimum logical_and logical_or logical_xor eq ne not_equal lt less le less_equal gt
+        greater ge greater_equal bitwise_and bitwise_or bitwise_xor bitwise_not remainder fmod floor_divide add sub
+        subtract mul multiply div divide true_divide pow square round clamp clip clamp_min clamp_max where conj lerp
+        addcmul addcdiv""",
+        functions="rsub complex",
+        methods="true_divide_ eq_ lt_ le_ ne_ gt_ ge_ not_equal_ less_ less_equal_ greater_ greater_equal_",
+        inplace="""neg negative exp expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin arcsin acos arccos atan
+        arctan sigmoid relu erf reciprocal abs absolute sign sgn floor ceil trunc fix logical_not atan2 arctan2
+        logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not remainder fmod floor_divide
+        add sub subtract mul multiply div divide pow square round clamp clip clamp_min clamp_max lerp addcmul addcdiv""",
+        writing="""neg_ negative_ exp_ expm1_ log_ log1p_ log2_ log10_ sqrt_ rsqrt_ sin_ cos_ tan_ sinh_ cosh_ tanh_ asin_
+        arcsin_ acos_ arccos_ atan_ arctan_ sigmoid_ relu_ erf_ reciprocal_ abs_ floor_ ceil_ trunc_ fix_ square_
+        round_ clamp_ clip_ clamp_min_ clamp_max_""",
     ),
     "_functions.reduce": Names(
         both="""sum mean prod nansum nanmean amax amin max min argmax argmin any all count_nonzero logsumexp softmax
@@ -39,67 +45,139 @@ NOW = {
     ),
     "_functions.order": Names(both="sort argsort msort"),
     "_functions.shape": Names(
-        both="""reshape permute transpose swapaxes swapdims t movedim moveaxis unsqueeze squeeze broadcast_to flatten ravel
-        select narrow diagonal clone unflatten adjoint""",
+        both="""reshape permute transpose swapdims swapaxes t movedim moveaxis unsqueeze squeeze broadcast_to flatten
+        unflatten ravel select narrow diagonal clone adjoint""",
         methods="view expand expand_as view_as contiguous",
-        spread="reshape permute squeeze broadcast_to expand",
+        inplace="transpose swapdims swapaxes t unsqueeze squeeze",
+        spread="reshape permute squeeze expand broadcast_to",
     ),
     "_functions.joining": Names(functions="cat concat concatenate stack"),
     "_functions.splitting": Names(
-        both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk"
+        both="split split_with_sizes chunk unbind unsafe_split unsafe_split_with_sizes unsafe_chunk",
     ),
     "_functions.matrix_products": Names(both="mm bmm mv dot vdot outer ger matmul addmm"),
-    "_functions.index": Names(both="index_put", methods="index_put_"),
+    "_functions.index": Names(both="index_put", methods="index_put_", writing="index_put_"),
     "_functions.gathering": Names(
-        both="gather index_select index_add index_copy index_fill index_reduce",
-        inplace="index_add index_copy index_fill index_reduce",
+        both="gather index_select index_add index_reduce index_copy index_fill",
+        inplace="index_add index_reduce index_copy index_fill",
     ),
     "_functions.masks": Names(
-        both="masked_fill masked_select nonzero take_along_dim masked_scatter",
+        both="masked_fill masked_select masked_scatter nonzero take_along_dim",
         functions="fill",
         inplace="masked_scatter",
     ),
     "_functions.scattering": Names(
-        both="scatter scatter_add scatter_reduce", inplace="scatter scatter_add scatter_reduce"
+        both="scatter scatter_add scatter_reduce",
+        inplace="scatter scatter_add scatter_reduce",
     ),
     "_object.questions": Names(
         both="is_nonzero is_same_size",
-        functions="""is_tensor is_floating_point is_complex numel result_type real imag is_signed is_conj is_neg is_inference""",
+        functions="is_tensor is_floating_point is_complex is_signed is_conj is_neg is_inference numel result_type real imag",
     ),
     "_functions.creation": Names(
-        functions="""tensor as_tensor from_numpy zeros ones empty full zeros_like ones_like empty_like full_like
-        scalar_tensor""",
+        functions="tensor as_tensor from_numpy zeros ones empty full zeros_like ones_like empty_like full_like scalar_tensor",
         methods="new_zeros new_ones new_empty new_full",
     ),
     "_functions.ranges": Names(functions="arange linspace logspace eye"),
     "_functions.generators": Names(
-        functions="Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state"
+        functions="Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
     ),
     "_functions.random_tensors": Names(functions="rand randn randint randperm rand_like randn_like randint_like"),
     "_functions.casting": Names(methods="to item tolist numpy"),
-    "_aliasing.inplace": Names(methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_"),
+    "_aliasing.inplace": Names(
+        methods="copy_ fill_ zero_ masked_fill_ detach_ requires_grad_",
+        writing="fill_ zero_ detach_",
+    ),
 }
+# loaded when one of their names is first used
 LATER: dict[str, Names] = {
-    "_functions.differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
-    "_functions.statistics": Names(both="cov corrcoef quantile nanquantile"),
-    "_functions.counting": Names(both="histc histogram bincount", functions="histogramdd bucketize searchsorted"),
+    "_functions.added_products": Names(
+        both="addmv baddbmm addbmm addr",
+        methods="addmm_ addmv_ addr_ baddbmm_ addbmm_",
+        writing="addmv_",
+    ),
+    "_functions.cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
     "_functions.complex_views": Names(functions="view_as_real view_as_complex"),
-    "_functions.stft": Names(both="stft istft"),
-    "_functions.variance": Names(both="var std", functions="var_mean std_mean"),
+    "_functions.counting": Names(both="histc histogram bincount", functions="histogramdd searchsorted bucketize"),
     "_functions.cumulative": Names(both="cumsum cumprod logcumsumexp cummax cummin", methods="cumsum_ cumprod_"),
-    "_functions.selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),
-    "_functions.renorm": Names(both="renorm", inplace="renorm"),
-    "_object.hashing": Names(both="hash_tensor"),
-    "_functions.unique": Names(both="unique unique_consecutive", functions="isin"),
-    "_functions.strided": Names(both="as_strided as_strided_ resize_as_", methods="unfold resize_"),
+    "_functions.diagonals": Names(
+        both="diag diag_embed diagflat tril triu",
+        functions="tril_indices triu_indices",
+        inplace="tril triu",
+    ),
+    "_functions.differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
+    "_functions.distances": Names(both="dist", functions="cdist pdist"),
+    "_functions.einsum": Names(functions="einsum"),
+    "_functions.elements": Names(
+        both="get_device",
+        functions="detach range vander",
+        methods="fill_diagonal_ apply_ map_ map2_ pin_memory is_set_to dim_order",
+    ),
+    "_functions.elementwise_pairs": Names(
+        both="""fmax fmin hypot logaddexp logaddexp2 nextafter gcd lcm bitwise_left_shift bitwise_right_shift xlogy copysign
+        ldexp heaviside float_power isclose allclose equal""",
+        functions="polar",
+        methods="float_power_",
+        inplace="hypot nextafter gcd lcm bitwise_left_shift bitwise_right_shift xlogy copysign ldexp heaviside",
+        writing="gcd_ lcm_ xlogy_ ldexp_",
+    ),
+    "_functions.elementwise_unary": Names(
+        both="""acosh arccosh asinh arcsinh atanh arctanh exp2 deg2rad rad2deg frac sinc angle signbit isposinf isneginf
+        isreal positive conj_physical resolve_conj resolve_neg _conj _neg_view nan_to_num logit frexp""",
+        methods="acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_",
+        inplace="exp2 deg2rad rad2deg frac sinc nan_to_num logit",
+        writing="""acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_ exp2_ deg2rad_ rad2deg_ frac_ sinc_ nan_to_num_
+        logit_""",
+    ),
+    "_functions.foreach": Names(
+        functions="""_foreach_copy_ _foreach_zero_ _foreach_clone _foreach_norm _foreach_powsum _foreach_max _foreach_mm
+        _amp_foreach_non_finite_check_and_unscale_ _foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_
+        _foreach_add _foreach_add_ _foreach_addcdiv _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_asin
+        _foreach_asin_ _foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_ _foreach_clamp_max
+        _foreach_clamp_max_ _foreach_clamp_min _foreach_clamp_min_ _foreach_cos _foreach_cos_ _foreach_cosh
+        _foreach_cosh_ _foreach_div _foreach_div_ _foreach_erf _foreach_erf_ _foreach_erfc _foreach_erfc_ _foreach_exp
+        _foreach_exp_ _foreach_expm1 _foreach_expm1_ _foreach_floor _foreach_floor_ _foreach_frac _foreach_frac_
+        _foreach_lerp _foreach_lerp_ _foreach_lgamma _foreach_lgamma_ _foreach_log _foreach_log_ _foreach_log10
+        _foreach_log10_ _foreach_log1p _foreach_log1p_ _foreach_log2 _foreach_log2_ _foreach_maximum _foreach_maximum_
+        _foreach_minimum _foreach_minimum_ _foreach_mul _foreach_mul_ _foreach_neg _foreach_neg_ _foreach_pow
+        _foreach_pow_ _foreach_reciprocal _foreach_reciprocal_ _foreach_round _foreach_round_ _foreach_rsqrt
+        _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign _foreach_sign_ _foreach_sin _foreach_sin_
+        _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan
+        _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_""",
+    ),
+    "_functions.grouped_products": Names(functions="_int_mm _grouped_mm"),
+    "_functions.least_squares": Names(both="pinverse"),
+    "_functions.lobpcg": Names(functions="lobpcg"),
+    "_functions.lu": Names(both="lu lu_solve", functions="lu_unpack"),
+    "_functions.matrix_functions": Names(both="matrix_power matrix_exp"),
+    "_functions.norms": Names(both="norm"),
+    "_functions.positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
+    "_functions.products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
+    "_functions.qr": Names(both="qr geqrf orgqr ormqr"),
+    "_functions.random_distributions": Names(
+        functions="_standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad binomial",
+    ),
+    "_functions.random_fills": Names(
+        both="bernoulli multinomial",
+        functions="poisson normal",
+        methods="uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_",
+    ),
     "_functions.rearrange": Names(
         both="flip fliplr flipud rot90 roll tile repeat_interleave",
         functions="constant_pad_nd",
         methods="repeat",
-        spread="flip tile repeat",
+        spread="flip repeat tile",
     ),
-    "_functions.diagonals": Names(
-        both="diag diag_embed diagflat tril triu", functions="tril_indices triu_indices", inplace="tril triu"
+    "_functions.renorm": Names(both="renorm", inplace="renorm"),
+    "_functions.sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
+    "_functions.segments": Names(functions="segment_reduce"),
+    "_functions.selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),
+    "_functions.solving": Names(both="triangular_solve inverse det slogdet logdet"),
+    "_functions.special": Names(
+        both="erfc erfinv lgamma digamma igamma igammac polygamma mvlgamma i0",
+        methods="polygamma_",
+        inplace="erfc erfinv lgamma digamma igamma igammac mvlgamma i0",
+        writing="erfc_ i0_",
     ),
     "_functions.stacking": Names(
         functions="""atleast_1d atleast_2d atleast_3d hstack vstack row_stack dstack column_stack block_diag meshgrid
@@ -107,83 +185,41 @@ LATER: dict[str, Names] = {
         methods="sum_to_size",
         spread="sum_to_size",
     ),
-    "_functions.sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
+    "_functions.statistics": Names(both="cov corrcoef quantile nanquantile"),
+    "_functions.stft": Names(both="stft istft"),
+    "_functions.strided": Names(
+        both="as_strided",
+        methods="unfold resize_ resize_as_ as_strided_",
+        writing="resize_as_ as_strided_",
+    ),
+    "_functions.svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
+    "_functions.unique": Names(both="unique unique_consecutive", functions="isin"),
+    "_functions.variance": Names(both="var std", functions="var_mean std_mean"),
     "_functions.view_copies": Names(
         both="narrow_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter",
         functions="""alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy
         split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
         view_copy view_as_real_copy view_as_complex_copy""",
     ),
-    "_functions.elementwise_unary": Names(
-        both="""acosh arccosh asinh arcsinh atanh arctanh exp2 deg2rad rad2deg frac sinc angle signbit isposinf isneginf
-        isreal positive conj_physical _conj _neg_view resolve_conj resolve_neg nan_to_num logit frexp""",
-        methods="acosh_ arccosh_ asinh_ arcsinh_ atanh_ arctanh_ conj_physical_",
-        inplace="exp2 deg2rad rad2deg frac sinc nan_to_num logit",
-    ),
-    "_functions.elementwise_pairs": Names(
-        both="""fmax fmin hypot logaddexp logaddexp2 nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy
-        copysign heaviside float_power isclose allclose equal""",
-        functions="polar",
-        methods="float_power_",
-        inplace="""hypot nextafter gcd lcm ldexp bitwise_left_shift bitwise_right_shift xlogy copysign heaviside""",
-    ),
-    "_functions.special": Names(
-        both="erfc erfinv lgamma digamma igamma igammac polygamma mvlgamma i0",
-        methods="polygamma_",
-        inplace="erfc erfinv lgamma digamma igamma igammac mvlgamma i0",
-    ),
-    "_functions.added_products": Names(
-        both="addmv addbmm baddbmm addr", methods="addmm_ addmv_ baddbmm_ addr_ addbmm_"
-    ),
-    "_functions.einsum": Names(functions="einsum"),
-    "_functions.solving": Names(both="inverse det slogdet logdet triangular_solve"),
-    "_functions.least_squares": Names(both="pinverse"),
-    "_functions.matrix_functions": Names(both="matrix_power matrix_exp"),
-    "_functions.norms": Names(both="norm"),
-    "_functions.distances": Names(both="dist", functions="cdist pdist"),
-    "_functions.products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
+    "_functions.windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
+    "_object.hashing": Names(both="hash_tensor"),
     "_storage.given_strides": Names(functions="empty_strided empty_permuted", methods="new_empty_strided"),
     "_object.exchange": Names(
         functions="asarray frombuffer from_dlpack to_dlpack",
-        methods="__dlpack__ __dlpack_device__ type is_pinned new",
+        methods="__dlpack__ __dlpack_device__ type new is_pinned",
     ),
     "_files.saving": Names(functions="save"),
     "_files.loading": Names(functions="load"),
-    "_functions.random_fills": Names(
-        both="bernoulli multinomial",
-        functions="normal poisson",
-        methods="uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_",
-    ),
-    "_functions.random_distributions": Names(
-        functions="binomial _standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad"
-    ),
-    "_functions.foreach": Names(
-        functions="""_amp_foreach_non_finite_check_and_unscale_ _foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_
-        _foreach_add _foreach_add_ _foreach_addcdiv _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_
-        _foreach_asin _foreach_asin_ _foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_
-        _foreach_clamp_max _foreach_clamp_max_ _foreach_clamp_min _foreach_clamp_min_ _foreach_clone
-        _foreach_copy_ _foreach_cos _foreach_cos_ _foreach_cosh _foreach_cosh_ _foreach_div _foreach_div_
-        _foreach_erf _foreach_erf_ _foreach_erfc _foreach_erfc_ _foreach_exp _foreach_exp_ _foreach_expm1
-        _foreach_expm1_ _foreach_floor _foreach_floor_ _foreach_frac _foreach_frac_ _foreach_lerp _foreach_lerp_
-        _foreach_lgamma _foreach_lgamma_ _foreach_log _foreach_log10 _foreach_log10_ _foreach_log1p
-        _foreach_log1p_ _foreach_log2 _foreach_log2_ _foreach_log_ _foreach_max _foreach_maximum
-        _foreach_maximum_ _foreach_minimum _foreach_minimum_ _foreach_mm _foreach_mul _foreach_mul_ _foreach_neg
-        _foreach_neg_ _foreach_norm _foreach_pow _foreach_pow_ _foreach_powsum _foreach_reciprocal
-        _foreach_reciprocal_ _foreach_round _foreach_round_ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid
-        _foreach_sigmoid_ _foreach_sign _foreach_sign_ _foreach_sin _foreach_sin_ _foreach_sinh _foreach_sinh_
-        _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh
-        _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero_"""
-    ),
     "_object.old_types": Names(
-        functions="""FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor
-        IntTensor LongTensor set_default_tensor_type"""
+        functions="""FloatTensor DoubleTensor BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+        set_default_tensor_type FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor
+        ShortTensor IntTensor LongTensor""",
     ),
     "_object.old_names": Names(
-        both="symeig eig solve lstsq", functions="matrix_rank", methods="resize resize_as xpu mtia ipu"
+        both="symeig eig solve lstsq",
+        functions="matrix_rank",
+        methods="resize resize_as xpu mtia ipu",
     ),
-    "_functions.segments": Names(functions="segment_reduce"),
-    "_functions.grouped_products": Names(functions="_grouped_mm _int_mm"),
-    "_functions.lobpcg": Names(functions="lobpcg"),
     "_object.dense_answers": Names(
         both="dequantize is_distributed slice_inverse",
         functions="frobenius_norm nuclear_norm",
@@ -192,33 +228,15 @@ LATER: dict[str, Names] = {
     ),
     "_storage.storages": Names(functions="UntypedStorage", methods="untyped_storage"),
     "_storage.typed_storages": Names(
-        functions="""TypedStorage Storage HalfStorage BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage
-        ComplexDoubleStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage BoolStorage is_storage
-        from_file""",
+        functions="""TypedStorage is_storage Storage from_file HalfStorage BFloat16Storage FloatStorage DoubleStorage
+        ComplexFloatStorage ComplexDoubleStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage
+        BoolStorage""",
         methods="storage _typed_storage",
     ),
     "_aliasing.setting": Names(methods="set_"),
     "_storage.sharing": Names(methods="share_memory_"),
-    "_functions.positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
-    "_functions.windows": Names(functions="bartlett_window blackman_window hamming_window hann_window kaiser_window"),
-    "_functions.cholesky": Names(both="cholesky cholesky_solve cholesky_inverse"),
-    "_functions.qr": Names(both="qr geqrf orgqr ormqr"),
-    "_functions.svd": Names(both="svd", functions="svd_lowrank pca_lowrank"),
-    "_functions.lu": Names(both="lu lu_solve", functions="lu_unpack"),
-    "_functions.elements": Names(
-        functions="detach get_device range vander",
-        methods="get_device fill_diagonal_ apply_ map_ map2_ pin_memory is_set_to dim_order",
-    ),
 }
-
-# Methods that write in place and are functions of the package as well.
-IN_PLACE_FUNCTIONS = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_
-clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_
-frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_
-round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
-""".split()  # noqa: SIM905 - names read better as text
-
-
-def owners(*kinds: str) -> dict[str, str]:
-    """Return the file of every public name of some kinds, of families loaded later."""
-    return {name: module for module, names in LATER.items() for kind in kinds for name in getattr(names, kind).split()}
+# functions of the package that have a form for lists of tensors
+FOREACH = """abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac
+lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt sigmoid sign sin sinh sqrt
+sub tan tanh trunc"""

@@ -1,4 +1,4 @@
-"""Give Tensor its methods and operators, and the package its functions, from the table in `_names.py`."""
+"""Give Tensor its methods and operators, and the package its functions, from the index in `_names.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._functions import elementwise as _pointwise
 from ._functions import index as _indexing
 from ._functions import matrix_products as _matrix
 from ._functions import shape as _shaping
-from ._names import IN_PLACE_FUNCTIONS, LATER, NOW, Names, owners
+from ._names import LATER, NOW, Names
 from ._tensor import Tensor as TensorClass
 
 Tensor: Any = TensorClass  # what is set here is not declared in the class
@@ -115,18 +115,24 @@ def functions() -> dict[str, Any]:
     return found
 
 
-later_functions = owners("both", "functions")
+def _owners(families: dict[str, Names], *kinds: str) -> dict[str, str]:
+    """Return the file of every public name of some kinds."""
+    return {
+        name: module for module, names in families.items() for kind in kinds for name in getattr(names, kind).split()
+    }
+
+
+later_functions = _owners(LATER, "both", "functions") | _owners(NOW | LATER, "writing")
 
 
 def find(name: str) -> Any:
-    """Return a function of a family that is loaded when asked for, or None if there is no such name."""
-    if name in IN_PLACE_FUNCTIONS:
-        return in_place_function(getattr(Tensor, name))
+    """Return a function that is loaded or made when asked for, or None if there is no such name."""
     module = later_functions.get(name)
     if module is None:
         return None
-    function = getattr(_family(module), name)
-    return in_place_function(function) if _is_in_place(name) else _refusing(function)
+    if not _is_in_place(name):
+        return _refusing(getattr(_family(module), name))
+    return in_place_function(getattr(Tensor, name, None) or getattr(_family(module), name))
 
 
 @cache
@@ -159,7 +165,9 @@ def _install(module: str, names: Names) -> None:
         function = getattr(family, name)
         _set_method(name, spreading(function) if name in names.spread.split() else function)
     for name in names.inplace.split():
-        _set_method(f"{name}_", _inplace.inplace(name, getattr(family, name)))
+        function = getattr(family, name)
+        make = getattr(function, "in_place", _inplace.inplace)
+        _set_method(f"{name}_", make(name, function))
 
 
 def _reflected(name: str, function: Any) -> Any:
@@ -253,7 +261,7 @@ def install_names(families: dict[str, Names]) -> None:
     """Receive the names of files of layers above this one."""
     _above.update(families)
     LATER.update(families)
-    later_functions.update(owners("both", "functions"))
+    later_functions.update(_owners(families, "both", "functions", "writing"))
     _install_later(families)
 
 
@@ -262,24 +270,13 @@ def install_methods() -> None:
     for module, names in NOW.items():
         _install(module, names)
     _install_later(LATER)
-    for name, function in (
-        ("add", _pointwise.add),
-        ("sub", _pointwise.sub),
-        ("mul", _pointwise.mul),
-        ("div", _pointwise.div),
-    ):
-        method = _inplace.arithmetic(name, function)
-        _set_method(f"{name}_", method)
-        setattr(Tensor, f"__i{'truediv' if name == 'div' else name}__", method)
-        setattr(Tensor, {"sub": "subtract_", "mul": "multiply_", "div": "divide_"}.get(name, "add_"), method)
-    _set_method("true_divide_", lambda self, other: self.div_(other))
-    Tensor.__ipow__, Tensor.__idiv__ = Tensor.pow_, Tensor.div_
+    Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__ = Tensor.add_, Tensor.sub_, Tensor.mul_
+    Tensor.__ipow__ = Tensor.pow_
+    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_
     Tensor.__ifloordiv__, Tensor.__imod__ = Tensor.floor_divide_, Tensor.remainder_
     _set_method("__ilshift__", lambda self, other: self.bitwise_left_shift_(other))
     _set_method("__irshift__", lambda self, other: self.bitwise_right_shift_(other))
     Tensor.__iand__, Tensor.__ior__, Tensor.__ixor__ = Tensor.bitwise_and_, Tensor.bitwise_or_, Tensor.bitwise_xor_
-    for name in ("t", "transpose", "unsqueeze", "squeeze", "swapaxes", "swapdims"):
-        _set_method(f"{name}_", _inplace.reshaping(name, getattr(_shaping, name)))
     for name, dtype in CASTS.items():
         _set_method(name, _casting.caster(name, _dtypes.dtype_named(dtype)))
     _set_method("bool", _casting.caster("bool", _dtypes.bool_))

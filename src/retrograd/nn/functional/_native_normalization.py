@@ -14,7 +14,7 @@ from ..._modes import using
 from ..._ops import normalization as rows
 from ..._ops import normalization_channels as channels
 from ..._warnings import warn
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from ...tensor import _base
 from ...tensor._aliasing.entering import without_tangents
 from ...tensor._aliasing.inplace import copy_into
@@ -441,6 +441,7 @@ def native_batch_norm(
     return out, mean.to(dtype), rsqrt(variance + eps).to(dtype)
 
 
+@public("function")
 @overridable
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> tuple[Any, Any, Any]:
     """Compute native_batch_norm, with running statistics or without."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from functools import cache
 from typing import Any
 from weakref import ref
 
@@ -122,8 +123,24 @@ def _of_another(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Stand for the signature of what `arithmetic` makes."""
 
 
+def in_place(make: Any) -> Any:
+    """Say by what the in-place method of a function is made, where it is not `inplace`."""
+
+    def decorate(function: Any) -> Any:
+        function.in_place = make
+        return function
+
+    return decorate
+
+
 def arithmetic(name: str, function: Any) -> Any:
-    """Make an in-place arithmetic method; without gradients it writes straight into memory."""
+    """Make an in-place arithmetic method; without gradients it writes straight into memory. Of two names there is one method."""
+    return _arithmetic(function)
+
+
+@cache
+def _arithmetic(function: Any) -> Any:
+    name = function.__name__
     ufunc = NUMPY_INTO[name]
 
     def method(self: Any, other: Any = MISSING, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:

@@ -22,7 +22,7 @@ from ..._ops import shape as s
 from ..._warnings import warn
 from ...overrides import overridable, takes_old_forms, takes_out
 from .. import _base
-from .._aliasing.inplace import inplace
+from .._aliasing.inplace import arithmetic, in_place, inplace
 from .._base import edge_of
 from .._object.layout import ordered, output_order
 from .._object.numbers import element_of
@@ -197,12 +197,14 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
+@in_place(arithmetic)
 @takes_old_forms
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Add two tensors, the second times `alpha`."""
     return _with_alpha("add", _add, input, other, alpha)
 
 
+@in_place(arithmetic)
 @takes_old_forms
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times a tensor from another."""
@@ -230,6 +232,7 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
     return _checked(name, result, (input, other))
 
 
+@in_place(arithmetic)
 @takes_out
 def mul(input: Any, other: Any) -> Any:
     """Multiply two tensors."""
@@ -239,6 +242,7 @@ def mul(input: Any, other: Any) -> Any:
 multiply = mul
 
 
+@in_place(arithmetic)
 @takes_out
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide two tensors, rounding the quotient as asked."""
@@ -254,6 +258,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 divide = true_divide = div
+
+
+def true_divide_(self: Any, other: Any) -> Any:
+    """Divide in place."""
+    return self.div_(other)
 
 
 @takes_out

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import _dtypes
 from ..._ops import elementwise_unary as f
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._object.return_types import make
@@ -84,12 +84,14 @@ def resolve_neg(input: Any) -> Any:
     return input.clone() if _tensor("resolve_neg", input).is_neg() else input
 
 
+@public("function", "method")
 @overridable
 def _conj(input: Any) -> Any:
     """View as the conjugate; a real tensor is returned as it is."""
     return _tensor("_conj", input).conj()
 
 
+@public("function", "method")
 @overridable
 def _neg_view(input: Any) -> Any:
     """View as the negative."""

@@ -12,13 +12,13 @@ from ..._core.numpy_namespace import is_half
 from ..._modes import current_mode, using
 from .. import _base
 from .._aliasing.entering import NO_WRITES
+from .._names import FOREACH
 from .norms import vector_norm
 
-UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
-sigmoid sign sin sinh sqrt tan tanh trunc""".split()  # noqa: SIM905 - names read better as text
 WITH_ALPHA = ("add", "sub")
 BINARY = ("mul", "div", "clamp_max", "clamp_min", "maximum", "minimum", "pow")
 TERNARY = ("addcmul", "addcdiv")
+UNARY = [name for name in FOREACH.split() if name not in (*WITH_ALPHA, *BINARY, *TERNARY, "lerp")]
 
 
 def _listed(name: str, tensors: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from ... import _dtypes, _errors
 from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import least_squares as ops
 from ..._ops.matrices import LinAlgError
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from .. import _base
 from .._object.return_types import make
 from .._recording.record import record
@@ -107,6 +107,7 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
 
 
 # ---- least squares ----
+@public()
 @takes_out
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Find the least-squares solutions of input @ x = b, their squared distances, ranks and singular values."""

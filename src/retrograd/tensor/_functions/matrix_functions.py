@@ -7,7 +7,7 @@ from typing import Any
 from ... import _dtypes
 from ..._core.numpy_namespace import is_half
 from ..._ops import matrix_exponential
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from .. import _base
 from .._recording.record import record
 from .cumulative import cumprod
@@ -56,6 +56,7 @@ def matrix_exp(input: Any) -> Any:
     return record(matrix_exponential.matrix_exp, (input,), {}, "LinalgMatrixExpBackward0")
 
 
+@public()
 @overridable
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803 - torch's name
     """Make matrices of powers: x ** 0, x ** 1, ... up to N of them."""

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _dtypes, _errors
 from ..._core.numpy_namespace import is_half
 from ..._ops import norms as ops
-from ...overrides import takes_out
+from ...overrides import public, takes_out
 from .. import _base
 from .._recording.record import record
 from .creation import zeros
@@ -202,6 +202,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
 
 
 # ---- condition numbers ----
+@public()
 @takes_out
 def cond(input: Any, p: Any = None) -> Any:
     """Compute the norm of matrices times the norm of their inverses."""

@@ -10,7 +10,7 @@ from ..._modes import current_mode
 from ..._ops import gamma_samples as ops
 from ..._random.binomial import binomial as draw_binomial
 from ..._random.gamma import dirichlet, standard_gamma
-from ...overrides import overridable
+from ...overrides import overridable, public
 from .. import _base
 from .._base import edge_of
 from .._recording.no_derivative import without_derivative
@@ -25,6 +25,7 @@ _GAMMA_GRAD = Elementwise(ops.standard_gamma_grad, "_standard_gamma_grad", None,
 _DIRICHLET_GRAD = Elementwise(ops.dirichlet_grad, "_dirichlet_grad", None, False)
 
 
+@public("function")
 @overridable
 def _standard_gamma(input: Any, generator: Any = None) -> Any:
     """Draw gamma numbers of rate 1 with the given shapes; they follow their shapes."""
@@ -35,12 +36,14 @@ def _standard_gamma(input: Any, generator: Any = None) -> Any:
     return record(ops.gamma_sample, (input, values), {}, "StandardGammaBackward0")
 
 
+@public("function")
 @overridable
 def _standard_gamma_grad(input: Any, output: Any) -> Any:
     """Return the slopes of gamma samples by their shapes."""
     return _GAMMA_GRAD.slow((input, output), {})
 
 
+@public("function")
 @overridable
 def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
     """Draw points of the simplex with the given concentrations."""
@@ -60,6 +63,7 @@ def followed_dirichlet(concentration: Any) -> Any:
     return record(ops.dirichlet_sample, (concentration, values), {}, "_DirichletBackward")
 
 
+@public("function")
 @overridable
 def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     """Return the slopes of points of the simplex by their concentrations, before the sum is taken out."""

@@ -10,7 +10,7 @@ from ... import _errors
 from ..._core.arrays import Batched, is_meta
 from ..._ops import rearrange as r
 from ..._ops import shape as s
-from ...overrides import overridable
+from ...overrides import overridable, public
 from .. import _base
 from .._aliasing.views import own_memory
 from .._base import dtype_of, wrap
@@ -30,6 +30,7 @@ def _dims(given: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
+@public("function", "method", "spread")
 @overridable
 def flip(input: Any, dims: Any) -> Any:
     """Reverse the order along dimensions; a copy."""
@@ -102,6 +103,7 @@ def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 # ---- repeating ----
+@public("method", "spread")
 def repeat(input: Any, repeats: Any) -> Any:
     """Repeat the tensor as a whole along dimensions."""
     counts = sizes_from((repeats,))
@@ -120,6 +122,7 @@ def _tiled(input: Any, counts: tuple[int, ...]) -> Any:
     return record(r.tile, (input,), {"counts": counts}, "RepeatBackward0", {"repeats": counts})
 
 
+@public("function", "method", "spread")
 @overridable
 def tile(input: Any, dims: Any) -> Any:
     """Repeat the tensor as a whole; missing counts are 1."""

@@ -12,7 +12,7 @@ from ..._core.arrays import Batched
 from ..._ops import order
 from ..._ops import reduce as r
 from ..._ops import softmax as exponentials
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from .. import _base
 from .._aliasing.entering import is_of_innermost
 from .._object.return_types import make, named
@@ -302,6 +302,7 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth(r.all_, input, dim, keepdim)
 
 
+@public("function", "method", "spread")
 @overridable
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """Count the elements that are not zero."""

@@ -14,7 +14,7 @@ from ..._ops import determinants, triangular
 from ..._ops import solving as ops
 from ..._ops.matrices import LinAlgError
 from ..._warnings import warn_once
-from ...overrides import overridable, takes_out
+from ...overrides import overridable, public, takes_out
 from .. import _base
 from .._object.return_types import make
 from .._recording.kept_outputs import record_keeping_outputs
@@ -84,6 +84,7 @@ def _solved(a: Any, b: Any, left: bool) -> Any:
     return record(ops.solve, (a, b), {"left": bool(left), "vector": vector}, "LinalgSolveExBackward0")
 
 
+@public()
 @takes_out
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's names
     """Solve A @ X = B, or X @ A = B where not `left`."""

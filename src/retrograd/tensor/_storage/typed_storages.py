@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import _dtypes
 from ..._warnings import warn_once
+from ...overrides import public
 from .. import _base
 from .._functions.creation import as_dtype, finish
 from .._object.devices import on_host
@@ -262,6 +263,7 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
+@public("method")
 def _typed_storage(self: Any) -> TypedStorage:
     """Return the elements under a tensor and its views, without the warning."""
     return typed_storage(untyped_storage(self), _base.dtype_of(self))
@@ -312,7 +314,7 @@ OLD_STORAGES: dict[str, Any] = {
     for dtype, name in NAMES.items()
 }
 globals().update(OLD_STORAGES)
-Storage = OLD_STORAGES["FloatStorage"]
+Storage = public("function")(OLD_STORAGES["FloatStorage"])
 
 for _name, _dtype in CONVERSIONS.items():
     setattr(TypedStorage, _name, conversion(_dtypes.dtype_named(_dtype)))
