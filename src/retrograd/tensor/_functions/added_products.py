@@ -12,7 +12,7 @@ from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.old_forms import present_form
 from .._recording.record import promoted, record
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 from .matrix_checks import scalar_name
 from .matrix_products import C_NAMES, addmm, check_expands, weights
 from .shape import permute, reshape
@@ -36,6 +36,9 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     if columns != y.shape[0] or bias.size not in (1, rows):
         raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({rows}x{columns}), vec ({y.shape[0]})")
     return record(la.addmm, (input, mat, vec), weights(beta, alpha, x), "AddmvBackward0")
+
+
+refused("baddbmm", b=kernel("baddbmm"))
 
 
 @takes_old_forms

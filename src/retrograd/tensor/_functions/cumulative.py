@@ -12,18 +12,12 @@ from .._aliasing import inplace as _inplace
 from .._object.return_types import make, named
 from .._recording.out_dtypes import CPP_NAMES, computes_in_dtype_of_out, needs_dtype_of_result
 from .._recording.record import record
-from .._recording.refusals import REFUSED, REFUSED_IN_PLACE, kernel, refuse
+from .._recording.refusals import kernel, refuse, refused
 
-REFUSED.update(
-    {
-        "cumsum_out": {"b": kernel("cumsum_out_cpu")},
-        "cumprod_out": {"b": kernel("cumprod_out_cpu")},
-        "logcumsumexp": {"bi": kernel("logcumsumexp_out_cpu")},
-        "cummax": {"c": kernel("cummax_cpu")},
-        "cummin": {"c": kernel("cummin_cpu")},
-    }
-)
-REFUSED_IN_PLACE["cumprod"] = REFUSED["cumprod_out"]
+refused("cumsum_out", "cumprod_out", b=kernel("{name}_cpu"))
+refused("cumsum", "cumprod", in_place=True, b=kernel("{name}_out_cpu"))
+refused("logcumsumexp", bi=kernel("logcumsumexp_out_cpu"))
+refused("cummax", "cummin", c=kernel("{name}_cpu"))
 return_cummax, return_cummin = (make(name, "values", "indices") for name in ("cummax", "cummin"))
 
 

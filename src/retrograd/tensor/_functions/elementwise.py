@@ -32,9 +32,19 @@ from .._recording.operands import is_operand, not_a_tensor, plain_scalar, refuse
 from .._recording.out import call_into
 from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import Elementwise, binary, build_node, promoted, record, run_under, unary, wrap_outputs
-from .._recording.refusals import check_alpha, refuse
+from .._recording.refusals import check_alpha, kernel, refuse, refused
+
+_NO_COMPLEX_CLAMP = (NotImplementedError, "clamp is not supported for complex types")
 
 # ---- unary ----
+refused(
+    "neg",
+    b=(
+        RuntimeError,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.",
+    ),
+)
 neg = negative = unary(e.negative, "neg")
 exp = unary(e.exp, "exp", integers_to_float=True)
 expm1 = unary(e.expm1, "expm1", integers_to_float=True)
@@ -54,12 +64,42 @@ asin = arcsin = unary(e.arcsin, "asin", integers_to_float=True)
 acos = arccos = unary(e.arccos, "acos", integers_to_float=True)
 atan = arctan = unary(e.arctan, "atan", integers_to_float=True)
 sigmoid = unary(e.sigmoid, "sigmoid", integers_to_float=True)
+for _in_place in (False, True):
+    refused(
+        "relu",
+        in_place=_in_place,
+        c=_NO_COMPLEX_CLAMP,
+        b=(RuntimeError, "Boolean inputs not supported for relu"),
+    )
 relu = unary(e.relu, "relu")
+refused("erf", c=kernel("erf_vml_cpu"))
 erf = unary(e.erf, "erf", integers_to_float=True)
 reciprocal = unary(e.reciprocal, "reciprocal", integers_to_float=True)
+refused("abs", b=kernel("abs_cpu"))
+refused(
+    "abs",
+    "absolute",
+    in_place=True,
+    b=kernel("abs_cpu"),
+    c=(RuntimeError, "In-place abs is not supported for complex tensors."),
+)
 abs = absolute = unary(e.abs_, "abs")
+refused(
+    "sign",
+    c=(
+        NotImplementedError,
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    ),
+)
 sign = unary(e.sign, "sign")
 sgn = unary(e.sgn, "sgn")
+refused(
+    "floor",
+    "ceil",
+    "trunc",
+    c=(NotImplementedError, "{name} is not supported for complex inputs"),
+    b=kernel("{name}_vml_cpu"),
+)
 floor = unary(e.floor, "floor")
 ceil = unary(e.ceil, "ceil")
 trunc = fix = unary(e.trunc, "trunc")
@@ -75,12 +115,15 @@ _mul = binary(e.multiply, "mul")
 _div = binary(e.divide, "div", integers_to_float=True)
 radd = binary(e.add, "add", numbers="self")
 rmul = binary(e.multiply, "mul", numbers="self")
+refused("atan2", c=kernel("atan2_cpu"))
 atan2 = arctan2 = binary(e.arctan2, "atan2", integers_to_float=True, numbers="none")
+refused("maximum", "minimum", c=(RuntimeError, "{name} not implemented for complex tensors."))
 maximum = binary(e.maximum, "maximum", numbers="none")
 minimum = binary(e.minimum, "minimum", numbers="none")
 logical_and = binary(p["logical_and"], "logical_and", numbers="none")
 logical_or = binary(p["logical_or"], "logical_or", numbers="none")
 logical_xor = binary(p["logical_xor"], "logical_xor", numbers="none")
+refused("lt", "le", "gt", "ge", c=kernel("{name}_cpu"))
 COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
@@ -96,15 +139,20 @@ lt = less = binary(p["less"], "lt", numbers="other")
 le = less_equal = binary(p["less_equal"], "le", numbers="other")
 gt = greater = binary(p["greater"], "gt", numbers="other")
 ge = greater_equal = binary(p["greater_equal"], "ge", numbers="other")
+refused("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", fc=kernel("{name}_cpu"))
 OPERATORS |= {name: binary(p[f"bitwise_{name}"], f"bitwise_{name}") for name in ("and", "or", "xor")}
 bitwise_and = binary(p["bitwise_and"], "bitwise_and", numbers="both")
 bitwise_or = binary(p["bitwise_or"], "bitwise_or", numbers="both")
 bitwise_xor = binary(p["bitwise_xor"], "bitwise_xor", numbers="both")
 bitwise_not = unary(p["invert"], "bitwise_not")
+refused("remainder", "fmod", bc=kernel("{name}_cpu"))
+refused("floor_divide", "div_floor", bc=kernel("div_floor_cpu"))
+refused("div_trunc", bc=kernel("div_trunc_cpu"))
 _REMAINDER = {n: binary(e.remainder, "remainder", f"RemainderBackward{n}") for n in (0, 1)}
 _FMOD = {n: binary(e.fmod, "fmod", f"FmodBackward{n}") for n in (0, 1)}
 _floor_divide = binary(e.floor_divide, "floor_divide")
 
+refused("pow_tensors", b=kernel("pow"))
 _POW_SCALAR = Elementwise(e.power_scalar, "pow", "PowBackward0", False)
 _POW_TENSOR = Elementwise(e.power, "pow_tensors", "PowBackward1", False)
 _RPOW = Elementwise(e.power_base, "pow", "PowBackward2", False)
@@ -112,8 +160,14 @@ _RSUB = Elementwise(e.subtract, "rsub", "RsubBackward1", False)
 _RSUB_TENSORS = Elementwise(e.subtract_from, "rsub", "RsubBackward0", False)
 _ADD_SCALED = Elementwise(e.add_scaled, "add", "AddBackward0", False)
 _SUB_SCALED = Elementwise(e.subtract_scaled, "sub", "SubBackward0", False)
+refused("round", bc=kernel("round_vml_cpu"))
+refused("round_decimals", bic=kernel("round_cpu"))
 _ROUND = Elementwise(e.round_, "round", None, False)
 _ROUND_DECIMALS = Elementwise(e.round_, "round_decimals", "RoundBackward1", False)
+refused("clamp", c=_NO_COMPLEX_CLAMP)
+refused("clamp_tensors", c=_NO_COMPLEX_CLAMP, b=kernel("clamp_cpu"))
+refused("clamp_min", c=kernel("maximum_cpu"))
+refused("clamp_max", c=kernel("minimum_cpu"))
 _CLAMP = Elementwise(e.clip, "clamp", "ClampBackward1", False)
 _CLAMP_BOTH = Elementwise(e.clip_both, "clamp_tensors", "ClampBackward0", False)
 _CLAMP_ONE = Elementwise(e.clip_both, "clamp", "ClampBackward0", False)
@@ -135,10 +189,24 @@ _ROUNDED = {
     "floor": Elementwise(e.divide_floor, "div_floor", "DivBackward2", False),
     "trunc": Elementwise(e.divide_trunc, "div_trunc", "DivBackward2", False),
 }
+refused("lerp_scalar", bi=kernel("lerp_kernel_scalar"))
+refused("lerp_tensor", bi=kernel("lerp_kernel_tensor"))
 _LERP = {
     True: Elementwise(e.lerp, "lerp_tensor", "LerpBackward1", False),
     False: Elementwise(e.lerp, "lerp_scalar", "LerpBackward0", False),
 }
+refused("addcmul", b=kernel("addcmul_cpu_out"))
+refused(
+    "addcdiv",
+    bi=(
+        RuntimeError,
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+        "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+        "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+        "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
+        "tensor1 / tensor2), for all dtypes.",
+    ),
+)
 _ADDCMUL = Elementwise(e.addcmul, "addcmul", "AddcmulBackward0", False)
 _ADDCDIV = Elementwise(e.addcdiv, "addcdiv", "AddcdivBackward0", False)
 _COMPLEX = Elementwise(e.complex_, "complex", None, False)

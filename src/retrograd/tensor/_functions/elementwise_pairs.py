@@ -18,26 +18,36 @@ from .._recording.no_derivative import without_derivative
 from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
 from .._recording.out import call_into
 from .._recording.record import NDARRAY, Elementwise, binary
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 from .casting import to_dtype
 from .elementwise import _POW_SCALAR, check_parts, mul, pow, sub
 
+refused("fmax", "fmin", c=(RuntimeError, "{name} not implemented for complex tensors."))
 fmax = binary(o.fmax, "fmax", numbers="none")
 fmin = binary(o.fmin, "fmin", numbers="none")
+refused("hypot", "logaddexp2", "nextafter", bic=kernel("{name}_cpu"))
+refused("logaddexp", bi=kernel("logaddexp_cpu"))
 hypot = binary(o.hypot, "hypot", numbers="none")
 logaddexp = binary(o.logaddexp, "logaddexp", numbers="none")
 logaddexp2 = binary(o.logaddexp2, "logaddexp2", numbers="none")
 nextafter = binary(o.nextafter, "nextafter", numbers="none")
+refused("gcd", "lcm", bfc=kernel("{name}_cpu"))
 gcd = binary(o.gcd, "gcd", numbers="none")
 lcm = binary(o.lcm, "lcm", numbers="none")
+refused("ldexp", in_place=True, bi=(RuntimeError, "ldexp can't be cast to the desired output type {}"))
+refused("bitwise_left_shift", bfc=kernel("lshift_cpu"))
+refused("bitwise_right_shift", bfc=kernel("rshift_cpu"))
 _LDEXP = binary(o.ldexp, "ldexp", integers_to_float=True, numbers="none")
 left_shift = binary(o.left_shift, "bitwise_left_shift")
 right_shift = binary(o.right_shift, "bitwise_right_shift")
 bitwise_left_shift = binary(o.left_shift, "bitwise_left_shift", numbers="both")
 bitwise_right_shift = binary(o.right_shift, "bitwise_right_shift", numbers="both")
+refused("copysign", "xlogy", c=kernel("{name}_cpu"))
 _COPYSIGN = binary(o.copysign, "copysign", integers_to_float=True, numbers="none")
 _COPYSIGN_NUMBER = Elementwise(o.copysign, "copysign", "CopysignBackward1", True)
+refused("heaviside", c=(RuntimeError, "heaviside is not yet implemented for complex tensors."))
 _HEAVISIDE = binary(o.heaviside, "heaviside", numbers="none")
+refused("polar", h=kernel("polar_cpu"))
 _POLAR = Elementwise(o.polar, "polar", None, False)
 
 

@@ -16,7 +16,7 @@ from .._object.return_types import make
 from .._recording.operands import not_a_tensor
 from .._recording.out import call_into
 from .._recording.record import Elementwise, record, unary
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 
 
 def boolean(function: Any) -> Any:
@@ -38,11 +38,15 @@ asinh_ = arcsinh_ = inplace("asinh", unary(f.arcsinh, "asinh", "AsinhBackward1",
 atanh_ = arctanh_ = inplace("atanh", unary(f.arctanh, "atanh", "AtanhBackward1", integers_to_float=True))
 conj_physical_ = inplace("conj_physical", unary(f.conj_physical, "conj_physical", "ConjPhysicalBackward1"))
 exp2 = unary(f.exp2, "exp2", integers_to_float=True)
+refused("deg2rad", "rad2deg", c=(RuntimeError, "{name} is not supported for complex tensors."))
 deg2rad = unary(f.deg2rad, "deg2rad", "Deg2RadBackward0", integers_to_float=True)
 rad2deg = unary(f.rad2deg, "rad2deg", "Rad2DegBackward0", integers_to_float=True)
+refused("frac", bic=kernel("frac_cpu"))
 frac = unary(f.frac, "frac")
 sinc = unary(f.sinc, "sinc", integers_to_float=True)
 angle = unary(f.angle, "angle", integers_to_float=True)
+refused("signbit", c=(NotImplementedError, "signbit is not implemented for complex tensors."))
+refused("isposinf", "isneginf", c=(RuntimeError, "{name} does not support complex inputs."))
 signbit = boolean(unary(f.signbit, "signbit"))
 isposinf = boolean(unary(f.isposinf, "isposinf"))
 isneginf = boolean(unary(f.isneginf, "isneginf"))
@@ -50,6 +54,7 @@ isreal = unary(f.isreal, "isreal")
 
 _CONJ = Elementwise(f.conj_physical, "conj_physical", None, False)
 _NAN_TO_NUM = Elementwise(f.nan_to_num, "nan_to_num", None, False)
+refused("logit", c=kernel("logit_cpu"))
 _LOGIT = Elementwise(f.logit, "logit", None, True)
 
 
@@ -57,6 +62,9 @@ def _tensor(name: str, value: Any) -> Any:
     if not isinstance(value, _base.Tensor):
         raise TypeError(not_a_tensor(name, 1, value, "input"))
     return value
+
+
+refused("positive", b=(RuntimeError, "The `+` operator, on a bool tensor is not supported."))
 
 
 @overridable
@@ -122,6 +130,9 @@ def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None,
 def logit(input: Any, eps: float | None = None) -> Any:
     """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
     return _LOGIT.slow((_tensor("logit", input),), {"eps": eps})
+
+
+refused("frexp", bic=(RuntimeError, "torch.frexp() only supports floating-point dtypes"))
 
 
 @overridable

@@ -19,12 +19,15 @@ from .._base import storage_of
 from .._object.layout import geometry, strides
 from .._recording.operands import not_a_tensor
 from .._recording.record import record
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 from .elementwise import _mul
 from .matrix_checks import scalar_name
 from .shape import contiguous, expand, reshaped, squeeze, swap, t, unsqueeze
 
 NDARRAY = np.ndarray
+refused("dot", "bmm", b=kernel("{name}"))
+refused("mv", b=kernel("addmv_impl_cpu"))
+refused("mm", b=kernel("addmm_impl_cpu_"))
 
 
 C_NAMES = {

@@ -12,7 +12,7 @@ from .._object.layout import laid_out_like
 from .._object.return_types import make, named
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import NDARRAY, record
-from .._recording.refusals import refuse
+from .._recording.refusals import refuse, refused
 
 return_sort = make("sort", "values", "indices")
 
@@ -28,6 +28,9 @@ def _sorted(input: Any, dim: int, descending: bool, node: str) -> Any:
         for result in results:
             result._array = laid_out_like(result._array, array)
     return named(return_sort, results)
+
+
+refused("sort", c=(RuntimeError, "Sort does not support complex dtypes on CPU"))
 
 
 @takes_out

@@ -13,7 +13,7 @@ from ...overrides import overridable, takes_out
 from .. import _base
 from .._recording.operands import not_a_tensor
 from .._recording.record import NDARRAY, record
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 from .einsum import contracted
 from .elementwise import _mul
 from .matrix_checks import scalar_name
@@ -130,6 +130,9 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     if x.dtype.kind == "b":
         refuse("cross", x.dtype)
     return record(la.cross, (input, other), {"axis": at - x.ndim}, "LinalgCrossBackward0", {"dim": dim})
+
+
+refused("cross", b=kernel("cross"))
 
 
 @takes_out
@@ -251,6 +254,9 @@ def chain_matmul(*matrices: Any) -> Any:
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     return multi_dot(list(matrices)) if len(matrices) > 1 else matrices[0]
+
+
+refused("trace", b=kernel("trace"))
 
 
 @overridable

@@ -26,7 +26,7 @@ from .._recording.out_dtypes import (
     needs_truth,
 )
 from .._recording.record import NDARRAY, record
-from .._recording.refusals import refuse
+from .._recording.refusals import kernel, refuse, refused
 from . import elementwise as _pointwise
 
 return_max, return_min = (make(name, "values", "indices") for name in ("max", "min"))
@@ -183,6 +183,10 @@ def _shared_extreme(name: str, primitive: Any, input: Any, dim: Any, keepdim: bo
     return record(primitive, (input,), {"axis": axes, "keepdims": keepdim}, node, {"dim": given})
 
 
+refused("amax", c=kernel("max_values_cpu"))
+refused("amin", c=kernel("min_values_cpu"))
+
+
 @takes_out
 @needs_dtype_of_input
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
@@ -238,6 +242,11 @@ def _extreme(which: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any
     return named(return_min, record(order.min_at, (input,), params, "MinBackward0", shown))
 
 
+refused("max_at", c=(RuntimeError, "max(): does not support complex input"))
+refused("min_at", c=(RuntimeError, "min(): does not support complex input"))
+refused("max_all", "min_all", c=kernel("{name}"))
+
+
 @takes_out
 @needs_dtype_of_result
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -264,6 +273,14 @@ def _positions(primitive: Any, name: str, input: Any, dim: int | None, keepdim: 
         return record(primitive, (input,), {"axis": None, "keepdims": False}, None)
     _not_empty(input, (axis,), name)
     return record(primitive, (input,), {"axis": axis, "keepdims": keepdim}, None)
+
+
+refused(
+    "argmax",
+    "argmin",
+    c=(RuntimeError, "{name}(): does not support complex input"),
+    b=(RuntimeError, "{name}(): does not support bool input"),
+)
 
 
 @takes_out
@@ -325,6 +342,9 @@ def _normalised(primitive: Any, name: str, input: Any, dim: int, dtype: Any) -> 
     if array.dtype.kind not in "fV" and array.size:
         refuse(f"{name}_lastdim" if axis + 1 >= array.ndim else name, array.dtype)
     return record(primitive, (tensor,), {"axis": axis}, None, {"dim": dim})
+
+
+refused("softmax", "softmax_lastdim", "log_softmax", "log_softmax_lastdim", bic=kernel("{name}_kernel_impl"))
 
 
 @takes_out

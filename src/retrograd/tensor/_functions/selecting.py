@@ -15,20 +15,16 @@ from .._object.return_types import make, named
 from .._recording.kept_outputs import record_keeping_outputs
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import record
-from .._recording.refusals import REFUSED, kernel, refuse
+from .._recording.refusals import kernel, refuse, refused
 from .reduce import _ALL, _axes, _not_empty
 
-REFUSED.update(
-    {
-        "kthvalue": {"bc": kernel("kthvalue_cpu")},
-        "median": {"bc": kernel("median_cpu")},
-        "median_at": {"bc": kernel("median_out")},
-        "mode": {"c": kernel("mode_cpu")},
-        "topk": {
-            "b": (RuntimeError, "topk does not support bool dtypes on CPU"),
-            "c": (RuntimeError, " topk does not support complex dtypes on CPU"),
-        },
-    }
+refused("kthvalue", "median", bc=kernel("{name}_cpu"))
+refused("median_at", bc=kernel("median_out"))
+refused("mode", c=kernel("mode_cpu"))
+refused(
+    "topk",
+    b=(RuntimeError, "topk does not support bool dtypes on CPU"),
+    c=(RuntimeError, " topk does not support complex dtypes on CPU"),
 )
 return_aminmax = make("aminmax", "min", "max")
 return_kthvalue, return_median, return_nanmedian, return_mode, return_topk = (

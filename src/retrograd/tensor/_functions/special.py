@@ -12,10 +12,14 @@ from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
 from .._recording.record import Elementwise, binary, unary
-from .._recording.refusals import REFUSED, kernel
+from .._recording.refusals import kernel, refused
 from .elementwise_pairs import variants, with_number
 
 # ---- the error function and the normal distribution ----
+refused("erfc", "erfinv", c=kernel("{name}_vml_cpu"))
+refused("erfcx", "log_ndtr", "ndtri", hc=kernel("{name}_cpu"))
+refused("ndtr", c=kernel("erf_vml_cpu"))
+refused("entr", c=kernel("entr_cpu"))
 erfc = unary(error_function.erfc, "erfc", integers_to_float=True)
 erfcx = unary(error_function.erfcx, "erfcx", integers_to_float=True)
 erfinv = unary(error_function.erfinv, "erfinv", integers_to_float=True)
@@ -34,6 +38,17 @@ def ndtr(input: Any) -> Any:
 
 
 # ---- the gamma function ----
+refused("lgamma", c=kernel("lgamma_vml_cpu"))
+refused("digamma", "trigamma", "polygamma", c=kernel("{name}"))
+refused("igamma", "igammac", bic=kernel("{name}_cpu"))
+refused("mvlgamma", c=kernel("arange_cpu"))
+refused(
+    "mvlgamma",
+    in_place=True,
+    i=(RuntimeError, "mvlgamma: result type {} can't be cast to the desired output type Float"),
+)
+refused("zeta", hc=kernel("zeta_cpu"))
+refused("xlog1py", c=kernel("xlog1py_cpu"))
 lgamma = unary(gamma.lgamma, "lgamma", integers_to_float=True)
 digamma = unary(gamma.digamma, "digamma", integers_to_float=True)
 igamma = binary(gamma.igamma, "igamma", numbers="none")
@@ -103,28 +118,35 @@ def _of_two(name: str, rules: dict[str, Any], input: Any, other: Any) -> Any:
 
 
 # ---- Bessel functions ----
+def _bessel(name: str) -> Any:
+    refused(name, hc=kernel(f"{name}_cpu"))
+    return unary(getattr(bessel, name), name, integers_to_float=True)
+
+
+refused("i0", c=kernel("i0_vml_cpu"))
+refused("i0e", "i1", "i1e", c=kernel("{name}_cpu"))
 i0 = unary(bessel.i0, "i0", integers_to_float=True)
 i0e = unary(bessel.i0e, "i0e", "SpecialI0EBackward0", integers_to_float=True)
 i1 = unary(bessel.i1, "i1", integers_to_float=True)
 i1e = unary(bessel.i1e, "i1e", "SpecialI1EBackward0", integers_to_float=True)
-airy_ai = unary(bessel.airy_ai, "airy_ai", integers_to_float=True)
-bessel_j0 = unary(bessel.bessel_j0, "bessel_j0", integers_to_float=True)
-bessel_j1 = unary(bessel.bessel_j1, "bessel_j1", integers_to_float=True)
-bessel_y0 = unary(bessel.bessel_y0, "bessel_y0", integers_to_float=True)
-bessel_y1 = unary(bessel.bessel_y1, "bessel_y1", integers_to_float=True)
-modified_bessel_i0 = unary(bessel.modified_bessel_i0, "modified_bessel_i0", integers_to_float=True)
-modified_bessel_i1 = unary(bessel.modified_bessel_i1, "modified_bessel_i1", integers_to_float=True)
-modified_bessel_k0 = unary(bessel.modified_bessel_k0, "modified_bessel_k0", integers_to_float=True)
-modified_bessel_k1 = unary(bessel.modified_bessel_k1, "modified_bessel_k1", integers_to_float=True)
-scaled_modified_bessel_k0 = unary(bessel.scaled_modified_bessel_k0, "scaled_modified_bessel_k0", integers_to_float=True)
-scaled_modified_bessel_k1 = unary(bessel.scaled_modified_bessel_k1, "scaled_modified_bessel_k1", integers_to_float=True)
-spherical_bessel_j0 = unary(bessel.spherical_bessel_j0, "spherical_bessel_j0", integers_to_float=True)
+airy_ai = _bessel("airy_ai")
+bessel_j0 = _bessel("bessel_j0")
+bessel_j1 = _bessel("bessel_j1")
+bessel_y0 = _bessel("bessel_y0")
+bessel_y1 = _bessel("bessel_y1")
+modified_bessel_i0 = _bessel("modified_bessel_i0")
+modified_bessel_i1 = _bessel("modified_bessel_i1")
+modified_bessel_k0 = _bessel("modified_bessel_k0")
+modified_bessel_k1 = _bessel("modified_bessel_k1")
+scaled_modified_bessel_k0 = _bessel("scaled_modified_bessel_k0")
+scaled_modified_bessel_k1 = _bessel("scaled_modified_bessel_k1")
+spherical_bessel_j0 = _bessel("spherical_bessel_j0")
 
 
 # ---- orthogonal polynomials ----
 def _polynomial(name: str) -> Any:
     rules = Elementwise(polynomials.POLYNOMIALS[name], name, None, True)
-    REFUSED[name] = {"hc": kernel(f"{name}_cpu")}
+    refused(name, hc=kernel(f"{name}_cpu"))
 
     def call(input: Any, n: Any) -> Any:
         refuse_operands(f"special_{name}", input, n, "both")

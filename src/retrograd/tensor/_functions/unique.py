@@ -18,10 +18,10 @@ from .._base import edge_of, wrap
 from .._recording.flat import EXACT
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import promoted
-from .._recording.refusals import REFUSED, kernel, refuse
+from .._recording.refusals import kernel, refuse, refused
 
 FEW_PAIRS = 4096  # up to which comparing all is quicker than sorting
-REFUSED.update({"unique": {"c": kernel("unique")}, "unique_dim": {"c": kernel("unique_dim")}})
+refused("unique", "unique_dim", c=kernel("{name}"))
 
 
 def _raw(tensor: Any, name: str) -> Any:
