@@ -5,8 +5,9 @@ python tools/make_names.py --check   fail if they are out of date
 
 The files are an index, so that most files of functions load when one of their names is first used. The sources say all of it. A name
 that such a file binds has the forms that torch's name has (`_compat/torch_names.txt`): a function of the package, a method of
-Tensor, and, if torch has `name_` and no file binds that name, a method in place. `@public(...)` says what differs. Only text is read
-here, nothing is imported: the package cannot be imported while its index is wrong.
+Tensor, and, if torch has `name_` and no file binds that name, a method in place. A keyword `forms` of its decorator says what differs
+(Note [What is said of a public function] in `overrides.py`). Only text is read here, nothing is imported: the package cannot be
+imported while its index is wrong.
 """
 
 from __future__ import annotations
@@ -79,11 +80,11 @@ def torch_names() -> Torch:
     return Torch(frozenset({*functions, *private}), frozenset(homes["torch.Tensor"]), frozenset(foreach))
 
 
-def declared(decorators: list[ast.expr]) -> frozenset[str] | None:
-    """Return what a call of `public` among decorators says."""
-    for one in decorators:
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "public":
-            return frozenset(ast.literal_eval(argument) for argument in one.args)
+def declared(calls: list[ast.expr]) -> frozenset[str] | None:
+    """Return the words of a keyword `forms` of calls: decorators, or what makes a value."""
+    for keyword in [keyword for one in calls if isinstance(one, ast.Call) for keyword in one.keywords]:
+        if keyword.arg == "forms":
+            return frozenset(ast.literal_eval(keyword.value).split())
     return None
 
 
@@ -93,11 +94,10 @@ def bound(path: Path) -> Iterator[Bound]:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield Bound(node.name, declared(node.decorator_list))
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            made = [node.value.func] if isinstance(node.value, ast.Call) else []  # name = public(...)(...)
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for one in [part for target in targets for part in ast.walk(target)]:
                 if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-                    yield Bound(one.id, declared(made))
+                    yield Bound(one.id, declared([node.value] if node.value else []))
 
 
 def class_names() -> set[str]:
@@ -136,7 +136,7 @@ def index() -> dict[str, dict[str, list[str]]]:
             for one, form in ((functions, is_function), (methods, is_method)):
                 if form and one.setdefault(name, module) != module and module not in LAYERS:
                     raise SystemExit(
-                        f"{one[name]} and {module} both bind {name}: say @public() where it is not torch's"
+                        f'{one[name]} and {module} both bind {name}: say forms="" where it is not torch\'s'
                     )
             is_method = is_method and methods[name] == module
             if is_function and name.endswith("_") and name in methods:

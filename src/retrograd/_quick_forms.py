@@ -56,10 +56,10 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
                     kwargs = {**kwargs, ALIASES[alias]: kwargs[alias]}
                     del kwargs[alias]
             if old_forms and len(args) > len(defaults):
-                args, kwargs = tensor_layer()._recording.old_forms.present_form(function.__name__, args, kwargs)
+                args, kwargs = tensor_layer()._recording.old_forms.present_form(call.__name__, call, args, kwargs)
             if (autocast := current_mode().autocast) is not None:
                 casting = import_module(".tensor._recording.autocast", __package__)
-                args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
+                args, kwargs = casting.cast_arguments(call, autocast, args, kwargs)
             if out and (target := kwargs.get("out")) is not None:
                 kwargs = {name: value for name, value in kwargs.items() if name != "out"}
                 return tensor_layer()._recording.out.call_into(function, args, kwargs, target)

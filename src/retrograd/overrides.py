@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any, Self, cast
@@ -220,24 +220,23 @@ MISSING = _Missing()
 NOTHING = _Missing()  # stands for an argument that may be left out, where None means something
 
 
-def public(*forms: str) -> Callable[[Any], Any]:
-    """Say which forms a public function has, where they are not those of torch's function of that name.
+def declared(function: Any = None, **facts: Any) -> Any:
+    """Say something about a public function: see Note [What is said of a public function]."""
+    if function is None:
+        return partial(declared, **facts)
+    for name, value in facts.items():
+        setattr(function, name, value)
+    return function
 
-    "function" of the package, "method" of Tensor, "in_place": a method `name_` that writes the result into the tensor,
-    "spread": the method takes sizes one by one as well. None at all: the name is only by chance one of torch's. This is for the
-    reader and for tools/make_names.py, which reads it in the source. See Note [Forms of a public function].
-    """
-    return lambda function: function
 
-
-def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_out(function: Any = None, **facts: Any) -> Any:
     """Make a public function overridable, and let it write its result into `out=`."""
-    return overridable(function, out=True)
+    return overridable(function, out=True, **facts)
 
 
-def takes_old_forms(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_old_forms(function: Any = None, **facts: Any) -> Any:
     """Add `out=` like `takes_out`, and let the function take the positional forms that torch has deprecated."""
-    return overridable(function, out=True, old_forms=True)
+    return overridable(function, out=True, old_forms=True, takes_old_forms=True, **facts)
 
 
 def spreading(function: Any) -> Any:
@@ -265,8 +264,8 @@ def _together(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def overridable(
-    function: Callable[..., Any], *, out: bool = False, old_forms: bool = False, together: Any = None
-) -> Callable[..., Any]:
+    function: Any = None, *, out: bool = False, old_forms: bool = False, together: Any = None, **facts: Any
+) -> Any:
     """Let subclasses and modes take over a public function; plain Tensors go straight through.
 
     Note [Forms of a public function]
@@ -275,20 +274,33 @@ def overridable(
     written at the first call, so that importing stays quick. While there is a class or mode that takes calls over, every
     public function has `asking` as its code, which gets arguments exactly as they were given. The quick form of a method
     that takes sizes one by one hands them to `together`, in one.
+
+    Note [What is said of a public function]
+    What cannot be read off a function is said where it is defined, by keywords of its decorator: `@takes_out(raised="cpu")`.
+    - `forms`, where they are not those of torch's function of that name: words among `function` (of the package), `method`
+      (of Tensor), `in_place` (a method `name_` that writes the result into the tensor), and `spread` (the method takes sizes
+      one by one as well). No word at all: only by chance the name is one of torch's. tools/make_names.py reads this.
+    - `lowered`, `raised`: the devices on which autocast computes it in half precision, or in float32.
+    - `in_place`: what makes its method in place, where that is not `inplace` (`tensor/_aliasing/inplace.py`).
+    - `out_dtype`: its `out=` must have the dtype of the result; "kernel" and "result" are the two sentences that torch has for
+      that.
     """
+    if function is None:
+        return partial(overridable, out=out, old_forms=old_forms, together=together, **facts)
+    declared(function, **facts)
     names = {"first": _first, "function": function, "out": out, "old_forms": old_forms, "together": together}
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     names["call"] = call
     _dressed(call, function)
     call.takes_out = out
-    return call  # type: ignore[no-any-return]
+    return call
 
 
-def overridable_as(name: str, function: Any, doc: str, *, out: bool = False) -> Any:
+def overridable_as(name: str, function: Any, doc: str, *, out: bool = False, **facts: Any) -> Any:
     """Make a public function of what a family shares, such as the poolings along one, two and three axes."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return overridable(function, out=out)
+    return overridable(function, out=out, **facts)
 
 
 def _dressed(call: Any, function: Any) -> Callable[..., Any]:

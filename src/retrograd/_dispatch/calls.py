@@ -114,7 +114,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return result if target is None else _into(target, result)
     if (autocast := current_mode().autocast) is not None:
         casting = import_module(f"{PACKAGE}.tensor._recording.autocast")
-        args, kwargs = casting.cast_arguments(function.__name__, autocast, args, kwargs)
+        args, kwargs = casting.cast_arguments(function, autocast, args, kwargs)
     made = composites.FOUND.get(name)
     if made is not None:
         result = functions.decomposed(made, function, args, kwargs)

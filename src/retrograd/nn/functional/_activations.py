@@ -143,7 +143,7 @@ def tanhshrink(input: Any) -> Any:
 
 
 # ---- with parameters ----
-@takes_out
+@takes_out(out_dtype="kernel")
 def gelu(input: Any, *, approximate: str = "none") -> Any:
     """Multiply by the normal distribution function, or by its approximation by `tanh`."""
     _need_tensor("gelu", input)
@@ -152,7 +152,7 @@ def gelu(input: Any, *, approximate: str = "none") -> Any:
     return _GELU.slow((input,), {"approximate": approximate})
 
 
-@takes_out
+@takes_out(raised="cuda", out_dtype="kernel")
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
     _need_tensor("softplus", input)
@@ -258,7 +258,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return hardtanh_(input, 0, 6) if inplace else _limited(input, 0, 6)
 
 
-@takes_out
+@takes_out(out_dtype="kernel")
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Move towards 0 by `lambd`."""
     _need_tensor("softshrink", input)
@@ -272,13 +272,13 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return _SOFTSHRINK.slow((input,), {"lambd": lambd})
 
 
-@takes_out
+@takes_out(out_dtype="kernel")
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """Replace what lies between -lambd and lambd by 0."""
     return _HARDSHRINK.slow((input,), {"lambd": lambd})
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def prelu(input: Any, weight: Any) -> Any:
     """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
     x, w = input._array, weight._array
@@ -371,7 +371,7 @@ def _chosen_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@overridable
+@overridable(raised="cuda")
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials along a dimension."""
     if dim is None:
@@ -379,7 +379,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     return _reductions.softmax(input, dim, dtype=dtype)
 
 
-@overridable
+@overridable(raised="cuda")
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Normalise exponentials of the negative along a dimension."""
     if dim is None:
@@ -387,7 +387,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     return _reductions.softmax(-input, dim, dtype=dtype)
 
 
-@overridable
+@overridable(raised="cuda")
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Take the logarithm of softmax without underflow."""
     if dim is None:

@@ -140,7 +140,8 @@ def _adaptive_avg_pool(ndim: int) -> Any:
         return _adaptive_avg(name, ndim, input, output_size)
 
     none = "; None keeps an axis" if ndim > 1 else ""
-    return overridable_as(name, pool, f"Take means of the {LAST[ndim]} so that as many remain as wanted{none}.")
+    doc = f"Take means of the {LAST[ndim]} so that as many remain as wanted{none}."
+    return overridable_as(name, pool, doc, raised="cpu" if ndim == 3 else "")
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
@@ -176,7 +177,7 @@ def _adaptive_max_pools(ndim: int) -> tuple[Any, Any]:
 
     none = "; None keeps an axis" if ndim > 1 else ""
     doc = f"Take the largest elements of parts of the {LAST[ndim]}, as many as wanted{none}."
-    public = overridable_as(name, pool, doc)
+    public = overridable_as(name, pool, doc, raised="cpu" if ndim == 3 else "")
     doc = f"Pool like `{name}`, and return the indices, too."
     return public, overridable_as(f"{name}_with_indices", with_indices, doc)
 
@@ -293,7 +294,7 @@ def _fractional_pools(ndim: int) -> tuple[Any, Any]:
 
     drawn = "Take the largest elements of windows whose places are drawn"
     return (
-        overridable_as(name, pool, f"{drawn}, as many along the {LAST[ndim]} as wanted."),
+        overridable_as(name, pool, f"{drawn}, as many along the {LAST[ndim]} as wanted.", raised="cpu"),
         overridable_as(f"{name}_with_indices", with_indices, f"Pool like `{name}`, and return the indices, too."),
     )
 

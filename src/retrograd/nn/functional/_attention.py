@@ -29,7 +29,7 @@ SINGLE = np.dtype(np.float32)
 allowed: ContextVar[frozenset[str] | None] = ContextVar("allowed", default=None)
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

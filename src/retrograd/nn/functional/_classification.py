@@ -52,7 +52,7 @@ def _need_probabilities(tensor: Any, name: str) -> None:
         raise RuntimeError(f"all elements of {name} should be between 0 and 1\nHint: {hint}.")
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def binary_cross_entropy(
     input: Any,
     target: Any,
@@ -80,7 +80,7 @@ def binary_cross_entropy(
     return record_fused(losses.binary_cross_entropy, (input, target, weight), {"reduction": number})
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -97,7 +97,7 @@ def binary_cross_entropy_with_logits(
     return coded.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def soft_margin_loss(
     input: Any,
     target: Any,
@@ -118,7 +118,7 @@ def soft_margin_loss(
 
 
 # ---- distributions ----
-@overridable
+@overridable(raised="cpu cuda")
 def kl_div(
     input: Any,
     target: Any,
@@ -199,7 +199,7 @@ def _need_indices(target: Any) -> None:
         )
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def nll_loss(
     input: Any,
     target: Any,
@@ -222,7 +222,7 @@ def nll_loss(
     return record_fused(operation, (input, target, weight), {"reduction": number, "ignore_index": ignore_index})
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def cross_entropy(
     input: Any,
     target: Any,
@@ -323,7 +323,7 @@ def _need_long(target: Any) -> None:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -365,7 +365,7 @@ def multi_margin_loss(
     return record_fused(losses_of_margins.multi_margin_loss, (input, target, weight), params)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def multilabel_margin_loss(
     input: Any,
     target: Any,
@@ -387,7 +387,7 @@ def multilabel_margin_loss(
     return record_fused(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def multilabel_soft_margin_loss(
     input: Any,
     target: Any,

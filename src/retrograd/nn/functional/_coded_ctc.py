@@ -100,7 +100,7 @@ def _with_classes(rows: Any, lengths: Any, classes: int) -> Any:
     return new_tensor(np.where(no_class, 0, array), device=rows.device)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -22,7 +22,7 @@ def _need_number(function: str, reduction: Any) -> None:
         raise TypeError(f"{function}(): argument 'reduction' must be int, not {type(reduction).__name__}")
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def kl_div(input: Any, target: Any, reduction: int = NONE, *, log_target: bool = False) -> Any:
     """Return the divergence of log-probabilities from a distribution, element by element."""
     _need_number("kl_div", reduction)
@@ -35,7 +35,7 @@ def kl_div(input: Any, target: Any, reduction: int = NONE, *, log_target: bool =
     return reduced(values, reduction)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = NONE
 ) -> Any:
@@ -65,7 +65,7 @@ def binary_cross_entropy_with_logits(
     return loss if loss._array.dtype is target._array.dtype else loss.to(target.dtype)  # into whose memory torch writes
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
     """Return the negative log-likelihood of counts."""
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -75,7 +75,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
     return reduced(loss, reduction)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = NONE) -> Any:
     """Take distances of what is alike, and what distances of what is not lack to a margin."""
     _need_number("hinge_embedding_loss", reduction)
@@ -84,14 +84,14 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     return reduced(apart + together, reduction)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the first lacks to exceed the second by a margin."""
     _need_number("margin_ranking_loss", reduction)
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
     _need_number("cosine_embedding_loss", reduction)
@@ -130,7 +130,7 @@ def distance(x: Any, y: Any, p: float = 2, eps: float = 1e-6) -> Any:
     return (x - y + eps).norm(p, -1)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,

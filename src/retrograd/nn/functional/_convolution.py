@@ -227,9 +227,17 @@ def _of_rank(rank: int) -> tuple[Any, Any]:
         )
 
     return (
-        overridable_as(name, conv, f"Convolve {inputs}, or one of them, with kernels (out, C / groups, {kernel})."),
         overridable_as(
-            transpose, conv_transpose, f"Apply the transpose of {name}; the weight is (C, out / groups, {kernel})."
+            name,
+            conv,
+            f"Convolve {inputs}, or one of them, with kernels (out, C / groups, {kernel}).",
+            lowered="cpu cuda",
+        ),
+        overridable_as(
+            transpose,
+            conv_transpose,
+            f"Apply the transpose of {name}; the weight is (C, out / groups, {kernel}).",
+            lowered="cpu cuda",
         ),
     )
 
@@ -256,7 +264,7 @@ def convolution(
     return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """Convolve sequences laid out (time, batch, channels) with a weight (k, channels, out)."""
     if input._array.ndim != 3:

@@ -11,7 +11,7 @@ from . import _coded_ctc
 __all__ = ["ctc_loss"]
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -15,7 +15,7 @@ from ...tensor._functions.stacking import broadcast_tensors
 from ...tensor._recording.record import record
 
 
-@overridable
+@overridable(raised="cuda")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
     """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
     need_tensor(x1, "cosine_similarity", "x1")

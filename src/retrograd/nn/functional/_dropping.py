@@ -10,7 +10,7 @@ import numpy as np
 from ... import _dtypes
 from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import dropout as d
-from ...overrides import overridable, overridable_as, public, takes_out
+from ...overrides import overridable, overridable_as, takes_out
 from ...tensor import _base
 from ...tensor._functions.creation import empty_like, ones_like, zeros
 from ...tensor._functions.generators import default_generator
@@ -125,8 +125,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
     return _NATIVE.slow((input, mask), {"scale": 0.0 if p == 1 else 1 / (1 - p)}), mask
 
 
-@public("function")
-@takes_out
+@takes_out(forms="function")
 def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """Keep the gradients of what was kept, scaled."""
     return _BACK.slow((grad_output, mask), {"scale": scale})

@@ -20,7 +20,7 @@ from ...tensor._recording.refusals import refuse
 from ._linear_nodes import NAMES, record_layer
 
 
-@takes_out
+@takes_out(lowered="cpu cuda", out_dtype="result")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
     mode = read_mode()

@@ -58,7 +58,7 @@ def _need_same_size(weight: Any, input: Any) -> None:
         raise ValueError("Weights and input must have the same size.")
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def mse_loss(
     input: Any,
     target: Any,
@@ -80,7 +80,7 @@ def mse_loss(
     return _of_difference(losses.mse_loss, "mse_cpu", input, target, {"reduction": number})
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def l1_loss(
     input: Any,
     target: Any,
@@ -100,7 +100,7 @@ def l1_loss(
     return reduced((input - target).abs(), chosen(size_average, reduce, reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def smooth_l1_loss(
     input: Any,
     target: Any,
@@ -121,7 +121,7 @@ def smooth_l1_loss(
     return _of_difference(losses.smooth_l1_loss, "smooth_l1_cpu", input, target, params)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """Square differences up to `delta`, go on straight beyond, times `delta`."""
     if input._array.shape != target._array.shape:
@@ -141,7 +141,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduced(values * weight, get_enum(reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -158,7 +158,7 @@ def poisson_nll_loss(
     return coded.poisson_nll_loss(input, target, log_input, full, eps, get_enum(reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
@@ -185,7 +185,7 @@ def gaussian_nll_loss(
     return reduced(loss, get_enum(reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -198,7 +198,7 @@ def hinge_embedding_loss(
     return coded.hinge_embedding_loss(input, target, margin, chosen(size_average, reduce, reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -218,7 +218,7 @@ def margin_ranking_loss(
     return coded.margin_ranking_loss(input1, input2, target, margin, number)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -232,7 +232,7 @@ def cosine_embedding_loss(
     return coded.cosine_embedding_loss(input1, input2, target, margin, chosen(size_average, reduce, reduction))
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,

@@ -22,7 +22,7 @@ from ._attention import causal_mask, check_mask_dtype, kept_weights, refuse_dtyp
 from ._linear import linear
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def multi_head_attention_forward(
     query: Any,
     key: Any,

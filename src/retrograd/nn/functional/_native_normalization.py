@@ -14,7 +14,7 @@ from ..._modes import using
 from ..._ops import normalization as rows
 from ..._ops import normalization_channels as channels
 from ..._warnings import warn
-from ...overrides import overridable, public, takes_out
+from ...overrides import overridable, takes_out
 from ...tensor import _base
 from ...tensor._aliasing.entering import without_tangents
 from ...tensor._aliasing.inplace import copy_into
@@ -131,7 +131,7 @@ def layers(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     return record_fused(rows.layer_norm, (input, weight, bias), {"ndim": len(shape), "eps": eps})
 
 
-@overridable
+@overridable(raised="cuda")
 def layer_norm(
     input: Any,
     normalized_shape: Any,
@@ -206,7 +206,7 @@ def groups_of_channels(input: Any, groups: int, weight: Any, bias: Any, eps: flo
     return record_fused(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
 
 
-@overridable
+@overridable(raised="cuda")
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05, cudnn_enabled: bool = True
 ) -> Any:
@@ -441,8 +441,7 @@ def native_batch_norm(
     return out, mean.to(dtype), rsqrt(variance + eps).to(dtype)
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> tuple[Any, Any, Any]:
     """Compute native_batch_norm, with running statistics or without."""
     if len(rest) + len(named) == 3:

@@ -42,7 +42,7 @@ def max_pool2d(
     return functional.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@overridable
+@overridable(raised="cpu")
 def max_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:

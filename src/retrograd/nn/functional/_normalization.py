@@ -68,7 +68,7 @@ def instance_norm(
     return by_instance(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
-@overridable
+@overridable(raised="cuda")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
     """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
     return layers(input, normalized_shape, weight, bias, eps)
@@ -80,7 +80,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     return root_mean_squares(input, normalized_shape, weight, eps)
 
 
-@overridable
+@overridable(raised="cuda")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
     """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
     size = input.size()
@@ -116,7 +116,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: floa
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
-@takes_out
+@takes_out(raised="cuda")
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """Divide by the p-norm along a dimension, but by no less than `eps`."""
     _errors.wrap_dim(dim, input.dim()) if isinstance(dim, int) else None

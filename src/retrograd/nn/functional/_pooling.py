@@ -266,7 +266,8 @@ def _max_pools(ndim: int) -> tuple[Any, Any]:
         return public(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     doc = f"Take the largest element of each window of the {LAST[ndim]}"
-    public = overridable_as(name, pool, f"{doc}; with `return_indices`, also where it is.")
+    raised = "cpu" if ndim == 3 else ""
+    public = overridable_as(name, pool, f"{doc}; with `return_indices`, also where it is.", raised=raised)
     return public, overridable_as(f"{name}_with_indices", with_indices, f"{doc}, and where it is.")
 
 
@@ -329,7 +330,8 @@ def _avg_pool_with_divisor(ndim: int) -> Any:
         arguments = (kernel_size, stride, padding, ceil_mode)
         return _avg_pool(name, ndim, input, arguments, count_include_pad, divisor_override)
 
-    return overridable_as(name, pool, f"Take the mean of each window of the {LAST[ndim]}.", out=True)
+    raised = "cpu" if ndim == 3 else ""
+    return overridable_as(name, pool, f"Take the mean of each window of the {LAST[ndim]}.", out=True, raised=raised)
 
 
 avg_pool2d, avg_pool3d = _avg_pool_with_divisor(2), _avg_pool_with_divisor(3)

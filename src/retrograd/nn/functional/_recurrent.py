@@ -159,7 +159,7 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
     return (x, *[stack(one) for one in zip(*last, strict=True)])
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def lstm(
     input: Any = None,
     hx: Any = None,
@@ -182,7 +182,7 @@ def lstm(
     return _run(call, lstm_layer, call.hx, {})
 
 
-def _one_state(name: str, operation: Any, options: dict[str, Any], what: str) -> Any:
+def _one_state(name: str, operation: Any, options: dict[str, Any], what: str, lowered: str) -> Any:
     """Make the function of a layer whose state is one tensor."""
 
     def run(
@@ -204,12 +204,12 @@ def _one_state(name: str, operation: Any, options: dict[str, Any], what: str) ->
         return _run(call, operation, (call.hx,), options)
 
     doc = f"Run layers of {what} over a sequence, or over a packed one: the output and the last hidden states."
-    return overridable_as(name, run, doc)
+    return overridable_as(name, run, doc, lowered=lowered)
 
 
-gru = _one_state("gru", gru_layer, {}, "GRU")
-rnn_tanh = _one_state("rnn_tanh", rnn_layer, {"relu": False}, "RNN with tanh")
-rnn_relu = _one_state("rnn_relu", rnn_layer, {"relu": True}, "RNN with relu")
+gru = _one_state("gru", gru_layer, {}, "GRU", lowered="cuda")
+rnn_tanh = _one_state("rnn_tanh", rnn_layer, {"relu": False}, "RNN with tanh", lowered="cpu cuda")
+rnn_relu = _one_state("rnn_relu", rnn_layer, {"relu": True}, "RNN with relu", lowered="cpu cuda")
 
 
 # ---- cells ----

@@ -249,7 +249,7 @@ def _warn_corners() -> None:
     )
 
 
-@overridable
+@overridable(raised="cpu")
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:

@@ -110,7 +110,8 @@ def _unpool_of_rank(ndim: int) -> Any:
     ) -> Any:
         return _unpool(ndim, input, indices, kernel_size, stride, padding, output_size)
 
-    return overridable_as(f"max_unpool{ndim}d", unpool, f"Put what `max_pool{ndim}d` took back where it was.")
+    doc = f"Put what `max_pool{ndim}d` took back where it was."
+    return overridable_as(f"max_unpool{ndim}d", unpool, doc, raised="cpu" if ndim > 1 else "")
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of_rank, (1, 2, 3))

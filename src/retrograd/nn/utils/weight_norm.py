@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._ops import weight_norm as w
 from ..._warnings import warn
-from ...overrides import overridable, public
+from ...overrides import overridable
 from ...tensor._functions.norms import vector_norm
 from ...tensor._recording.fused import record_fused
 from ..parameter import UninitializedParameter, make_parameter
@@ -28,8 +28,7 @@ def _check_dim(v: Any, dim: int) -> None:
         )
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
     """Return a direction with given lengths of its slices along a dimension."""
     if dim in (0, v.dim() - 1) and v.dim() > 1 and not v.is_complex():

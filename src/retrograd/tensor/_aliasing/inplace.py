@@ -28,7 +28,7 @@ from .._object.leaves import DETACH_INSTEAD, NOT_A_LEAF, USED_BY, is_leaf, refus
 from .._object.numbers import element_of
 from .._object.old_attributes import slot_of
 from .._recording.flat import EXACT
-from .._recording.old_forms import FORMS, present_form
+from .._recording.old_forms import form_of, present_form
 from .._recording.operands import plain_scalar
 from .._recording.record import make_meta, record
 from .._recording.refusals import REFUSED, REFUSED_IN_PLACE, refuse_in_place
@@ -66,7 +66,8 @@ def inplace(name: str, function: Any) -> Any:
     """Make the in-place variant of a function: compute, write, rebase. Without gradients a ufunc writes by itself."""
     ufunc, writer = getattr(function, "ufunc", None), WRITERS.get(name)
     refused = any("f" in kinds for some in (REFUSED, REFUSED_IN_PLACE) for kinds in some.get(name, ()))
-    most = len(FORMS[name].tensors) if name in FORMS else sys.maxsize
+    form = form_of(function)
+    most = sys.maxsize if form is None else len(form.tensors)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -92,7 +93,7 @@ def inplace(name: str, function: Any) -> Any:
             if type(self) not in EXACT and isinstance(self, _base.Tensor) and by_function(self):
                 return handle_torch_function(method, (self, *args), self, *args, **kwargs)
             if len(args) > most:
-                (self, *args), kwargs = present_form(method.__name__, (self, *args), kwargs)  # type: ignore[assignment]
+                (self, *args), kwargs = present_form(method.__name__, function, (self, *args), kwargs)  # type: ignore[assignment]
                 return method(self, *args, **kwargs)
             others = tuple(a for a in args if isinstance(a, _base.Tensor))
             if len(others) < len(args) and not all(
@@ -121,16 +122,6 @@ def inplace(name: str, function: Any) -> Any:
 
 def _of_another(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Stand for the signature of what `arithmetic` makes."""
-
-
-def in_place(make: Any) -> Any:
-    """Say by what the in-place method of a function is made, where it is not `inplace`."""
-
-    def decorate(function: Any) -> Any:
-        function.in_place = make
-        return function
-
-    return decorate
 
 
 def arithmetic(name: str, function: Any) -> Any:
@@ -169,7 +160,7 @@ def _arithmetic(function: Any) -> Any:
                 )
             if more:
                 named = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
-                args, kwargs = present_form(method.__name__, (self, other, *more), named)
+                args, kwargs = present_form(method.__name__, function, (self, other, *more), named)
                 return method(*args, **kwargs)
             if not isinstance(other, _base.Tensor) and taken_by_others((other,), {}):
                 return handle_torch_function(method, (other,), self, other, **kwargs)

@@ -18,7 +18,7 @@ from .matrix_products import C_NAMES, addmm, check_expands, weights
 from .shape import permute, reshape
 
 
-@takes_old_forms
+@takes_old_forms(lowered="cuda")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a vector and the product of a matrix and a vector."""
     bias, x, y = input._array, mat._array, vec._array
@@ -41,7 +41,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 refused("baddbmm", b=kernel("baddbmm"))
 
 
-@takes_old_forms
+@takes_old_forms(lowered="cpu cuda", out_dtype="result")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add matrices and the products of two batches of matrices."""
     bias, x, y = input._array, batch1._array, batch2._array
@@ -84,7 +84,7 @@ def _batches(first: Any, second: Any) -> None:
             raise RuntimeError(f"{name} must be a 3D tensor")
 
 
-@takes_old_forms
+@takes_old_forms(lowered="cpu cuda")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and the sum of the products of two batches of matrices."""
     x, y = batch1._array, batch2._array
@@ -104,7 +104,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return addmm(input, wide, reshape(batch2, (batch * inner, columns)), beta=beta, alpha=alpha)
 
 
-@takes_old_forms
+@takes_old_forms(lowered="cuda")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and the outer product of two vectors."""
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
@@ -135,7 +135,7 @@ def _in_place(name: str, function: Any) -> Any:
     def method(self: Any, *operands: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
         if len(operands) > 2:
             given = {n: value for n, value in (("beta", beta), ("alpha", alpha)) if value != 1}
-            args, kwargs = present_form(method.__name__, (self, *operands), named | given)
+            args, kwargs = present_form(method.__name__, function, (self, *operands), named | given)
             return method(*args, **kwargs)
         operands = (*operands, *(named.pop(n) for n in names[len(operands) :] if n in named))
         if len(operands) < 2:
@@ -174,7 +174,7 @@ def addbmm_(self: Any, batch1: Any, batch2: Any, *more: Any, beta: Any = 1, alph
     """Compute addbmm in place; a tensor of another shape gets that of the result, as in torch."""
     if more:
         given = {n: value for n, value in (("beta", beta), ("alpha", alpha)) if value != 1}
-        args, kwargs = present_form("addbmm_", (self, batch1, batch2, *more), given)
+        args, kwargs = present_form("addbmm_", addbmm, (self, batch1, batch2, *more), given)
         return addbmm_(*args, **kwargs)
     shape = (batch1._array.shape[1], batch2._array.shape[-1])
     if tuple(self._array.shape) != shape:

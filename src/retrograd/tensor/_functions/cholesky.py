@@ -36,21 +36,21 @@ def _checked(input: Any, upper: bool, check_errors: bool, name: str) -> Any:
     return factor, info
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     """Factor positive-definite matrices: a = L @ L^H, or U^H @ U."""
     need_tensor(input, "linalg_cholesky", "input")
     return _checked(input, upper, True, "linalg.cholesky")[0]
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Factor matrices, and tell where one is not positive-definite."""
     need_tensor(input, "linalg_cholesky_ex", "input")
     return cholesky_ex_result(*_checked(input, upper, check_errors, "linalg.cholesky_ex"))
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def cholesky(input: Any, upper: bool = False) -> Any:
     """Factor positive-definite matrices."""
     need_tensor(input, "cholesky", "input")
@@ -68,7 +68,7 @@ def cholesky(input: Any, upper: bool = False) -> Any:
     return factor
 
 
-@takes_out
+@takes_out(raised="cpu")
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """Solve a @ x = input for matrices given by their Cholesky factors."""
     need_tensor(input, "cholesky_solve", "input")
@@ -100,7 +100,7 @@ def need_factor(b: Any, a: Any, name: str) -> None:
         )
 
 
-@takes_out
+@takes_out(raised="cpu")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """Invert the matrices of which Cholesky factors are given."""
     need_tensor(input, "cholesky_inverse", "input")

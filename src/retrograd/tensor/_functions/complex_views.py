@@ -27,7 +27,7 @@ def view_as_real(input: Any) -> Any:
     return view_op(input, s.view_as_real, {}, "ViewAsRealBackward0")
 
 
-@overridable
+@overridable(raised="cpu")
 def view_as_complex(input: Any) -> Any:
     """View the last dimension, of size two, as complex numbers."""
     dtype = _base.dtype_of(input)

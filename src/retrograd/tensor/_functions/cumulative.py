@@ -33,14 +33,14 @@ def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) ->
     return record(primitive, (input,), {"axis": axis}, None, {"dim": dim})
 
 
-@takes_out
+@takes_out(raised="cuda")
 @computes_in_dtype_of_out
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Sum up along a dimension."""
     return _accumulated("cumsum", cumulative.cumsum, input, dim, dtype)
 
 
-@takes_out
+@takes_out(raised="cuda")
 @computes_in_dtype_of_out
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Multiply up along a dimension."""

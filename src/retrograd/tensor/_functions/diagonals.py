@@ -17,7 +17,7 @@ from .shape import reshape
 from .view_copies import copied
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def diag(input: Any, diagonal: int = 0) -> Any:
     """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
     ndim = input._array.ndim
@@ -55,14 +55,14 @@ def _matrices(name: str, tensor: Any) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def tril(input: Any, diagonal: int = 0) -> Any:
     """Keep the lower triangle."""
     _matrices("tril", input)
     return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0")
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def triu(input: Any, diagonal: int = 0) -> Any:
     """Keep the upper triangle."""
     _matrices("triu", input)

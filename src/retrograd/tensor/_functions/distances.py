@@ -23,7 +23,7 @@ MODES = {
 }
 
 
-@overridable
+@overridable(raised="cuda")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """Compute the p-norm of the difference."""
     need_tensor(input, "dist", "input")
@@ -36,7 +36,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
     return vector(gap, p, None, False, None)
 
 
-@overridable
+@overridable(raised="cpu cuda")
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """Compute the p-norm distance between every row of one matrix and every row of another."""
     need_tensor(x1, "cdist", "x1")
@@ -73,7 +73,7 @@ def _need_kernel(tensor: Any, name: str) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(tensor)}'")
 
 
-@overridable
+@overridable(raised="cuda")
 def pdist(input: Any, p: float = 2) -> Any:
     """Compute the p-norm distance between every two rows of a matrix."""
     need_tensor(input, "pdist", "input")

@@ -22,7 +22,7 @@ def _check(input: Any, name: str) -> None:
     need_kernel(input, "linalg_eig_out_cpu")
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_eig(input: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; they are complex."""
     need_tensor(input, "linalg_eig", "input")
@@ -30,7 +30,7 @@ def linalg_eig(input: Any) -> Any:
     return eig_result(*record_keeping_outputs(ops.eig, (input,), {}, "LinalgEigBackward0", FIELDS))
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_eigvals(input: Any) -> Any:
     """Return eigenvalues of square matrices."""
     need_tensor(input, "linalg_eigvals", "input")
@@ -49,7 +49,7 @@ def _triangle(input: Any, letter: str) -> dict[str, str]:
     return {"uplo": upper}
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's name
     """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices, reading one triangle."""
     need_tensor(input, "linalg_eigh", "input")
@@ -57,7 +57,7 @@ def linalg_eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's nam
     return eigh_result(*record_keeping_outputs(ops.eigh, (input,), params, "LinalgEighBackward0", FIELDS))
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def linalg_eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's name
     """Return eigenvalues of symmetric or Hermitian matrices."""
     need_tensor(input, "linalg_eigvalsh", "input")

@@ -273,7 +273,7 @@ def _one_by_one(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (args[0], *args[1]) if is_list else args
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def einsum(*args: Any) -> Any:
     """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
     if len(args) < 2:

@@ -13,7 +13,7 @@ from ... import _dtypes
 from ..._core.arrays import Batched
 from ..._device import memory_format
 from ..._warnings import warn
-from ...overrides import overridable, public
+from ...overrides import overridable
 from .. import _base
 from .._aliasing.entering import refuse_captured, without_tangents
 from .._object.layout import address
@@ -82,8 +82,7 @@ def detach(input: Any) -> Any:
     return input.detach()
 
 
-@public("function", "method")
-@overridable
+@overridable(forms="function method")
 def get_device(input: Any) -> int:
     """Return the number of a tensor's CUDA device, -1 for the CPU."""
     return input.device.index if input.is_cuda else -1

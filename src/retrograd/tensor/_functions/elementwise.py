@@ -20,9 +20,9 @@ from ..._ops import elementwise as e
 from ..._ops import index as i
 from ..._ops import shape as s
 from ..._warnings import warn
-from ...overrides import overridable, takes_old_forms, takes_out
+from ...overrides import declared, overridable, takes_old_forms, takes_out
 from .. import _base
-from .._aliasing.inplace import arithmetic, in_place, inplace
+from .._aliasing.inplace import arithmetic, inplace
 from .._base import edge_of
 from .._object.layout import ordered, output_order
 from .._object.numbers import element_of
@@ -45,23 +45,23 @@ refused(
         "`~` or `logical_not()` operator instead.",
     ),
 )
-neg = negative = unary(e.negative, "neg")
-exp = unary(e.exp, "exp", integers_to_float=True)
-expm1 = unary(e.expm1, "expm1", integers_to_float=True)
-log = unary(e.log, "log", integers_to_float=True)
-log1p = unary(e.log1p, "log1p", "Log1PBackward0", integers_to_float=True)
-log2 = unary(e.log2, "log2", integers_to_float=True)
-log10 = unary(e.log10, "log10", integers_to_float=True)
+neg = negative = declared(unary(e.negative, "neg"), out_dtype="kernel")
+exp = declared(unary(e.exp, "exp", integers_to_float=True), raised="cuda")
+expm1 = declared(unary(e.expm1, "expm1", integers_to_float=True), raised="cuda")
+log = declared(unary(e.log, "log", integers_to_float=True), raised="cuda")
+log1p = declared(unary(e.log1p, "log1p", "Log1PBackward0", integers_to_float=True), raised="cuda")
+log2 = declared(unary(e.log2, "log2", integers_to_float=True), raised="cuda")
+log10 = declared(unary(e.log10, "log10", integers_to_float=True), raised="cuda")
 sqrt = unary(e.sqrt, "sqrt", integers_to_float=True)
-rsqrt = unary(e.rsqrt, "rsqrt", integers_to_float=True)
+rsqrt = declared(unary(e.rsqrt, "rsqrt", integers_to_float=True), raised="cuda")
 sin = unary(e.sin, "sin", integers_to_float=True)
 cos = unary(e.cos, "cos", integers_to_float=True)
-tan = unary(e.tan, "tan", integers_to_float=True)
-sinh = unary(e.sinh, "sinh", integers_to_float=True)
-cosh = unary(e.cosh, "cosh", integers_to_float=True)
+tan = declared(unary(e.tan, "tan", integers_to_float=True), raised="cuda")
+sinh = declared(unary(e.sinh, "sinh", integers_to_float=True), raised="cuda")
+cosh = declared(unary(e.cosh, "cosh", integers_to_float=True), raised="cuda")
 tanh = unary(e.tanh, "tanh", integers_to_float=True)
-asin = arcsin = unary(e.arcsin, "asin", integers_to_float=True)
-acos = arccos = unary(e.arccos, "acos", integers_to_float=True)
+asin = arcsin = declared(unary(e.arcsin, "asin", integers_to_float=True), raised="cuda")
+acos = arccos = declared(unary(e.arccos, "acos", integers_to_float=True), raised="cuda")
 atan = arctan = unary(e.arctan, "atan", integers_to_float=True)
 sigmoid = unary(e.sigmoid, "sigmoid", integers_to_float=True)
 for _in_place in (False, True):
@@ -74,7 +74,7 @@ for _in_place in (False, True):
 relu = unary(e.relu, "relu")
 refused("erf", c=kernel("erf_vml_cpu"))
 erf = unary(e.erf, "erf", integers_to_float=True)
-reciprocal = unary(e.reciprocal, "reciprocal", integers_to_float=True)
+reciprocal = declared(unary(e.reciprocal, "reciprocal", integers_to_float=True), raised="cuda")
 refused("abs", b=kernel("abs_cpu"))
 refused(
     "abs",
@@ -83,7 +83,7 @@ refused(
     b=kernel("abs_cpu"),
     c=(RuntimeError, "In-place abs is not supported for complex tensors."),
 )
-abs = absolute = unary(e.abs_, "abs")
+abs = absolute = declared(unary(e.abs_, "abs"), out_dtype="kernel")
 refused(
     "sign",
     c=(
@@ -91,8 +91,8 @@ refused(
         "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     ),
 )
-sign = unary(e.sign, "sign")
-sgn = unary(e.sgn, "sgn")
+sign = declared(unary(e.sign, "sign"), out_dtype="kernel")
+sgn = declared(unary(e.sgn, "sgn"), out_dtype="kernel")
 refused(
     "floor",
     "ceil",
@@ -100,9 +100,9 @@ refused(
     c=(NotImplementedError, "{name} is not supported for complex inputs"),
     b=kernel("{name}_vml_cpu"),
 )
-floor = unary(e.floor, "floor")
-ceil = unary(e.ceil, "ceil")
-trunc = fix = unary(e.trunc, "trunc")
+floor = declared(unary(e.floor, "floor"), out_dtype="kernel")
+ceil = declared(unary(e.ceil, "ceil"), out_dtype="kernel")
+trunc = fix = declared(unary(e.trunc, "trunc"), out_dtype="kernel")
 isnan = unary(p["isnan"], "isnan")
 isinf = unary(p["isinf"], "isinf")
 isfinite = unary(p["isfinite"], "isfinite")
@@ -265,15 +265,13 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-@in_place(arithmetic)
-@takes_old_forms
+@takes_old_forms(in_place=arithmetic)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Add two tensors, the second times `alpha`."""
     return _with_alpha("add", _add, input, other, alpha)
 
 
-@in_place(arithmetic)
-@takes_old_forms
+@takes_old_forms(in_place=arithmetic)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times a tensor from another."""
     return _with_alpha("sub", _sub, input, other, alpha)
@@ -300,8 +298,7 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
     return _checked(name, result, (input, other))
 
 
-@in_place(arithmetic)
-@takes_out
+@takes_out(in_place=arithmetic)
 def mul(input: Any, other: Any) -> Any:
     """Multiply two tensors."""
     return _checked("mul", _mul(input, other), (input, other))
@@ -310,8 +307,7 @@ def mul(input: Any, other: Any) -> Any:
 multiply = mul
 
 
-@in_place(arithmetic)
-@takes_out
+@takes_out(in_place=arithmetic)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide two tensors, rounding the quotient as asked."""
     if rounding_mode is None:
@@ -333,7 +329,7 @@ def true_divide_(self: Any, other: Any) -> Any:
     return self.div_(other)
 
 
-@takes_out
+@takes_out(raised="cuda")
 def pow(input: Any, exponent: Any) -> Any:
     """Raise to a power."""
     return power(input, exponent)
@@ -390,7 +386,7 @@ def reversed_subtract(tensor: Any, number: Any) -> Any:
     return _RSUB.slow((plain_scalar(number), tensor))
 
 
-@takes_out
+@takes_out(out_dtype="kernel")
 def round(input: Any, *, decimals: int = 0) -> Any:
     """Round half to even."""
     return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), {"decimals": decimals})

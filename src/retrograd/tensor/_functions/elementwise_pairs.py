@@ -154,7 +154,7 @@ def float_power_(self: Any, exponent: Any) -> Any:
     return self.pow_(exponent.to(dtype) if isinstance(exponent, _base.Tensor) else exponent)
 
 
-@overridable
+@overridable(raised="cpu")
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     """Build a complex tensor of sizes and angles."""
     check_parts("polar", {"abs": abs, "angle": angle}, out)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import _dtypes
 from ..._ops import elementwise_unary as f
-from ...overrides import overridable, public, takes_out
+from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._object.return_types import make
@@ -42,7 +42,7 @@ refused("deg2rad", "rad2deg", c=(RuntimeError, "{name} is not supported for comp
 deg2rad = unary(f.deg2rad, "deg2rad", "Deg2RadBackward0", integers_to_float=True)
 rad2deg = unary(f.rad2deg, "rad2deg", "Rad2DegBackward0", integers_to_float=True)
 refused("frac", bic=kernel("frac_cpu"))
-frac = unary(f.frac, "frac")
+frac = declared(unary(f.frac, "frac"), out_dtype="kernel")
 sinc = unary(f.sinc, "sinc", integers_to_float=True)
 angle = unary(f.angle, "angle", integers_to_float=True)
 refused("signbit", c=(NotImplementedError, "signbit is not implemented for complex tensors."))
@@ -74,7 +74,7 @@ def positive(input: Any) -> Any:
     return input
 
 
-@takes_out
+@takes_out(out_dtype="kernel")
 def conj_physical(input: Any) -> Any:
     """Conjugate; a real tensor is returned as it is."""
     return _CONJ.slow((input,)) if _tensor("conj_physical", input)._array.dtype.kind == "c" else input
@@ -92,15 +92,13 @@ def resolve_neg(input: Any) -> Any:
     return input.clone() if _tensor("resolve_neg", input).is_neg() else input
 
 
-@public("function", "method")
-@overridable
+@overridable(forms="function method")
 def _conj(input: Any) -> Any:
     """View as the conjugate; a real tensor is returned as it is."""
     return _tensor("_conj", input).conj()
 
 
-@public("function", "method")
-@overridable
+@overridable(forms="function method")
 def _neg_view(input: Any) -> Any:
     """View as the negative."""
     from .._aliasing.signs import negative_view

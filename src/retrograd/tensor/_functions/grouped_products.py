@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _dtypes
-from ...overrides import overridable, public
+from ...overrides import declared, overridable
 from .joining import cat, stack
 from .matrix_checks import scalar_name
 
@@ -53,8 +53,7 @@ def _filled(made: Any, length: int, dim: int) -> Any:
     return cat([made, made.new_zeros(shape)], dim)
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _int_mm(input: Any, mat2: Any) -> Any:
     """Multiply matrices of bytes, summing in 32 bits."""
     for name, one in (("self", input), ("mat2", mat2)):
@@ -64,4 +63,4 @@ def _int_mm(input: Any, mat2: Any) -> Any:
     return input.to(_dtypes.int32) @ mat2.to(_dtypes.int32)
 
 
-_grouped_mm = public("function")(grouped_mm)
+_grouped_mm = declared(grouped_mm, forms="function")

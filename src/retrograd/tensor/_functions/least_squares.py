@@ -10,7 +10,7 @@ from ... import _dtypes, _errors
 from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import least_squares as ops
 from ..._ops.matrices import LinAlgError
-from ...overrides import overridable, public, takes_out
+from ...overrides import overridable, takes_out
 from .. import _base
 from .._object.return_types import make
 from .._recording.record import record
@@ -61,7 +61,7 @@ def _as_matrices(tensor: Any, limits: tuple[Any, Any]) -> Any:
     return tensor if lead == tuple(tensor._array.shape[:-2]) else tensor.expand(*lead, *tensor._array.shape[-2:])
 
 
-@takes_out
+@takes_out(raised="cpu")
 def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """Compute pseudo-inverses; singular values below the limits `atol` and `rtol` (or `rcond`) count as zero."""
     need_tensor(input, "linalg_pinv", "input")
@@ -83,14 +83,14 @@ def _pinv(tensor: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return record(ops.pinv, args, {"hermitian": bool(hermitian)}, "LinalgPinvBackward0")
 
 
-@overridable
+@overridable(raised="cpu")
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """Compute pseudo-inverses."""
     need_tensor(input, "pinverse", "input")
     return _pinv(input, None, rcond, False)
 
 
-@takes_out
+@takes_out(raised="cpu")
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """Count the singular values above the limits; `tol` is an absolute one."""
     need_tensor(input, "linalg_matrix_rank", "input")
@@ -107,8 +107,7 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
 
 
 # ---- least squares ----
-@public()
-@takes_out
+@takes_out(forms="", raised="cpu")
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Find the least-squares solutions of input @ x = b, their squared distances, ranks and singular values."""
     need_tensor(input, "linalg_lstsq", "input")

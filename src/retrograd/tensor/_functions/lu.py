@@ -131,7 +131,7 @@ def _check_pivots(packed: Any, pivots: Any) -> None:
         )
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
     """Solve a @ x = B, or with the adjoint or on the other side, for matrices that `lu_factor` took apart."""
     for position, (value, argument) in enumerate(((LU, "LU"), (pivots, "pivots"), (B, "B")), 1):
@@ -169,7 +169,7 @@ def _check_shapes(packed: Any, pivots: Any, b: Any, left: bool) -> None:
         )
 
 
-@takes_out
+@takes_out(raised="cpu")
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803 - torch's names
     """Solve a @ x = input for matrices that `lu_factor` took apart."""
     warn_once(

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _dtypes
 from ..._core.numpy_namespace import is_half
 from ..._ops import matrix_exponential
-from ...overrides import overridable, public, takes_out
+from ...overrides import overridable, takes_out
 from .. import _base
 from .._recording.record import record
 from .cumulative import cumprod
@@ -19,7 +19,7 @@ from .shape import diagonal, unsqueeze
 from .solving import checked_inverse
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def linalg_matrix_power(input: Any, n: int) -> Any:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
     need_tensor(input, "linalg_matrix_power", "input")
@@ -41,7 +41,7 @@ def linalg_matrix_power(input: Any, n: int) -> Any:
         base = product(base, base)
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def matrix_power(input: Any, n: int) -> Any:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
     return linalg_matrix_power(input, n)
@@ -56,8 +56,7 @@ def matrix_exp(input: Any) -> Any:
     return record(matrix_exponential.matrix_exp, (input,), {}, "LinalgMatrixExpBackward0")
 
 
-@public()
-@overridable
+@overridable(forms="")
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803 - torch's name
     """Make matrices of powers: x ** 0, x ** 1, ... up to N of them."""
     need_tensor(x, "linalg_vander", "x")

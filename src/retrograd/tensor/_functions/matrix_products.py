@@ -88,7 +88,7 @@ def _mm(a: Any, b: Any) -> Any:
     return record(la.matmul, (a, b), {}, "MmBackward0", shown)
 
 
-@takes_out
+@takes_out(lowered="cpu cuda", out_dtype="result")
 def mm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices."""
     try:
@@ -115,7 +115,7 @@ def check_mm(a: Any, b: Any) -> None:
         refuse("mm", x.dtype)
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def bmm(input: Any, mat2: Any) -> Any:
     """Multiply two batches of matrices."""
     try:
@@ -144,7 +144,7 @@ def _bmm(first: Any, second: Any) -> Any:
     return record(la.matmul, (first, second), {}, "BmmBackward0")
 
 
-@takes_out
+@takes_out(lowered="cuda", out_dtype="result")
 def mv(input: Any, vec: Any) -> Any:
     """Multiply a matrix and a vector."""
     try:
@@ -215,7 +215,7 @@ def outer(input: Any, vec2: Any) -> Any:
 ger = outer
 
 
-@takes_out
+@takes_out(lowered="cpu cuda", out_dtype="result")
 def matmul(input: Any, other: Any) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
     try:
@@ -369,7 +369,7 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
             )
 
 
-@takes_old_forms
+@takes_old_forms(lowered="cpu cuda", out_dtype="result")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and a product of matrices."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _dtypes, _errors
 from ..._core.numpy_namespace import is_half
 from ..._ops import norms as ops
-from ...overrides import public, takes_out
+from ...overrides import takes_out
 from .. import _base
 from .._recording.record import record
 from .creation import zeros
@@ -84,7 +84,7 @@ def _refuse_empty(shape: Any, dim: Any, axes: tuple[int, ...], ord: Any) -> None
             )
 
 
-@takes_out
+@takes_out(raised="cuda", out_dtype="result")
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
     need_tensor(input, "linalg_vector_norm", "input")
@@ -94,7 +94,7 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
 
 
 # ---- matrices ----
-@takes_out
+@takes_out(raised="cuda")
 def matrix_norm(
     input: Any,
     ord: Any = "fro",
@@ -164,7 +164,7 @@ def _largest_sum(tensor: Any, ord: Any, first: int, second: int, keepdim: bool) 
     return (amax if ord > 0 else amin)(sums, along, keepdim)
 
 
-@takes_out
+@takes_out(raised="cuda")
 def linalg_norm(
     input: Any,
     ord: Any = None,
@@ -188,7 +188,7 @@ def linalg_norm(
     return vector(input, ord, dims, keepdim, dtype)
 
 
-@takes_out
+@takes_out(raised="cuda")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
@@ -202,8 +202,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
 
 
 # ---- condition numbers ----
-@public()
-@takes_out
+@takes_out(forms="", raised="cpu")
 def cond(input: Any, p: Any = None) -> Any:
     """Compute the norm of matrices times the norm of their inverses."""
     from .svd import linalg_svdvals

@@ -41,7 +41,7 @@ def _dims_of(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
     return list(range(-dims, 0)), list(range(dims))
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
     given_a, given_b = _dims_of(a, b, dims)
@@ -94,7 +94,7 @@ def _labels_of_kron(x: int, y: int) -> Any:
     return tuple(left), tuple(right), tuple(sorted(left + right))
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def inner(input: Any, other: Any) -> Any:
     """Sum products over the last dimension of both."""
     x, y = input._array, other._array
@@ -111,7 +111,7 @@ def inner(input: Any, other: Any) -> Any:
 
 
 # ---- vectors ----
-@takes_out
+@takes_out(out_dtype="result")
 def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     """Compute the vector product along a dimension of size 3."""
     x, y = input._array, other._array
@@ -135,7 +135,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 refused("cross", b=kernel("cross"))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Compute the vector product along a dimension, by default the first of size 3."""
     if dim is None:
@@ -150,7 +150,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     return linalg_cross(input, other, dim=dim)
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sum conj(x) * y along a dimension."""
     if x._array.dtype.kind in "biu":
@@ -164,7 +164,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 # ---- chains ----
-@takes_out
+@takes_out(lowered="cpu cuda")
 def multi_dot(tensors: Any) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
     if isinstance(tensors, _base.Tensor):
@@ -241,7 +241,7 @@ def _cuts(sizes: list[int]) -> dict[tuple[int, int], int]:
     return cuts
 
 
-@takes_out
+@takes_out(lowered="cpu cuda")
 def chain_matmul(*matrices: Any) -> Any:
     """Multiply a chain of matrices in the cheapest order."""
     warn_once(
@@ -259,7 +259,7 @@ def chain_matmul(*matrices: Any) -> Any:
 refused("trace", b=kernel("trace"))
 
 
-@overridable
+@overridable(raised="cpu")
 def trace(input: Any) -> Any:
     """Sum the diagonal of a matrix."""
     if input._array.ndim != 2:

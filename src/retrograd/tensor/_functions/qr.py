@@ -29,14 +29,14 @@ def _factors(input: Any, mode: str) -> Any:
     return record_keeping_outputs(ops.qr, (input,), {"mode": mode}, "LinalgQrBackward0", ("Q", "R"))
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803 - torch's name
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     need_tensor(A, "linalg_qr", "A")
     return named(linalg_qr_result, _factors(A, mode))
 
 
-@takes_out
+@takes_out(raised="cpu")
 def qr(input: Any, some: bool = True) -> Any:
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     need_tensor(input, "qr", "input")
@@ -48,7 +48,7 @@ def qr(input: Any, some: bool = True) -> Any:
     return named(qr_result, _factors(input, "reduced" if some else "complete"))
 
 
-@takes_out
+@takes_out(raised="cpu")
 def geqrf(input: Any) -> Any:
     """Factor matrices into R and reflectors whose product is Q."""
     need_tensor(input, "geqrf", "input")
@@ -72,7 +72,7 @@ def _need_tau(input: Any, tau: Any, name: str) -> None:
     need_same_batch(tau, input, name, "tau")
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_householder_product(input: Any, tau: Any) -> Any:
     """Multiply reflectors: the first columns of the Q that `geqrf` describes."""
     name = "torch.linalg.householder_product"
@@ -93,13 +93,13 @@ def linalg_householder_product(input: Any, tau: Any) -> Any:
     return record(reflectors.householder_product, (input, tau), {}, "LinalgHouseholderProductBackward0")
 
 
-@takes_out
+@takes_out(raised="cpu")
 def orgqr(input: Any, input2: Any) -> Any:
     """Multiply reflectors: another name of `linalg.householder_product`."""
     return linalg_householder_product(input, input2)
 
 
-@takes_out
+@takes_out(raised="cpu")
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Multiply a matrix by the Q that reflectors describe, without building it."""
     tau, other = input2, input3

@@ -10,7 +10,7 @@ from ..._modes import current_mode
 from ..._ops import gamma_samples as ops
 from ..._random.binomial import binomial as draw_binomial
 from ..._random.gamma import dirichlet, standard_gamma
-from ...overrides import overridable, public
+from ...overrides import overridable
 from .. import _base
 from .._base import edge_of
 from .._recording.no_derivative import without_derivative
@@ -25,8 +25,7 @@ _GAMMA_GRAD = Elementwise(ops.standard_gamma_grad, "_standard_gamma_grad", None,
 _DIRICHLET_GRAD = Elementwise(ops.dirichlet_grad, "_dirichlet_grad", None, False)
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _standard_gamma(input: Any, generator: Any = None) -> Any:
     """Draw gamma numbers of rate 1 with the given shapes; they follow their shapes."""
     gen = chosen("_standard_gamma", generator)
@@ -36,15 +35,13 @@ def _standard_gamma(input: Any, generator: Any = None) -> Any:
     return record(ops.gamma_sample, (input, values), {}, "StandardGammaBackward0")
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _standard_gamma_grad(input: Any, output: Any) -> Any:
     """Return the slopes of gamma samples by their shapes."""
     return _GAMMA_GRAD.slow((input, output), {})
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
     """Draw points of the simplex with the given concentrations."""
     return _untracked("_sample_dirichlet", finish(_dirichlet_values(input, generator)), input)
@@ -63,8 +60,7 @@ def followed_dirichlet(concentration: Any) -> Any:
     return record(ops.dirichlet_sample, (concentration, values), {}, "_DirichletBackward")
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     """Return the slopes of points of the simplex by their concentrations, before the sum is taken out."""
     return _DIRICHLET_GRAD.slow((x, alpha, total), {})

@@ -10,7 +10,7 @@ from ... import _errors
 from ..._core.arrays import Batched, is_meta
 from ..._ops import rearrange as r
 from ..._ops import shape as s
-from ...overrides import overridable, public
+from ...overrides import declared, overridable
 from .. import _base
 from .._aliasing.views import own_memory
 from .._base import dtype_of, wrap
@@ -30,8 +30,7 @@ def _dims(given: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def flip(input: Any, dims: Any) -> Any:
     """Reverse the order along dimensions; a copy."""
     given = sizes_from((dims,))
@@ -103,7 +102,7 @@ def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 # ---- repeating ----
-@public("method", "spread")
+@declared(forms="method spread")
 def repeat(input: Any, repeats: Any) -> Any:
     """Repeat the tensor as a whole along dimensions."""
     counts = sizes_from((repeats,))
@@ -122,8 +121,7 @@ def _tiled(input: Any, counts: tuple[int, ...]) -> Any:
     return record(r.tile, (input,), {"counts": counts}, "RepeatBackward0", {"repeats": counts})
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def tile(input: Any, dims: Any) -> Any:
     """Repeat the tensor as a whole; missing counts are 1."""
     counts = sizes_from((dims,))

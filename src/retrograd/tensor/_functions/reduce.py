@@ -12,7 +12,7 @@ from ..._core.arrays import Batched
 from ..._ops import order
 from ..._ops import reduce as r
 from ..._ops import softmax as exponentials
-from ...overrides import overridable, public, takes_out
+from ...overrides import overridable, takes_out
 from .. import _base
 from .._aliasing.entering import is_of_innermost
 from .._object.return_types import make, named
@@ -81,7 +81,7 @@ def _widened(tensor: Any, dtype: Any) -> Any:
     return tensor.to(_dtypes.int64) if tensor._array.dtype.kind in "iub" else tensor
 
 
-@takes_out
+@takes_out(raised="cuda")
 @needs_dim("tuple of ints")
 @computes_in_dtype_of_out
 def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -109,7 +109,7 @@ def mean(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any
     return record(r.mean, (tensor,), params, "MeanBackward1", {"dim": _given(dim)})
 
 
-@takes_out
+@takes_out(raised="cpu cuda")
 @needs_dim("int")
 @computes_in_dtype_of_out
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -319,8 +319,7 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth(r.all_, input, dim, keepdim)
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """Count the elements that are not zero."""
     return record(r.count_nonzero, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": False}, None)
@@ -347,14 +346,14 @@ def _normalised(primitive: Any, name: str, input: Any, dim: int, dtype: Any) -> 
 refused("softmax", "softmax_lastdim", "log_softmax", "log_softmax_lastdim", bic=kernel("{name}_kernel_impl"))
 
 
-@takes_out
+@takes_out(raised="cuda")
 @needs_dtype_of_result
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Normalise exponentials along a dimension."""
     return _normalised(exponentials.softmax, "softmax", input, dim, dtype)
 
 
-@takes_out
+@takes_out(raised="cuda")
 @needs_dtype_of_result
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Take the logarithm of softmax without underflow."""

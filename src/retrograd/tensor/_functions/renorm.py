@@ -11,7 +11,7 @@ from .. import _base
 from .._recording.record import record
 
 
-@takes_out
+@takes_out(raised="cuda", out_dtype="result")
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
     if isinstance(p, complex):

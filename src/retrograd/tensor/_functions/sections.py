@@ -7,7 +7,7 @@ from typing import Any
 from ... import _errors
 from ..._core.arrays import LevelArray
 from ..._ops.index import getitem
-from ...overrides import overridable, public
+from ...overrides import declared, overridable
 from .. import _base
 from .._aliasing.views import view_op
 
@@ -115,6 +115,6 @@ def _split_along(name: str, at_least: int, given_dim: int) -> Any:
     return overridable(function)
 
 
-hsplit = public("function", "method", "spread")(_split_along("hsplit", 1, 1))
-vsplit = public("function", "method", "spread")(_split_along("vsplit", 2, 0))
-dsplit = public("function", "method", "spread")(_split_along("dsplit", 3, 2))
+hsplit = declared(_split_along("hsplit", 1, 1), forms="function method spread")
+vsplit = declared(_split_along("vsplit", 2, 0), forms="function method spread")
+dsplit = declared(_split_along("dsplit", 3, 2), forms="function method spread")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _dtypes
-from ...overrides import overridable, public
+from ...overrides import overridable
 from .joining import stack
 from .matrix_checks import scalar_name
 
@@ -13,8 +13,7 @@ _NAMES = {"sum": "sum", "prod": "prod", "mean": "mean", "max": "amax", "amax": "
 _EMPTY = {"sum": 0.0, "prod": 1.0, "mean": float("nan"), "amax": float("-inf"), "amin": float("inf")}
 
 
-@public("function")
-@overridable
+@overridable(forms="function")
 def segment_reduce(
     data: Any,
     reduce: str,

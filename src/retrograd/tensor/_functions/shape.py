@@ -15,10 +15,10 @@ from ..._ops import index as i
 from ..._ops import shape as s
 from ..._stored import as_storage_only
 from ..._warnings import warn
-from ...overrides import answered, overridable, public, refuses_itself
+from ...overrides import answered, declared, overridable, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
-from .._aliasing.inplace import in_place, reshaping
+from .._aliasing.inplace import reshaping
 from .._aliasing.views import view_op
 from .._object.formats import is_laid_out_in, laid_out_in, need_format, order_in
 from .._object.layout import in_order, is_contiguous, output_order, packed, repeats, strides
@@ -182,8 +182,7 @@ def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
             raise RuntimeError(f"self.stride({k}) must be divisible by {ratio} {words}, but got {step}")
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def reshape(input: Any, shape: Any) -> Any:
     """Give another shape, as a view where that is possible, else as a copy."""
     if type(shape) is int and shape == -1:
@@ -204,8 +203,7 @@ def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
     return record(s.reshape, (copied,), {"shape": wanted}, "UnsafeViewBackward0")
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def permute(input: Any, dims: Any) -> Any:
     """Reorder the dimensions."""
     order = sizes_from((dims,))
@@ -225,8 +223,7 @@ def permute(input: Any, dims: Any) -> Any:
     return view_op(input, s.permute_dims, {"axes": axes}, "PermuteBackward0", {"dims": order})
 
 
-@in_place(reshaping)
-@overridable
+@overridable(in_place=reshaping)
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
     return swap(input, dim0, dim1, "TransposeBackward0")
@@ -235,8 +232,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 swapdims = transpose
 
 
-@in_place(reshaping)
-@overridable
+@overridable(in_place=reshaping)
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Swap two dimensions."""
     return swap(input, axis0, axis1, "TransposeBackward0")
@@ -259,8 +255,7 @@ def swap(input: Any, dim0: int, dim1: int, name: str) -> Any:
     return view_op(input, s.permute_dims, {"axes": axes}, name, {"dim0": dim0, "dim1": dim1})
 
 
-@in_place(reshaping)
-@overridable
+@overridable(in_place=reshaping)
 def t(input: Any) -> Any:
     """Transpose a matrix."""
     ndim = input._array.ndim
@@ -311,8 +306,7 @@ def _moved(ndim: int, source: list[int], destination: list[int]) -> tuple[int, .
 moveaxis = movedim
 
 
-@in_place(reshaping)
-@overridable
+@overridable(in_place=reshaping)
 def unsqueeze(input: Any, dim: int) -> Any:
     """Insert a dimension of size one."""
     ndim = input._array.ndim
@@ -320,9 +314,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
     return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", {"dim": dim})
 
 
-@in_place(reshaping)
-@public("function", "method", "in_place", "spread")
-@overridable
+@overridable(forms="function method in_place spread", in_place=reshaping)
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Drop dimensions of size one."""
     shape = input._array.shape
@@ -342,7 +334,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return view_op(input, s.squeeze, {"axis": axes}, "SqueezeBackward2", {"dim": dim})
 
 
-@public("method", "spread")
+@declared(forms="method spread")
 def expand(input: Any, size: Any, implicit: bool = False) -> Any:
     """Repeat along dimensions of size one without copying; a size of -1 is what there is."""
     own = input._array.shape
@@ -389,8 +381,7 @@ def view_as(input: Any, other: Any) -> Any:
     return view(input, other._array.shape)
 
 
-@public("function", "method", "spread")
-@overridable
+@overridable(forms="function method spread")
 def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape."""
     return expand(input, size)

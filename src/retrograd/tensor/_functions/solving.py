@@ -14,7 +14,7 @@ from ..._ops import determinants, triangular
 from ..._ops import solving as ops
 from ..._ops.matrices import LinAlgError
 from ..._warnings import warn_once
-from ...overrides import overridable, public, takes_out
+from ...overrides import overridable, takes_out
 from .. import _base
 from .._object.return_types import make
 from .._recording.kept_outputs import record_keeping_outputs
@@ -84,8 +84,7 @@ def _solved(a: Any, b: Any, left: bool) -> Any:
     return record(ops.solve, (a, b), {"left": bool(left), "vector": vector}, "LinalgSolveExBackward0")
 
 
-@public()
-@takes_out
+@takes_out(forms="", raised="cpu")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's names
     """Solve A @ X = B, or X @ A = B where not `left`."""
     need_tensor(A, "linalg_solve", "A")
@@ -96,7 +95,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's 
     return result
 
 
-@takes_out
+@takes_out(raised="cpu")
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803 - torch's names
     """Solve systems, and tell which of the matrices are singular."""
     need_tensor(A, "linalg_solve_ex", "A")
@@ -122,7 +121,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
     return record(triangular.solve_triangular, (input, B), params, "LinalgSolveTriangularBackward0")
 
 
-@takes_out
+@takes_out(raised="cpu")
 def triangular_solve(
     input: Any,
     A: Any,  # noqa: N803 - torch's name
@@ -164,7 +163,7 @@ def _inverse(tensor: Any) -> Any:
     return record(ops.inv, (tensor,), {}, "LinalgInvExBackward0")
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def inv(A: Any) -> Any:  # noqa: N803 - torch's name
     """Invert matrices."""
     need_tensor(A, "linalg_inv", "A")
@@ -179,14 +178,14 @@ def checked_inverse(matrices: Any, name: str) -> Any:
     return result
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def inverse(input: Any) -> Any:
     """Invert matrices."""
     need_tensor(input, "inverse", "input")
     return checked_inverse(input, "linalg.inv")
 
 
-@takes_out
+@takes_out(raised="cpu")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803 - torch's name
     """Invert matrices, and tell which of them are singular."""
     need_tensor(A, "linalg_inv_ex", "A")
@@ -198,7 +197,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803 - torch'
 
 
 # ---- determinants ----
-@takes_out
+@takes_out(out_dtype="result")
 def linalg_det(A: Any) -> Any:  # noqa: N803 - torch's name
     """Compute determinants."""
     need_tensor(A, "linalg_det", "A")
@@ -246,7 +245,7 @@ def logdet(input: Any) -> Any:
 
 
 # ---- tensors as linear maps ----
-@takes_out
+@takes_out(raised="cpu")
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
     """Invert a tensor as a map from its last dimensions to its first `ind`."""
     need_tensor(A, "linalg_tensorinv", "A")
@@ -261,7 +260,7 @@ def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
     return reshape(checked_inverse(reshape(A, (math.prod(first), math.prod(last))), "inv"), (*last, *first))
 
 
-@takes_out
+@takes_out(raised="cpu")
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:  # noqa: N803 - torch's names
     """Solve tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     need_tensor(A, "linalg_tensorsolve", "A")

@@ -7,7 +7,7 @@ from typing import Any
 from ..._modes import current_mode
 from ..._ops import bessel, error_function, gamma, polynomials
 from ..._ops import elementwise_pairs as o
-from ...overrides import takes_out
+from ...overrides import declared, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
@@ -22,7 +22,7 @@ refused("ndtr", c=kernel("erf_vml_cpu"))
 refused("entr", c=kernel("entr_cpu"))
 erfc = unary(error_function.erfc, "erfc", integers_to_float=True)
 erfcx = unary(error_function.erfcx, "erfcx", integers_to_float=True)
-erfinv = unary(error_function.erfinv, "erfinv", integers_to_float=True)
+erfinv = declared(unary(error_function.erfinv, "erfinv", integers_to_float=True), raised="cuda")
 _ndtr = unary(error_function.ndtr, "ndtr", integers_to_float=True)
 ndtri = unary(error_function.ndtri, "ndtri", integers_to_float=True)
 log_ndtr = unary(error_function.log_ndtr, "log_ndtr", integers_to_float=True)

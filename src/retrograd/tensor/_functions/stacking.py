@@ -10,7 +10,7 @@ from ... import _errors, _size
 from ..._ops import rearrange as r
 from ..._ops import shape as s
 from ..._warnings import warn_once
-from ...overrides import overridable, public, takes_out
+from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._aliasing.views import view_op
 from .._recording.record import record
@@ -199,7 +199,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return _size.Size(found)
 
 
-@public("method", "spread")
+@declared(forms="method spread")
 def sum_to_size(input: Any, size: Any) -> Any:
     """Sum over dimensions so that the result has a size that would broadcast back."""
     wanted = sizes_from((size,))

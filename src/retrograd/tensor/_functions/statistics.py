@@ -229,7 +229,7 @@ def _writes_its_dtype(function: Any) -> Any:
     return function
 
 
-@takes_out
+@takes_out(raised="cpu")
 @_writes_its_dtype
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
@@ -238,7 +238,7 @@ def quantile(
     return _quantile(input, _checked("quantile", input, q, dim, interpolation), dim, keepdim, interpolation, False)
 
 
-@takes_out
+@takes_out(raised="cpu")
 @_writes_its_dtype
 def nanquantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"

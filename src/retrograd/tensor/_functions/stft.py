@@ -79,7 +79,7 @@ def _full_window(window: Any, win_length: int, n_fft: int, like: Any) -> Any:
     return window if win_length == n_fft else constant_pad_nd(window, (before, n_fft - win_length - before))
 
 
-@overridable
+@overridable(raised="cpu")
 def stft(
     input: Any,
     n_fft: int,

@@ -40,7 +40,7 @@ def _values(input: Any) -> Any:
     return _decomposed(input, False)[1] if is_differentiated(input) else record(ops.svdvals, (input,), {})
 
 
-@takes_out
+@takes_out(raised="cpu")
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803 - torch's name
     """Factor matrices into U @ diag(S) @ Vh, with orthonormal U and Vh."""
     need_tensor(A, "linalg_svd", "A")
@@ -48,7 +48,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
     return linalg_svd_result(*_decomposed(A, full_matrices))
 
 
-@takes_out
+@takes_out(raised="cpu", out_dtype="result")
 def linalg_svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803 - torch's name
     """Return singular values."""
     need_tensor(A, "linalg_svdvals", "A")
@@ -56,7 +56,7 @@ def linalg_svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803 -
     return _values(A)
 
 
-@takes_out
+@takes_out(raised="cpu")
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """Factor matrices into U @ diag(S) @ V^H; U and V are zeros where they are not wanted."""
     need_tensor(input, "svd", "input")

@@ -69,7 +69,7 @@ def _slice_index(input: Any, dim: int, start: Any, end: Any, step: int) -> tuple
     return index, "SliceBackward0", {**shown, "step": step}
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def alias_copy(input: Any) -> Any:
     """View the whole tensor, as a copy."""
     return copied(_shaping.alias(input))
@@ -81,19 +81,19 @@ def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | No
     return copied(_striding.as_strided(input, size, stride, storage_offset))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def detach_copy(input: Any) -> Any:
     """Leave the graph, as a copy."""
     return copied(input.detach())
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """View the diagonal of two dimensions, as a copy."""
     return copied(_shaping.diagonal(input, offset, dim1, dim2))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def expand_copy(input: Any, size: Any, *, implicit: bool = False) -> Any:
     """Repeat along dimensions of size one, as a copy."""
     return copied(_shaping.expand(input, size))
@@ -125,7 +125,7 @@ def select_copy(input: Any, dim: int, index: int) -> Any:
     return copied(_shaping.select(input, dim, index))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def slice_copy(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     """View a slice of a dimension, as a copy."""
     return copied(_slice(input, dim, start, end, step))
@@ -143,19 +143,19 @@ def split_with_sizes_copy(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     return copied(_splitting.split_with_sizes(input, split_sizes, dim))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def squeeze_copy(input: Any, dim: Any = None) -> Any:
     """Drop dimensions of size one, as a copy."""
     return copied(_shaping.squeeze(input, dim))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def t_copy(input: Any) -> Any:
     """Transpose a matrix, as a copy."""
     return copied(_shaping.t(input))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def transpose_copy(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions, as a copy."""
     return copied(_shaping.transpose(input, dim0, dim1))
@@ -173,7 +173,7 @@ def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
     return copied(_striding.unfold(input, dimension, size, step))
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def unsqueeze_copy(input: Any, dim: int) -> Any:
     """Insert a dimension of size one, as a copy."""
     return copied(_shaping.unsqueeze(input, dim))
@@ -237,7 +237,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     return _written(input, src, "getitem", {"index": at}, shape[:d] + shape[d + 1 :], "SelectScatterBackward0", shown)
 
 
-@takes_out
+@takes_out(out_dtype="result")
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     """Copy a tensor with another written into a slice of a dimension."""
     index, _, _ = _slice_index(input, dim, start, end, step)

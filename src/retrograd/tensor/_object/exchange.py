@@ -11,7 +11,7 @@ from ... import _dtypes
 from ..._core.arrays import LevelArray
 from ..._device import device as device_type
 from ..._warnings import warn
-from ...overrides import public
+from ...overrides import declared
 from .. import _base
 from .._functions.creation import as_dtype, finish, from_numpy, tensor
 
@@ -115,7 +115,7 @@ def _imported(source: Any) -> Any:
     return finish(array if array.flags.writeable else np.asarray(_Memory(array)))
 
 
-@public("function")
+@declared(forms="function")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """Make a tensor on the memory of another library's array, or on a copy of it."""
     if not hasattr(ext_tensor, "__dlpack__"):
@@ -162,7 +162,7 @@ def _nested(array: Any) -> Any:
     return [_nested(row) for row in array] if array.ndim else array[()]
 
 
-@public("function")
+@declared(forms="function")
 def to_dlpack(tensor: Any) -> Any:
     """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
     if not isinstance(tensor, _base.Tensor):
@@ -171,7 +171,7 @@ def to_dlpack(tensor: Any) -> Any:
     return tensor.detach().__dlpack__()
 
 
-@public("method")
+@declared(forms="method")
 def __dlpack__(self: Any, **options: Any) -> Any:  # noqa: N807 - a method of Tensor
     """Export the memory as a DLPack capsule."""
     if self.requires_grad:
@@ -185,7 +185,7 @@ def __dlpack__(self: Any, **options: Any) -> Any:  # noqa: N807 - a method of Te
     return array.__dlpack__(**options)
 
 
-@public("method")
+@declared(forms="method")
 def __dlpack_device__(self: Any) -> tuple[Any, int]:  # noqa: N807 - a method of Tensor
     """Return the kind and number of the device, in DLPack's terms."""
     return _base.materialise(self).__dlpack_device__()  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ..._ops import shape as s
 from ..._warnings import warn
-from ...overrides import public
+from ...overrides import declared
 from .._aliasing.views import view_op
 from .._functions.shape import contiguous
 
@@ -16,7 +16,7 @@ REMOVED = "This function was deprecated since version 1.9 and is now removed."
 
 
 # ---- removed, with what to write instead ----
-@public("function", "method")
+@declared(forms="function method")
 def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -26,7 +26,7 @@ def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: A
     )
 
 
-@public("function", "method")
+@declared(forms="function method")
 def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -35,7 +35,7 @@ def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) 
     )
 
 
-@public("function", "method")
+@declared(forms="function method")
 def solve(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - torch's name
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -45,7 +45,7 @@ def solve(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - t
     )
 
 
-@public("function", "method")
+@declared(forms="function method")
 def lstsq(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - torch's name
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -55,7 +55,7 @@ def lstsq(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - t
     )
 
 
-@public("function")
+@declared(forms="function")
 def matrix_rank(input: Any, tol: Any = None, symmetric: bool = False, *, out: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _dtypes
-from ...overrides import arguments, public, refuses_itself
+from ...overrides import arguments, declared, refuses_itself
 from .._functions.casting import truth
 from .._recording.operands import not_a_tensor
 from .._recording.record import promoted
@@ -64,13 +64,13 @@ def result_type(
     return _dtypes.from_numpy(promoted(arrays)[1])
 
 
-@public("function")
+@declared(forms="function")
 def real(input: Tensor) -> Any:
     """Return the real part."""
     return input.real
 
 
-@public("function")
+@declared(forms="function")
 def imag(input: Tensor) -> Any:
     """Return the imaginary part."""
     return input.imag

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _warnings
+from ...overrides import parameters_of
 from .. import _base
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -23,17 +24,15 @@ class Form(NamedTuple):
     tensors: tuple[str, ...]
 
 
-FORMS = {
-    "add": Form(("alpha",), ("other",)),
-    "sub": Form(("alpha",), ("other",)),
-    "addcmul": Form(("value",), ("tensor1", "tensor2")),
-    "addcdiv": Form(("value",), ("tensor1", "tensor2")),
-    "addmm": Form(("beta", "alpha"), ("mat1", "mat2")),
-    "addmv": Form(("beta", "alpha"), ("mat", "vec")),
-    "addr": Form(("beta", "alpha"), ("vec1", "vec2")),
-    "addbmm": Form(("beta", "alpha"), ("batch1", "batch2")),
-    "baddbmm": Form(("beta", "alpha"), ("batch1", "batch2")),
-}
+def form_of(function: Any) -> Form | None:
+    """Return what a public function takes; None if it never had an old form."""
+    written = getattr(function, "__wrapped__", function)
+    if not getattr(function, "takes_old_forms", False):
+        return None
+    positional, keywords, _ = parameters_of(written)
+    return Form(keywords, positional[1:])
+
+
 _warned = False
 
 
@@ -46,9 +45,12 @@ def _number(value: Any) -> Any:
     return value if isinstance(value, (int, float, builtins.complex)) else None
 
 
-def present_form(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Return the arguments of a call with too many by position, the tensor first, as today's form takes them."""
-    form = FORMS.get(name.removesuffix("_"), Form((), ("other",)))
+def present_form(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Return the arguments of a call with too many by position, the tensor first, as today's form takes them.
+
+    `name` is the one that was called; `function` the public function of which that may be the method in place.
+    """
+    form = form_of(function) or Form((), ("other",))
     count = len(args) - 1 - len(form.tensors)
     if 0 < count <= len(form.numbers) and not set(form.numbers) & set(kwargs):
         found = _ordered(args, count, tensor_second=len(form.numbers) > 1)

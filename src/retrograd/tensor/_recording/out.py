@@ -46,7 +46,7 @@ def call_into(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], o
         written = [write(target, result) for target, result in zip(out, results, strict=True)]
         return type(results)(*written) if hasattr(results, "_fields") else type(results)(written)
     if not args or not isinstance(args[0], _base.Tensor) or _base.dtype_of(args[0]) is not _base.dtype_of(out):
-        refuse_dtype(name, out, results)
+        refuse_dtype(function, out, results)
     return write(out, results)
 
 

@@ -27,30 +27,20 @@ CPP_NAMES = {
 }
 
 
-# Functions that take `out=` of no dtype but the result's, whatever could hold it; the first ones in the words of kernels.
-IN_THE_WORDS_OF_KERNELS = frozenset(
-    """abs absolute ceil conj_physical fix floor frac gelu hardshrink neg negative round sgn sign softplus softshrink
-    trunc""".split()  # noqa: SIM905 - names read better as text
-)
-NO_OTHER_DTYPE = frozenset(
-    """addmm alias_copy baddbmm cholesky cross det detach_copy diag diagonal_copy eigvalsh expand_copy inv inverse linear
-    matmul mm mv renorm slice_copy slice_scatter squeeze_copy svdvals t_copy transpose_copy tril triu unsqueeze_copy
-    vector_norm""".split()  # noqa: SIM905 - names read better as text
-)
-
-
 def _mismatch(wanted: Any, given: Any) -> RuntimeError:
     wanted, given = (CPP_NAMES.get(one.name, f"c10::{one._scalar_name}") for one in (wanted, given))
     return RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
 
 
-def refuse_dtype(name: str, out: Any, result: Any) -> None:
+def refuse_dtype(function: Any, out: Any, result: Any) -> None:
     """Raise torch's error for an `out=` of another dtype than the result's, of a function that takes none."""
     wanted, given = _base.dtype_of(result), _base.dtype_of(out)
-    if wanted is not given and name in NO_OTHER_DTYPE:
-        raise _mismatch(wanted, given)
-    if wanted is not given and name in IN_THE_WORDS_OF_KERNELS:
+    sentence = getattr(function, "out_dtype", None)
+    if sentence is None or wanted is given:
+        return
+    if sentence == "kernel":
         raise RuntimeError(f"Found dtype {given._scalar_name} but expected {wanted._scalar_name}")
+    raise _mismatch(wanted, given)
 
 
 def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]:

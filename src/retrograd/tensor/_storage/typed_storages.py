@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _dtypes
 from ..._warnings import warn_once
-from ...overrides import public
+from ...overrides import declared
 from .. import _base
 from .._functions.creation import as_dtype, finish
 from .._object.devices import on_host
@@ -263,7 +263,7 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
-@public("method")
+@declared(forms="method")
 def _typed_storage(self: Any) -> TypedStorage:
     """Return the elements under a tensor and its views, without the warning."""
     return typed_storage(untyped_storage(self), _base.dtype_of(self))
@@ -314,7 +314,7 @@ OLD_STORAGES: dict[str, Any] = {
     for dtype, name in NAMES.items()
 }
 globals().update(OLD_STORAGES)
-Storage = public("function")(OLD_STORAGES["FloatStorage"])
+Storage = declared(OLD_STORAGES["FloatStorage"], forms="function")
 
 for _name, _dtype in CONVERSIONS.items():
     setattr(TypedStorage, _name, conversion(_dtypes.dtype_named(_dtype)))
