@@ -123,6 +123,13 @@ def test_results_go_into_out() -> None:
     np.testing.assert_allclose(targets[0].numpy(), np.linalg.eigvalsh(x.numpy()))
 
 
+@pytest.mark.parametrize("name", ["cholesky", "det", "eigvalsh", "inv", "svdvals"])
+def test_out_has_the_dtype_of_the_result(name: str) -> None:
+    out = torch.empty(0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        getattr(torch.linalg, name)(torch.eye(3), out=out)
+
+
 def test_parts_that_are_not_wanted_are_empty() -> None:
     packed, pivots = torch.linalg.lu_factor(positive(3, 3))
     p, low, high = torch.lu_unpack(packed, pivots, unpack_data=False)
