@@ -127,6 +127,7 @@ class Primitive(Shown):
         variadic: bool = False,
         rest: str | None = None,
         differentiable: bool = True,
+        batch: Rule | None = None,
         shows: str | dict[str | None, str] | None = None,
     ) -> None:
         super().__init__(shows)
@@ -144,7 +145,8 @@ class Primitive(Shown):
         self.group_rule: CompiledRule | None = None
         self.jvp_rule: Rule | None = None
         self.jvp_names: tuple[str, ...] = ()
-        self.batch_rule: Rule | None = None
+        self.batch_rule = batch
+        self.moved = tuple([name for name in statics if name in MOVED])  # see `behind`
         self.self_adjoint = False
         self.plain_rules: dict[str, Callable[..., Any]] = {}  # by the input whose gradient they compute
         self.widens = False  # half precision is computed in float32 and rounded once
@@ -499,6 +501,32 @@ def align_ranks(arrays: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
 def front(array: Any, batched: bool, size: int) -> Any:
     """Give an array its batch axis, by broadcasting if it has none."""
     return array if batched else vocabulary.broadcast_to(array, shape=(size, *array.shape))
+
+
+# ---- batching rules that many operations share ----
+def _next(axis: Any, size: int) -> Any:
+    return tuple([a + 1 for a in axis]) if type(axis) is tuple else axis + 1
+
+
+# What a new first axis of `size` does to static parameters, by their names.
+MOVED: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("axis", "axes", "axis1", "axis2", "lead"), _next),
+    "shape": lambda shape, size: (size, *shape),
+    "index": lambda index, size: (slice(None), *index),
+    **dict.fromkeys(("before", "after"), lambda widths, size: (0, *widths)),
+}
+
+
+def behind(call: Any, args: Sequence[Any], batched: Sequence[bool], size: int, /, **params: Any) -> Any:
+    """Batch an operation that does behind the batch axis what it does without: its axes move on by one, see `MOVED`."""
+    for name in call.moved:
+        params[name] = MOVED[name](params[name], size)
+    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
+
+
+def aligned(call: Any, args: Sequence[Any], batched: Sequence[bool], size: int, /, **params: Any) -> Any:
+    """Batch an operation that broadcasts all axes but the last, and counts those from the end."""
+    return call(*align_ranks(args, batched), **params)
 
 
 # ---- dead levels ----

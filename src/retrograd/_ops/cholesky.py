@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import align_ranks, general
+from .._core.primitive import aligned, behind, general
 from . import triangular  # noqa: F401 - the rules solve with triangles
-from .matrices import adjoint, batch_one, lower_with_half_diagonal
+from .matrices import adjoint, lower_with_half_diagonal
 
 TRIANGLE = {"left": True, "unitriangular": False}
 
 
-@general(torch="linalg_cholesky_ex", outputs=2)
+@general(torch="linalg_cholesky_ex", outputs=2, batch=behind)
 def cholesky(xp, x, *, upper):
     """Return the factor and, for each matrix, the order of the first minor that is not positive, or 0."""
     factor = lapack.cholesky(xp, x, upper)
@@ -50,10 +50,7 @@ def cholesky_jvp(xp, t, out, upper):
     return (adjoint(xp, moved) if upper else moved), None
 
 
-cholesky.batch(batch_one)
-
-
-@general(shows="input2=factor result upper")
+@general(shows="input2=factor result upper", batch=aligned)
 def cholesky_solve(xp, b, factor, *, upper):
     """Solve a @ x = b for a = factor @ factor^H, or factor^H @ factor if `upper`."""
     first, second = (adjoint(xp, factor), factor) if upper else (factor, adjoint(xp, factor))
@@ -88,12 +85,7 @@ def cholesky_solve_jvp(xp, t, factor, out, upper):
     return xp.cholesky_solve(right, factor, upper=upper)
 
 
-@cholesky_solve.batch
-def cholesky_solve_batch(call, args, batched, size, *, upper):
-    return call(*align_ranks(args, batched), upper=upper)
-
-
-@general(shows="result self=factor upper")
+@general(shows="result self=factor upper", batch=behind)
 def cholesky_inverse(xp, factor, *, upper):
     """Invert the matrix of which `factor` is the Cholesky factor."""
     return xp.cholesky_solve(xp.module.eye(factor.shape[-1], dtype=factor.dtype), factor, upper=upper)
@@ -109,6 +101,3 @@ def cholesky_inverse_dfactor(xp, g, factor, out, factor_shape, upper):
 def cholesky_inverse_jvp(xp, t, factor, out, upper):
     product = xp.matmul(adjoint(xp, t), factor) if upper else xp.matmul(t, adjoint(xp, factor))
     return -xp.matmul(xp.matmul(out, product + adjoint(xp, product)), out)
-
-
-cholesky_inverse.batch(batch_one)

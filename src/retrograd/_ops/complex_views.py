@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .._core.primitive import linear
+from .._core.primitive import behind, linear
 from .._dtypes import complex32
 from .._stored import as_storage_only
 from . import shape as _shape  # noqa: F401 - declares view_as_real
 
 
-@linear
+@linear(batch=behind)
 def view_as_complex(xp, x):
     """The last axis, of size two, as real and imaginary parts: the same memory where its strides allow."""
     x = xp.module.asarray(x)
@@ -21,6 +21,3 @@ def view_as_complex(xp, x):
 @view_as_complex.vjp("x")
 def view_as_complex_dx(xp, g):
     return xp.view_as_real(g)
-
-
-view_as_complex.batch(lambda call, args, batched, size: call(args[0]))

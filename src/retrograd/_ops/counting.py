@@ -9,7 +9,7 @@ import itertools
 import math
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import front, general, vocabulary
+from .._core.primitive import behind, front, general, vocabulary
 
 
 # ---- places among sorted boundaries ----
@@ -85,7 +85,7 @@ def even_edges(module, low, high, bins, dtype):
     return module.where(k < (bins + 1) // 2, low + step * k, high - step * (bins - k)).astype(kept)
 
 
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def histc(xp, x, *, bins, low, high, lead):
     """Count elements in even bins between two bounds, or between the extremes if the bounds are equal."""
     module = xp.module
@@ -110,11 +110,6 @@ def histc(xp, x, *, bins, low, high, lead):
     return _rows(xp, lead, [x.reshape(*x.shape[:lead], -1)], one)[0]
 
 
-@histc.batch
-def histc_batch(call, args, batched, size, *, bins, low, high, lead):
-    return call(args[0], bins=bins, low=low, high=high, lead=lead + 1)
-
-
 def extremes(values):
     """Return the bounds of bins over values: their own, a step to each side of a single one, [0, 1] for none."""
     return (values.min(), values.max()) if values.size else (0, 1)
@@ -134,7 +129,7 @@ def bounds_of(values, bounds, dim):
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-@general(differentiable=False, outputs=2)
+@general(differentiable=False, outputs=2, batch=behind)
 def histogram(xp, x, *others, bins, bounds, density, weighted, lead):
     """Count elements; `others` are the edges, where `bins` is None, and the weights, where there are any."""
     flat = [x.reshape(*x.shape[:lead], -1, 1)]
@@ -147,12 +142,6 @@ def histogram(xp, x, *others, bins, bounds, density, weighted, lead):
         return count_points(xp.module, points, [edges], weight, density), edges
 
     return _rows(xp, lead, [*flat, *given, *weights], one)
-
-
-@histogram.batch
-def histogram_batch(call, args, batched, size, **params):
-    args = [front(a, b, size) for a, b in zip(args, batched, strict=True)]
-    return call(*args, **params | {"lead": params["lead"] + 1})
 
 
 def count_points(module, points, edges, weight, density):
@@ -175,7 +164,7 @@ def count_points(module, points, edges, weight, density):
     return hist
 
 
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def bincount(xp, x, *weights, minlength, lead):
     """Count how often each number occurs, or add up its weights; samples of a batch must need equally many bins."""
 
@@ -188,9 +177,3 @@ def bincount(xp, x, *weights, minlength, lead):
         return (module.bincount(numbers, weight[0].astype(module.float64), minlength).astype(dtype),)
 
     return _rows(xp, lead, [x, *weights], one)[0]
-
-
-@bincount.batch
-def bincount_batch(call, args, batched, size, *, minlength, lead):
-    args = [front(a, b, size) for a, b in zip(args, batched, strict=True)]
-    return call(*args, minlength=minlength, lead=lead + 1)

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import front, general, linear, vocabulary
+from .._core.primitive import behind, general, linear, vocabulary
 from .order import chooses, dense, has_nan, number
 
 CHUNKED_FROM = 64  # steps from which a recurrence is cut into chunks that run side by side
@@ -188,7 +188,7 @@ def _chunks(xp, a, b):
     return module.moveaxis(alone, 0, 1).reshape(chunks * length, rest)[:count]
 
 
-@general
+@general(batch=behind)
 def recurrence(xp, a, b, *, axis, reverse):
     """s[i] = b[i] + a[i] * s[i-1] along an axis, or + a[i] * s[i+1] in reverse. See Note [Linear recurrences]."""
     module = xp.module
@@ -230,11 +230,6 @@ def recurrence_jvp(xp, t, a, out, axis, reverse):
         added = ta * shifted(xp, out, axis, 0, reverse)
         tb = added if tb is None else tb + added
     return xp.recurrence(a, tb, axis=axis, reverse=reverse)
-
-
-@recurrence.batch
-def recurrence_batch(call, args, batched, size, *, axis, reverse):
-    return call(*[front(v, one, size) for v, one in zip(args, batched, strict=True)], axis=axis + 1, reverse=reverse)
 
 
 # ---- products ----

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from .._core.arrays import is_meta, raw_leaf
 from .._core.numpy_namespace import raw_namespace
-from .._core.primitive import front, general
+from .._core.primitive import behind, general
 from . import matrix_products, solving  # noqa: F401 - the rules use their names
-from .matrices import adjoint, as_column, batch_one, conjugate, diagonal_of, is_complex, transposed
+from .matrices import adjoint, as_column, conjugate, diagonal_of, is_complex, transposed
 
 
 def _over_matrices(xp, x):
@@ -26,7 +26,7 @@ def _total(xp, x):
     return xp.sum(x, axis=(n - 2, n - 1), keepdims=False)
 
 
-@general(torch="linalg_det")
+@general(torch="linalg_det", batch=behind)
 def det(xp, x):
     return xp.module.linalg.det(x)
 
@@ -41,9 +41,6 @@ def det_dx(xp, g, x):
 @det.jvp
 def det_jvp(xp, t, x):
     return _total(xp, t * xp.cofactors(x))
-
-
-det.batch(batch_one)
 
 
 # ---- cofactors ----
@@ -71,7 +68,7 @@ def _sign(xp, u, vh):
     return (xp.module.linalg.det(u) * xp.module.linalg.det(vh))[..., None, None]
 
 
-@general
+@general(batch=behind)
 def cofactors(xp, x):
     """The derivative of the determinant. See Note [The derivative of a determinant]."""
     if x.shape[-1] == 1:
@@ -105,10 +102,7 @@ def cofactors_dx(xp, g, x):
     return conjugate(xp, _cofactors_tangent(xp, conjugate(xp, g), x))
 
 
-cofactors.batch(batch_one)
-
-
-@general
+@general(batch=behind)
 def cofactors_slope(xp, x, t):
     """The derivative of the cofactors of singular matrices along t; it has no derivative in x itself here."""
     u, s, vh = xp.module.linalg.svd(x)
@@ -132,13 +126,8 @@ def cofactors_slope_jvp(xp, t, x):
     return xp.cofactors_slope(x, t[1])
 
 
-@cofactors_slope.batch
-def cofactors_slope_batch(call, args, batched, size):
-    return call(front(args[0], batched[0], size), front(args[1], batched[1], size))
-
-
 # ---- sign and logarithm ----
-@general(torch="linalg_slogdet", outputs=2)
+@general(torch="linalg_slogdet", outputs=2, batch=behind)
 def slogdet(xp, x):
     sign, size = xp.module.linalg.slogdet(x)
     return sign, size
@@ -163,6 +152,3 @@ def slogdet_jvp(xp, t, x, out, x_dtype):
     if not is_complex(x_dtype):
         return xp.zeros_like(moved), moved
     return out[0] * (xp.imag(moved) * 1j), xp.real(moved)
-
-
-slogdet.batch(batch_one)

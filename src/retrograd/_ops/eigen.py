@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import general
+from .._core.primitive import behind, general
 from . import phases, solving  # noqa: F401 - the rules use their names
 from .matrices import (
     LinAlgError,
     adjoint,
     as_column,
     as_row,
-    batch_one,
     diagonal_matrix,
     diagonal_of,
     differences,
@@ -36,7 +35,7 @@ def _converged(x, *found):
     return found
 
 
-@general(torch="linalg_eigh", outputs=2)
+@general(torch="linalg_eigh", outputs=2, batch=behind)
 def eigh(xp, x, *, uplo):
     return _converged(x, *lapack.eigh(xp, x, uplo))
 
@@ -66,15 +65,9 @@ def eigh_jvp(xp, t, out):
     return (xp.real(tl) if is_complex(tl.dtype) else xp.copy(tl)), tv
 
 
-eigh.batch(batch_one)
-
-
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def eigvalsh(xp, x, *, uplo):
     return _converged(x, lapack.eigvalsh(xp, x, uplo))[0]
-
-
-eigvalsh.batch(batch_one)
 
 
 # ---- any square matrices ----
@@ -84,7 +77,7 @@ def _finite(xp, x):
     return x
 
 
-@general(torch="linalg_eig", outputs=2)
+@general(torch="linalg_eig", outputs=2, batch=behind)
 def eig(xp, x):
     """Return complex eigenvalues and vectors, even where all are real."""
     values, vectors = lapack.eig(xp, _finite(xp, x))
@@ -120,12 +113,6 @@ def eig_jvp(xp, t, out):
     return xp.copy(diagonal_of(xp, turned)), tv - vectors * lengths
 
 
-eig.batch(batch_one)
-
-
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def eigvals(xp, x):
     return lapack.eigvals(xp, _finite(xp, x)).astype(lapack.complex_of(x.dtype), copy=False)
-
-
-eigvals.batch(batch_one)

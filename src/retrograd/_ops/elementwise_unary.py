@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._core.primitive import elementwise, general
+from .._core.primitive import behind, elementwise, general
 from . import elementwise as _  # noqa: F401 - the rules read its names
 from .implementations import is_complex, wide
 
@@ -151,7 +151,7 @@ def _logit_dx(xp, g, x, eps):
 logit = elementwise("logit", statics=("eps",), implementation=wide(_logit), dx=_logit_dx)
 
 
-@general(outputs=2)
+@general(outputs=2, batch=behind)
 def frexp(xp, x):
     """Split into a mantissa in [0.5, 1) and an exponent."""
     mantissa, exponent = xp.module.frexp(x.astype("float32") if x.dtype.itemsize == 2 else x)
@@ -166,8 +166,3 @@ def frexp_dx(xp, g, out):
 @frexp.jvp
 def frexp_jvp(xp, t, out):
     return t * xp.exp2(xp.astype(-out[1], dtype=t.dtype)), None
-
-
-@frexp.batch
-def frexp_batch(call, args, batched, size):
-    return call(args[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from .._core.primitive import linear
+from .._core.primitive import behind, linear
 
 # What NumPy, SciPy and CuPy call "divide by n ** (norm / 2)", in each direction.
 _FORWARD = ("backward", "ortho", "forward")
@@ -92,7 +92,7 @@ def _r2c(xp, x, axes, norm):
     return _laid_out(lambda a, last: r2c(a, last, True, norm), x, axes, len(axes) - 1)
 
 
-@linear(torch="_fft_c2c")
+@linear(torch="_fft_c2c", batch=behind)
 def fft_c2c(xp, x, *, axes, norm, forward):
     """Transform complex numbers over axes."""
     if not axes:
@@ -105,18 +105,7 @@ def fft_c2c_dx(xp, g, axes, norm, forward):
     return xp.fft_c2c(g, axes=axes, norm=norm, forward=not forward)
 
 
-fft_c2c.batch(
-    lambda call, args, batched, size, *, axes, norm, forward: call(
-        args[0], axes=_shifted(axes), norm=norm, forward=forward
-    )
-)
-
-
-def _shifted(axes):
-    return tuple(a + 1 for a in axes)
-
-
-@linear(torch="_fft_r2c")
+@linear(torch="_fft_r2c", batch=behind)
 def fft_r2c(xp, x, *, axes, norm, onesided):
     """Transform real numbers over axes; `onesided` keeps half of the last, whose other half is the conjugate.
 
@@ -144,14 +133,7 @@ def fft_r2c_dx(xp, g, x_shape, axes, norm, onesided):
     return xp.real(xp.fft_c2c(g, axes=axes, norm=norm, forward=False))
 
 
-fft_r2c.batch(
-    lambda call, args, batched, size, *, axes, norm, onesided: call(
-        args[0], axes=_shifted(axes), norm=norm, onesided=onesided
-    )
-)
-
-
-@linear
+@linear(batch=behind)
 def fft_r2c_adjoint(xp, g, *, axes, norm, size):
     """The adjoint of a one-sided `fft_r2c` whose last axis has `size` elements."""
     return _c2r(xp, _scaled_inside(g, axes[-1], size, 0.5), axes, norm, size)
@@ -162,7 +144,7 @@ def fft_r2c_adjoint_dg(xp, g, axes, norm):
     return xp.fft_r2c(g, axes=axes, norm=norm, onesided=True)
 
 
-@linear(torch="_fft_c2r")
+@linear(torch="_fft_c2r", batch=behind)
 def fft_c2r(xp, x, *, axes, norm, size):
     """Transform back to real numbers from half of the frequencies of the last axis, which gets `size` elements."""
     return _c2r(xp, x, axes, norm, size)
@@ -173,7 +155,7 @@ def fft_c2r_dx(xp, g, axes, norm, size):
     return xp.fft_c2r_adjoint(g, axes=axes, norm=norm, size=size)
 
 
-@linear
+@linear(batch=behind)
 def fft_c2r_adjoint(xp, g, *, axes, norm, size):
     """The adjoint of `fft_c2r`."""
     return _scaled_inside(_r2c(xp, g, axes, norm), axes[-1], size, 2)
@@ -182,9 +164,3 @@ def fft_c2r_adjoint(xp, g, *, axes, norm, size):
 @fft_c2r_adjoint.vjp("g")
 def fft_c2r_adjoint_dg(xp, g, axes, norm, size):
     return xp.fft_c2r(g, axes=axes, norm=norm, size=size)
-
-
-for _one in (fft_r2c_adjoint, fft_c2r, fft_c2r_adjoint):
-    _one.batch(
-        lambda call, args, batched, size_, *, axes, norm, size: call(args[0], axes=_shifted(axes), norm=norm, size=size)
-    )

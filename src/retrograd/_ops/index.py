@@ -6,7 +6,7 @@ import math
 
 from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
 from .._core.passes import LARGE
-from .._core.primitive import elementwise, front, general, linear, vocabulary
+from .._core.primitive import behind, elementwise, front, general, linear, vocabulary
 from .._core.shown import index_tensors
 
 
@@ -14,6 +14,7 @@ from .._core.shown import index_tensors
 @linear(
     torch="slice",
     shows={None: "dim end self_sym_sizes start step", "SelectBackward0": "dim index=given self_sym_sizes"},
+    batch=behind,
 )
 def getitem(xp, x, *, index):
     return xp.getitem(x, index=index)
@@ -24,12 +25,7 @@ def getitem_dx(xp, g, x_shape, index):
     return xp.put_zeros(g, shape=x_shape, index=index)
 
 
-@getitem.batch
-def getitem_batch(call, args, batched, size, *, index):
-    return call(args[0], index=(slice(None), *index))
-
-
-@linear(shows={"ConstantPadNdBackward0": "pad"})
+@linear(shows={"ConstantPadNdBackward0": "pad"}, batch=behind)
 def put_zeros(xp, g, *, shape, index):
     return xp.put_zeros(g, shape=shape, index=index)
 
@@ -37,11 +33,6 @@ def put_zeros(xp, g, *, shape, index):
 @put_zeros.vjp("g")
 def put_zeros_dg(xp, g, index):
     return xp.getitem(g, index=index)
-
-
-@put_zeros.batch
-def put_zeros_batch(call, args, batched, size, *, shape, index):
-    return call(args[0], shape=(size, *shape), index=(slice(None), *index))
 
 
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .._core import lapack
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import general, vocabulary
-from .matrices import batch_one
+from .._core.primitive import behind, general, vocabulary
 
 
 def _without_derivative(primitive, name):
@@ -20,7 +19,7 @@ def _without_derivative(primitive, name):
         raise NotImplementedError(f"Trying to use forward AD with aten::{name} that does not support it.")
 
 
-@general(outputs=3)
+@general(outputs=3, batch=behind)
 def ldl_factor(xp, x, *, hermitian):
     """Return L and D in one matrix, LAPACK's exchanges, and where D's diagonal is zero, or 0."""
     lead = x.shape[:-2]
@@ -37,7 +36,6 @@ def ldl_factor(xp, x, *, hermitian):
 
 
 _without_derivative(ldl_factor, "linalg_ldl_factor_ex")
-ldl_factor.batch(batch_one)
 
 
 @general

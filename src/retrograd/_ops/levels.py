@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
-from .._core.primitive import LINEAR, Primitive, engine_state, front, linear, raw_namespace, vocabulary
+from .._core.primitive import LINEAR, Primitive, behind, engine_state, front, linear, raw_namespace, vocabulary
 
 
 class LevelPrimitive(Primitive):
@@ -108,7 +108,7 @@ dual_eps.vjp("x")(lambda xp, g: g)
 times_eps.vjp("x")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
 
 
-@linear
+@linear(batch=behind)
 def seen_behind(xp, x, *, transform):
     """What transforms around a grad or vjp see of a value that is a constant to that one itself."""
     return x[...]
@@ -117,9 +117,6 @@ def seen_behind(xp, x, *, transform):
 @seen_behind.vjp("x")
 def seen_behind_dx(xp, g, transform):
     return None if transform.alive or engine_state.asked_by is transform else g
-
-
-seen_behind.batch(lambda call, args, batched, size, *, transform: call(args[0], transform=transform))
 
 
 def remove_level(g, level):

@@ -6,9 +6,9 @@ import math
 from functools import partial
 
 from .._core import lapack
-from .._core.primitive import align_ranks, general, vocabulary
+from .._core.primitive import align_ranks, behind, general, vocabulary
 from . import triangular  # noqa: F401 - the rules solve with triangles
-from .matrices import adjoint, batch_each, batch_one, columns, identity_like, rows, transposed
+from .matrices import adjoint, columns, identity_like, rows, transposed
 
 FEW, SMALL = 8, 16  # matrices and columns: elimination for all matrices at once beats a loop over LAPACK calls
 UNIT = {"upper": False, "unitriangular": True}
@@ -24,7 +24,7 @@ def _order(pivots, length):
     return order
 
 
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def permutation(xp, pivots, *, length, dtype):
     """Return P, as a matrix, from LAPACK's exchanges: row i with row pivots[i], one after the other, counted from 1."""
     if pivots.ndim == 1:
@@ -43,16 +43,13 @@ def permutation(xp, pivots, *, length, dtype):
     return out.reshape(*lead, length, length)
 
 
-permutation.batch(batch_one)
-
-
 # ---- the factors in one matrix ----
 def _factorized(factorize, a):
     packed, exchanges, zero = factorize(a)
     return packed, exchanges + lapack.info(1), lapack.info(zero)
 
 
-@general(torch="linalg_lu_factor_ex", outputs=3)
+@general(torch="linalg_lu_factor_ex", outputs=3, batch=behind)
 def lu_factor(xp, x):
     """Return L below the diagonal and U in one matrix, the exchanges of rows, and where U's diagonal is zero, or 0."""
     lead, (m, n) = x.shape[:-2], x.shape[-2:]
@@ -133,11 +130,8 @@ def lu_factor_jvp(xp, t, out, x_shape):
     return _joined(xp, tl, tu, x_shape), None, None
 
 
-lu_factor.batch(batch_one)
-
-
 # ---- the factors apart ----
-@general(torch="linalg_lu", outputs=3)
+@general(torch="linalg_lu", outputs=3, batch=behind)
 def lu(xp, x):
     """Return L, U and P, which has no derivative."""
     packed, pivots, _ = lu_factor.implementation(xp, x)
@@ -163,9 +157,6 @@ def lu_dx(xp, g, out):
 def lu_jvp(xp, t, out):
     low, high, p = out
     return *_pushed(xp, t, p, low, high), None
-
-
-lu.batch(batch_one)
 
 
 def _pulled_back(xp, gl, gu, p, low, high):
@@ -230,7 +221,7 @@ def _pushed(xp, t, p, low, high):
 
 
 # ---- taking the packed factors apart ----
-@general(outputs=3)
+@general(outputs=3, batch=behind)
 def lu_unpack(xp, packed, pivots):
     """Return L, U and P of what `lu_factor` packed."""
     return *_split(xp, packed), xp.permutation(pivots, length=packed.shape[-2], dtype=packed.dtype)
@@ -246,9 +237,6 @@ def lu_unpack_jvp(xp, t):
     k = min(t[0].shape[-2:])
     tl = xp.triangle(columns(xp, t[0], 0, k), upper=False, k=-1)
     return tl, xp.triangle(rows(xp, t[0], 0, k), upper=True, k=0), None
-
-
-lu_unpack.batch(batch_each)
 
 
 # ---- solving ----

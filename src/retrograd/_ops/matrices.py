@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from .._core.lapack import one_by_one as one_by_one  # for the rules of systems, too
-from .._core.primitive import front
 
 
 class LinAlgError(RuntimeError):
@@ -96,16 +95,6 @@ def without_diagonal(xp, x):
     """Put zeros on the diagonal, also where it is NaN."""
     ones = diagonal_matrix(xp, xp.ones_like(diagonal_of(xp, x)))
     return xp.where(xp.not_equal(ones, 0), 0, x)
-
-
-def batch_one(call, args, batched, size, **params):
-    """Batch an operation of one matrix: a further axis in front changes nothing."""
-    return call(args[0], **params)
-
-
-def batch_each(call, args, batched, size, **params):
-    """Batch an operation whose arguments share their leading axes."""
-    return call(*[front(a, mine, size) for a, mine in zip(args, batched, strict=True)], **params)
 
 
 # ---- what torch shows of a product's operands, see Note [What torch shows] ----

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import general
+from .._core.primitive import behind, general
 from . import matrix_products  # noqa: F401 - the rules use its names
-from .matrices import adjoint, batch_one, columns, rows
+from .matrices import adjoint, columns, rows
 
 
-@general(torch="linalg_matrix_exp")
+@general(torch="linalg_matrix_exp", batch=behind)
 def matrix_exp(xp, x):
     if not x.size:
         return x.copy()
@@ -42,4 +42,3 @@ def matrix_exp_dx(xp, g, x):
 
 
 matrix_exp.jvp(lambda xp, t, x: _slope(xp, x, t))
-matrix_exp.batch(batch_one)

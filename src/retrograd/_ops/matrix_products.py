@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy import array
 
 from .._core.numpy_namespace import is_half, numpy_namespace
-from .._core.primitive import align_ranks, front, general, linear, multilinear, vocabulary
+from .._core.primitive import aligned, behind, front, general, linear, multilinear, vocabulary
 from .._core.shown import given
 from .matrices import conjugate, sizes_of, strides_of, transposed
 
@@ -295,7 +295,7 @@ def addr_batch(call, args, batched, size, *, beta, alpha):
     return call(bias, front(x, batched[1], size), front(y, batched[2], size), beta=beta, alpha=alpha)
 
 
-@linear(shows="self_sym_sizes")
+@linear(shows="self_sym_sizes", batch=behind)
 def trace(xp, x):
     """The sum of the diagonal."""
     if is_half(x.dtype):
@@ -313,15 +313,10 @@ def trace_dx(xp, g, x_shape):
     return xp.put_diagonal(spread, shape=tuple(x_shape), offset=0, axis1=rank - 2, axis2=rank - 1)
 
 
-@trace.batch
-def trace_batch(call, args, batched, size):
-    return call(args[0])
-
-
 NEXT = (array([1, 2, 0]), array([2, 0, 1]))
 
 
-@multilinear(torch="linalg_cross")
+@multilinear(torch="linalg_cross", batch=aligned)
 def cross(xp, x, y, *, axis):
     """The vector product along one axis, counted from the end, of length 3."""
     if x.size + y.size < LARGE and xp is numpy_namespace:
@@ -346,8 +341,3 @@ def cross_dx(xp, g, y, x_shape, axis):
 @cross.vjp("y")
 def cross_dy(xp, g, x, y_shape, axis):
     return xp.sum_to(xp.cross(g, conjugate(xp, x), axis=axis), shape=y_shape)
-
-
-@cross.batch
-def cross_batch(call, args, batched, size, *, axis):
-    return call(*align_ranks(args, batched), axis=axis)

@@ -7,9 +7,9 @@ import math
 from numpy import broadcast_shapes, ndindex
 
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import align_ranks, general
+from .._core.primitive import aligned, behind, general
 from .matrices import as_column
-from .reduce import _restore, move_axes
+from .reduce import _restore
 
 INFINITE = (math.inf, -math.inf)
 LONG = 4096  # elements
@@ -34,7 +34,7 @@ def _two_norm(xp, x, axis, keepdims):
     return module.sqrt(module.add.reduce(squares, axis=axis, keepdims=keepdims))
 
 
-@general(torch="linalg_vector_norm")
+@general(torch="linalg_vector_norm", batch=behind)
 def norm(xp, x, *, p, axis, keepdims):
     """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
     if p == 2:
@@ -87,9 +87,6 @@ def norm_jvp(xp, t, x, out, p, axis, keepdims):
     return xp.sum(xp.real(xp.conj(slope) * t), axis=axis, keepdims=keepdims)
 
 
-norm.batch(move_axes)
-
-
 # ---- distances ----
 METRICS = {1: "cityblock", 2: "euclidean", math.inf: "chebyshev"}
 
@@ -113,7 +110,7 @@ def _one_by_one(xp, x, y, p):
     return out
 
 
-@general(torch="cdist", shows="p result x1=x x2=y")
+@general(torch="cdist", shows="p result x1=x x2=y", batch=aligned)
 def cdist(xp, x, y, *, p, products):
     """The p-norm of the difference of every row of x and every row of y; `products`: see `_by_products`."""
     if products:
@@ -171,8 +168,3 @@ def cdist_jvp(xp, t, x, y, out, p):
         back = xp.expand_dims(ty, axis=len(ty.shape) - 2)
         moved = -back if moved is None else moved - back
     return xp.sum(slopes * moved, axis=(len(out.shape),), keepdims=False)
-
-
-@cdist.batch
-def cdist_batch(call, args, batched, size, *, p, products):
-    return call(*align_ranks(args, batched), p=p, products=products)

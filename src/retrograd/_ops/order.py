@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import front, general, linear, vocabulary
+from .._core.primitive import behind, general, linear, vocabulary
 from .._core.shown import second_output
 from .along import flat_places, integer_indices
 from .reduce import extreme_of
@@ -17,7 +17,7 @@ SMALL = 1024  # indices up to which the places of rows are remembered
 PACKED_FROM = 2048  # elements along the axis from which sorting keys with their positions packed in is quicker
 
 
-@linear(torch="scatter", shows="dim index=indices")
+@linear(torch="scatter", shows="dim index=indices", batch=behind)
 def place_along(xp, g, indices, *, axis, shape):
     """Write `g` at indices along an axis of zeros, where no index stands twice."""
     out = xp.module.zeros(shape, g.dtype)
@@ -28,11 +28,6 @@ def place_along(xp, g, indices, *, axis, shape):
 @place_along.vjp("g")
 def place_along_dg(xp, g, indices, axis):
     return xp.take_along(g, indices, axis=axis)
-
-
-@place_along.batch
-def place_along_batch(call, args, batched, size, *, axis, shape):
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1, shape=(size, *shape))
 
 
 # ---- operations that choose elements ----

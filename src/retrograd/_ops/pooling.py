@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import front, general, linear, vocabulary
+from .._core.primitive import behind, front, general, linear, vocabulary
 from .._core.shown import second_output
 from .order import has_nan
 
@@ -184,7 +184,7 @@ def _largest_of_pieces(module, x, windows):
     return values.reshape(shape), at.reshape(shape)
 
 
-@general(outputs=2)
+@general(outputs=2, batch=behind)
 def max_pool(xp, x, *, windows):
     """Return the largest element of each window of at most 256, and its place there. See Note [Windows]."""
     wide = x.astype(np.float32) if is_half(x.dtype) else x
@@ -241,19 +241,13 @@ def max_pool_jvp(xp, t, out, windows):
     return xp.take_in_planes(t, indices, ndim=len(windows), repeats=not are_apart(windows)), None
 
 
-max_pool.batch(lambda call, args, batched, size, **params: call(args[0], **params))
-
-
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def max_pool_indices(xp, at, *, windows):
     """Return where in its plane each place of a window is."""
     start, further = _corners(xp.module, windows)
     indices = further.take(at)
     indices += start
     return indices
-
-
-max_pool_indices.batch(lambda call, args, batched, size, **params: call(args[0], **params))
 
 
 # ---- reading and writing at places of planes, a plane being all of the last axes ----
@@ -265,7 +259,7 @@ def in_memory(module, indices, ndim, plane):
     return indices.reshape(-1)
 
 
-@linear
+@linear(batch=behind)
 def take_in_planes(xp, x, indices, *, ndim, repeats):
     """Read at indices of planes; `repeats` says whether an element may be read twice."""
     places = in_memory(xp.module, indices, ndim, math.prod(x.shape[x.ndim - ndim :]))
@@ -277,7 +271,7 @@ def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
     return xp.put_in_planes(g, indices, sizes=tuple(x_shape)[len(x_shape) - ndim :], repeats=repeats)
 
 
-@linear(shows={"MaxUnpool2DBackward0": "indices", "MaxUnpool3DBackward0": "indices"})
+@linear(shows={"MaxUnpool2DBackward0": "indices", "MaxUnpool3DBackward0": "indices"}, batch=behind)
 def put_in_planes(xp, g, indices, *, sizes, repeats):
     """Write at indices of planes of zeros; where they may repeat, add."""
     return _put(xp.module, g, in_memory(xp.module, indices, len(sizes), math.prod(sizes)), sizes, repeats)
@@ -298,14 +292,6 @@ def put_in_planes_dg(xp, g, indices, sizes):
     return xp.take_in_planes(g, indices, ndim=len(sizes), repeats=True)
 
 
-def _with_indices(call, args, batched, size, **params):
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
-
-
-take_in_planes.batch(_with_indices)
-put_in_planes.batch(_with_indices)
-
-
 def _starts(module, windows, lead):
     """Number the first place of each window in the dense memory of `lead` planes."""
     plane = math.prod([w.size for w in windows])
@@ -317,7 +303,7 @@ def _starts(module, windows, lead):
 _known_starts = lru_cache(maxsize=16)(_starts)
 
 
-@linear
+@linear(batch=behind)
 def max_pool_back(xp, g, at, *, windows):
     """Give each window's gradient to the place of its largest element."""
     lead = math.prod(at.shape[: at.ndim - len(windows)])
@@ -330,9 +316,6 @@ def max_pool_back(xp, g, at, *, windows):
 def max_pool_back_dg(xp, g, at, windows):
     indices = xp.max_pool_indices(at, windows=windows)
     return xp.take_in_planes(g, indices, ndim=len(windows), repeats=not are_apart(windows))
-
-
-max_pool_back.batch(_with_indices)
 
 
 # ---- the largest element of windows that lie anywhere ----
@@ -420,7 +403,7 @@ def _lead(axis):
     return (slice(None),) * axis
 
 
-@linear
+@linear(batch=behind)
 def avg_pool(xp, x, *, windows, counts):
     """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
     module = xp.module
@@ -457,7 +440,7 @@ def avg_pool_dx(xp, g, windows, counts):
     return xp.avg_pool_back(g, windows=windows, counts=counts)
 
 
-@linear
+@linear(batch=behind)
 def avg_pool_back(xp, g, *, windows, counts):
     """Share what windows get among their elements: the transpose of `avg_pool`."""
     module = xp.module
@@ -485,5 +468,3 @@ def avg_pool_back_dg(xp, g, windows, counts):
 
 
 avg_pool.widens = avg_pool_back.widens = True
-avg_pool.batch(lambda call, args, batched, size, **params: call(args[0], **params))
-avg_pool_back.batch(lambda call, args, batched, size, **params: call(args[0], **params))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import general, vocabulary
+from .._core.primitive import behind, general, vocabulary
 from . import triangular  # noqa: F401 - the rules solve with triangles
-from .matrices import adjoint, batch_one, columns, diagonal_matrix, diagonal_of, is_complex
+from .matrices import adjoint, columns, diagonal_matrix, diagonal_of, is_complex
 
 NO_Q = (
     "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
@@ -90,7 +90,7 @@ def qr_batch(call, args, batched, size, *, mode):
     return (vocabulary.broadcast_to(q, shape=(size, 0)) if mode == "r" else q), r
 
 
-@general(outputs=2)
+@general(outputs=2, batch=behind)
 def geqrf(xp, x):
     """Return R and the reflectors below it in one matrix, and the reflectors' factors."""
     return lapack.geqrf(xp, x)
@@ -99,6 +99,3 @@ def geqrf(xp, x):
 @geqrf.vjp("x")
 def geqrf_dx(xp, g):
     raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-geqrf.batch(batch_one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core.primitive import front, general, linear, vocabulary
+from .._core.primitive import MOVED, behind, front, general, linear, vocabulary
 from .strided import laid_in_row, read_row, row_of_rows
 
 
@@ -40,7 +40,7 @@ def roll_batch(call, args, batched, size, *, shifts, axes):
     return vocabulary.reshape(rolled, shape=tuple(x.shape))
 
 
-@linear(shows="dims k=given")
+@linear(shows="dims k=given", batch=behind)
 def rot90(xp, x, *, k, axis1, axis2):
     """Turn by k times 90 degrees in the plane of two axes, from the first towards the second; k is 0 to 3."""
     if k == 0:
@@ -53,11 +53,6 @@ def rot90(xp, x, *, k, axis1, axis2):
 @rot90.vjp("x")
 def rot90_dx(xp, g, k, axis1, axis2):
     return xp.rot90(g, k=-k % 4, axis1=axis1, axis2=axis2)
-
-
-@rot90.batch
-def rot90_batch(call, args, batched, size, *, k, axis1, axis2):
-    return call(args[0], k=k, axis1=axis1 + 1, axis2=axis2 + 1)
 
 
 # ---- repeating and padding ----
@@ -94,7 +89,7 @@ def tile_batch(call, args, batched, size, *, counts):
     return call(x, counts=(1, *counts))
 
 
-@general(torch="constant_pad_nd", shows="pad")
+@general(torch="constant_pad_nd", shows="pad", batch=behind)
 def constant_pad(xp, x, *, before, after, value):
     """Add `before` and `after` places to each axis, holding `value`; negative numbers take places away."""
     shape = tuple([n + a + b for n, a, b in zip(x.shape, before, after, strict=True)])
@@ -115,12 +110,7 @@ def constant_pad_jvp(xp, t, before, after):
     return xp.constant_pad(t, before=before, after=after, value=0)
 
 
-@constant_pad.batch
-def constant_pad_batch(call, args, batched, size, *, before, after, value):
-    return call(args[0], before=(0, *before), after=(0, *after), value=value)
-
-
-@linear(shows="")
+@linear(shows="", batch=behind)
 def block_diag(xp, *arrays, lead):
     """Put matrices along the diagonal of zeros; the first `lead` axes are a batch's."""
     arrays = [a.reshape(*a.shape[:lead], *(1,) * (2 + lead - a.ndim), *a.shape[lead:]) for a in arrays]
@@ -144,12 +134,6 @@ def block_diag_dx(xp, g, arrays_shape, lead):
         grads.append(xp.reshape(block, shape=tuple(shape)))
         row, column = row + n, column + m
     return tuple(grads)
-
-
-@block_diag.batch
-def block_diag_batch(call, args, batched, size, *, lead):
-    rows = [front(a, b, size) for a, b in zip(args, batched, strict=True)]
-    return call(*rows, lead=lead + 1)
 
 
 # ---- writing into a part: `view` names the operation that shows the part, `params` are its parameters ----
@@ -192,10 +176,8 @@ def write_part_jvp(xp, t, x, src, view, params):
 
 def _shifted(view, params, size):
     """Return the parameters of a view for arrays with a batch axis in front."""
-    if view == "getitem":
-        return {"index": (slice(None), *params["index"])}
-    if view == "diagonal":
-        return {"offset": params["offset"], "axis1": params["axis1"] + 1, "axis2": params["axis2"] + 1}
+    if view in ("getitem", "diagonal"):
+        return {name: MOVED[name](value, size) if name in MOVED else value for name, value in params.items()}
     return row_of_rows(params, size)
 
 

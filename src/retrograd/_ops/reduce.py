@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import general, linear, vocabulary
+from .._core.primitive import behind, general, linear, vocabulary
 from .._core.shown import numel
 
 LONG = 16384  # elements from which a product is quicker in rows
@@ -21,15 +21,6 @@ def _restore(xp, g, axis, keepdims):
     for a in sorted(axis):
         g = xp.expand_dims(g, axis=a)
     return g
-
-
-def _shifted(axis):
-    return tuple(a + 1 for a in axis)
-
-
-def move_axes(call, args, batched, size, *, axis, **params):
-    """Batch a reduction: the axes move behind the batch."""
-    return call(args[0], axis=_shifted(axis), **params)
 
 
 def _count(shape, axis):
@@ -55,7 +46,7 @@ def sum_of_few(x, axis):
     return (x if axis == x.ndim - 1 else x.T).dot(_ones(x.shape[axis], x.dtype))
 
 
-@linear(shows={None: "self_sym_sizes", "SumBackward1": "dim keepdim self_sym_sizes"})
+@linear(shows={None: "self_sym_sizes", "SumBackward1": "dim keepdim self_sym_sizes"}, batch=behind)
 def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -65,10 +56,7 @@ def sum_dx(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
 
 
-sum.batch(move_axes)
-
-
-@linear
+@linear(batch=behind)
 def mean(xp, x, *, axis, keepdims):
     # an empty mean is 0 / 0 = nan; the count is a Python number, so float32 stays what it is
     return xp.sum(x, axis=axis, keepdims=keepdims) / _count(x.shape, axis)
@@ -85,10 +73,7 @@ def mean_dx(xp, g, x_shape, axis, keepdims):
     return spread / count if count else spread  # dense, as torch's
 
 
-mean.batch(move_axes)
-
-
-@general(shows="dim keepdim self")
+@general(shows="dim keepdim self", batch=behind)
 def nansum(xp, x, *, axis, keepdims):
     """The sum without NaN."""
     total = xp.sum(x, axis=axis, keepdims=keepdims)
@@ -107,7 +92,6 @@ def nansum_jvp(xp, t, x, axis, keepdims):
     return xp.sum(xp.where(xp.isnan(x), 0, t), axis=axis, keepdims=keepdims)
 
 
-nansum.batch(move_axes)
 nansum.dense = True
 
 
@@ -139,7 +123,7 @@ def shares(run, name, torch, *, nan_wins=True):
         return xp.where(chosen, _restore(xp, g, axis, keepdims) / count, 0)
 
     primitive.jvp(amax_jvp)
-    primitive.batch(move_axes)
+    primitive.batch(behind)
     return primitive
 
 
@@ -165,7 +149,7 @@ def _extremes(name):
     primitive.shows("dim keepdim result self")
     primitive.vjp("x")(amax_dx)
     primitive.jvp(amax_jvp)
-    primitive.batch(move_axes)
+    primitive.batch(behind)
     return primitive, shares(run, f"{name}_of_all", name)
 
 
@@ -174,7 +158,7 @@ min_, min_of_all = _extremes("min")
 max_of_all.dense = min_of_all.dense = True
 
 
-@general(outputs=2)
+@general(outputs=2, batch=behind)
 def aminmax(xp, x, *, axis, keepdims):
     return extreme_of(xp, "min", x, axis, keepdims), extreme_of(xp, "max", x, axis, keepdims)
 
@@ -194,12 +178,11 @@ def aminmax_jvp(xp, t, x, out, axis, keepdims):
     return tuple(amax_jvp(xp, t, x, extreme, axis, keepdims) for extreme in out)
 
 
-aminmax.batch(move_axes)
 aminmax.dense = True
 
 
 # ---- products ----
-@general(shows={None: "self", "ProdBackward1": "dim keepdim self"})
+@general(shows={None: "self", "ProdBackward1": "dim keepdim self"}, batch=behind)
 def prod(xp, x, *, axis, keepdims):
     if x.size > LONG and x.dtype.kind == "f" and x.flags.c_contiguous:
         x, axis = _in_rows(x, axis, keepdims)
@@ -234,10 +217,7 @@ def prod_jvp(xp, t, x, axis, keepdims):
     return xp.sum(t * _others(xp, x, axis)[0], axis=axis, keepdims=keepdims)
 
 
-prod.batch(move_axes)
-
-
-@general
+@general(batch=behind)
 def prod_back(xp, g, x, *, axis, keepdims):
     """The gradient of a product: for each factor the product of the others."""
     if x.size and x.dtype.kind in "fc" and not is_half(x.dtype) and xp.module.all(x):
@@ -267,12 +247,6 @@ def prod_back_jvp(xp, t, g, x, axis, keepdims):
         part = _restore(xp, g, axis, keepdims) * xp.conj(moved)
         total = part if total is None else total + part
     return total
-
-
-@prod_back.batch
-def prod_back_batch(call, args, batched, size, *, axis, keepdims):
-    g, x = (a if b else vocabulary.broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True))
-    return call(g, x, axis=_shifted(axis), keepdims=keepdims)
 
 
 def _others(xp, x, axis, t=None):
@@ -329,7 +303,7 @@ def _products_of_the_others(xp, x, t):
 
 
 # ---- exponentials ----
-@general(shows="dim keepdim result self")
+@general(shows="dim keepdim result self", batch=behind)
 def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
@@ -351,9 +325,6 @@ def logsumexp_jvp(xp, t, x, out, axis, keepdims):
     return xp.sum(t * xp.exp(x - _restore(xp, out, axis, keepdims)), axis=axis, keepdims=keepdims)
 
 
-logsumexp.batch(move_axes)
-
-
 # ---- no derivative: positions and truth ----
 def _without_derivative(run, name):
     primitive = general(run, name=name, differentiable=False)
@@ -364,7 +335,7 @@ def _without_derivative(run, name):
         if axis is None:
             flat = vocabulary.reshape(x, shape=(size, math.prod(x.shape[1:])))
             return call(flat, axis=1, keepdims=False)
-        return call(x, axis=_shifted(axis) if isinstance(axis, tuple) else axis + 1, keepdims=keepdims)
+        return behind(call, args, batched, size, axis=axis, keepdims=keepdims)
 
     return primitive
 

@@ -8,9 +8,9 @@ any tau, zeros included, and everything is products of matrices and one triangul
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import general
+from .._core.primitive import behind, general
 from . import triangular  # noqa: F401 - the rules solve with triangles
-from .matrices import adjoint, as_column, as_row, batch_each, columns, conjugate, diagonal_matrix, identity_like
+from .matrices import adjoint, as_column, as_row, columns, conjugate, diagonal_matrix, identity_like
 
 SOLVE = {"left": True, "unitriangular": True}
 
@@ -99,7 +99,7 @@ def _pushed(xp, tx, ttau, tc, x, tau, c):
 
 
 # ---- the first columns of Q ----
-@general(torch="linalg_householder_product", shows="input=x tau")
+@general(torch="linalg_householder_product", shows="input=x tau", batch=behind)
 def householder_product(xp, x, tau):
     if lapack.on_cpu(xp) and x.ndim == 2 and tau.size:
         (multiply,) = lapack.functions(x.dtype, "ungqr" if x.dtype.kind == "c" else "orgqr")
@@ -118,11 +118,8 @@ def householder_product_jvp(xp, t, x, tau):
     return _pushed(xp, *t, None, x, tau, identity_like(xp, x))
 
 
-householder_product.batch(batch_each)
-
-
 # ---- Q times a matrix ----
-@general(shows="input2=tau input3=c left self transpose")
+@general(shows="input2=tau input3=c left self transpose", batch=behind)
 def ormqr(xp, x, tau, c, *, left, transpose):
     """Return Q @ c, Q^H @ c, c @ Q or c @ Q^H."""
     if lapack.on_cpu(xp) and x.ndim == 2 and tau.size and c.size:
@@ -161,6 +158,3 @@ def ormqr_jvp(xp, t, x, tau, c, left, transpose):
     tq = adjoint(xp, tq) if transpose else tq
     moved = xp.matmul(tq, c) if left else xp.matmul(c, tq)
     return moved if total is None else total + moved
-
-
-ormqr.batch(batch_each)

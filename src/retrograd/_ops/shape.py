@@ -7,14 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import elementwise, front, linear, vocabulary
+from .._core.primitive import behind, elementwise, linear, vocabulary
 
 
 def _axis(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
-@linear(torch="view", shows="self_sym_sizes")
+@linear(torch="view", shows="self_sym_sizes", batch=behind)
 def reshape(xp, x, *, shape):
     return xp.reshape(x, shape)
 
@@ -22,11 +22,6 @@ def reshape(xp, x, *, shape):
 @reshape.vjp("x")
 def reshape_dx(xp, g, x_shape):
     return xp.reshape(g, shape=x_shape)
-
-
-@reshape.batch
-def reshape_batch(call, args, batched, size, *, shape):
-    return call(args[0], shape=(size, *shape))
 
 
 @linear(
@@ -152,7 +147,7 @@ def squeeze_batch(call, args, batched, size, *, axis):
     return call(args[0], axis=tuple(_axis(a, ndim) + 1 for a in axes))
 
 
-@linear(shows="dims")
+@linear(shows="dims", batch=behind)
 def flip(xp, x, *, axis):
     return xp.flip(x, axis=axis)
 
@@ -162,12 +157,7 @@ def flip_dx(xp, g, axis):
     return xp.flip(g, axis=axis)
 
 
-@flip.batch
-def flip_batch(call, args, batched, size, *, axis):
-    return call(args[0], axis=tuple(a + 1 for a in axis))
-
-
-@linear(torch="cat", shows="dim")
+@linear(torch="cat", shows="dim", batch=behind)
 def concat(xp, *arrays, axis):
     return xp.module.concatenate(arrays, axis=axis)
 
@@ -187,12 +177,7 @@ def concat_dx(xp, g, arrays_shape, axis):
     return tuple(grads)
 
 
-@concat.batch
-def concat_batch(call, args, batched, size, *, axis):
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
-
-
-@linear
+@linear(batch=behind)
 def view_as_real(xp, x):
     """The real and imaginary parts as a last axis: the same memory, read as pairs."""
     x = xp.module.asarray(x)  # a scalar has no memory to read
@@ -205,10 +190,7 @@ def view_as_real_dx(xp, g):
     return xp.getitem(g, index=(*lead, 0)) + 1j * xp.getitem(g, index=(*lead, 1))
 
 
-view_as_real.batch(lambda call, args, batched, size: call(args[0]))
-
-
-@linear(torch="_to_copy")
+@linear(torch="_to_copy", batch=behind)
 def astype(xp, x, *, dtype):
     return xp.astype(x, dtype=dtype)
 
@@ -218,28 +200,21 @@ def astype_dx(xp, g):
     return g  # the edge brings it back to the input's dtype
 
 
-@astype.batch
-def astype_batch(call, args, batched, size, *, dtype):
-    return call(args[0], dtype=dtype)
-
-
-@linear(torch="clone", shows={"IndexSelectBackward0": "dim index"})
+@linear(torch="clone", shows={"IndexSelectBackward0": "dim index"}, batch=behind)
 def copy(xp, x):
     return xp.copy(x)
 
 
 copy.vjp("x")(lambda xp, g: g)
-copy.batch(lambda call, args, batched, size: call(args[0]))
 
 
-@linear(torch="clone")
+@linear(torch="clone", batch=behind)
 def copy_in_order(xp, x):
     """Copy into dense memory that has the order of the array's strides."""
     return x.copy(order="K")
 
 
 copy_in_order.vjp("x")(lambda xp, g: g)
-copy_in_order.batch(lambda call, args, batched, size: call(args[0]))
 alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...])
 
 
@@ -253,7 +228,7 @@ def _outside(rows, columns, upper, k):
     return lower if upper else ~lower
 
 
-@linear(shows="diagonal=k")
+@linear(shows="diagonal=k", batch=behind)
 def triangle(xp, x, *, upper, k):
     if xp is numpy_namespace and x.size <= FEW and x.flags.c_contiguous:
         out = x.copy()
@@ -268,12 +243,7 @@ def triangle_dx(xp, g, upper, k):
     return xp.triangle(g, upper=upper, k=k)
 
 
-@triangle.batch
-def triangle_batch(call, args, batched, size, *, upper, k):
-    return call(args[0], upper=upper, k=k)
-
-
-@linear(shows="dim")
+@linear(shows="dim", batch=behind)
 def stack(xp, *arrays, axis):
     shape = arrays[0].shape
     if axis == len(shape):
@@ -288,12 +258,7 @@ def stack_dx(xp, g, arrays_shape, axis):
     return tuple(xp.getitem(g, index=(*index, k)) for k in range(len(arrays_shape)))
 
 
-@stack.batch
-def stack_batch(call, args, batched, size, *, axis):
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], axis=axis + 1)
-
-
-@linear(shows="dim1 dim2 offset=given self_sym_sizes")
+@linear(shows="dim1 dim2 offset=given self_sym_sizes", batch=behind)
 def diagonal(xp, x, *, offset, axis1, axis2):
     out = x.diagonal(offset, axis1, axis2)
     if xp is numpy_namespace and x.flags.writeable:
@@ -306,12 +271,7 @@ def diagonal_dx(xp, g, x_shape, offset, axis1, axis2):
     return xp.put_diagonal(g, shape=x_shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
-@diagonal.batch
-def diagonal_batch(call, args, batched, size, *, offset, axis1, axis2):
-    return call(args[0], offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
-
-
-@linear(shows={"DiagEmbedBackward0": "dim1 dim2 offset=given"})
+@linear(shows={"DiagEmbedBackward0": "dim1 dim2 offset=given"}, batch=behind)
 def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
     return xp.put_diagonal(g, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
 
@@ -319,11 +279,6 @@ def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
 @put_diagonal.vjp("g")
 def put_diagonal_dg(xp, g, offset, axis1, axis2):
     return xp.diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
-
-
-@put_diagonal.batch
-def put_diagonal_batch(call, args, batched, size, *, shape, offset, axis1, axis2):
-    return call(args[0], shape=(size, *shape), offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
 
 
 # ---- what in-place writes record: the old value gets no gradient ----

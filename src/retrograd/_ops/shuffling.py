@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from .._core.primitive import linear
+from .._core.primitive import behind, linear
 
 
-def _same(call, args, batched, size, **params):
-    return call(args[0], **params)
-
-
-@linear(shows="upscale_factor=factor")
+@linear(shows="upscale_factor=factor", batch=behind)
 def pixel_shuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)
@@ -18,7 +14,7 @@ def pixel_shuffle(xp, x, *, factor):
     return apart.transpose(order).copy().reshape(*lead, channels // (factor * factor), height * factor, width * factor)
 
 
-@linear(shows="downscale_factor=factor")
+@linear(shows="downscale_factor=factor", batch=behind)
 def pixel_unshuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)
@@ -29,11 +25,9 @@ def pixel_unshuffle(xp, x, *, factor):
 
 pixel_shuffle.vjp("x")(lambda xp, g, factor: xp.pixel_unshuffle(g, factor=factor))
 pixel_unshuffle.vjp("x")(lambda xp, g, factor: xp.pixel_shuffle(g, factor=factor))
-pixel_shuffle.batch(_same)
-pixel_unshuffle.batch(_same)
 
 
-@linear
+@linear(batch=behind)
 def channel_shuffle(xp, x, *, groups, axis):
     """Take channels, which are at `axis`, from each group in turn."""
     lead, channels, rest = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
@@ -44,8 +38,3 @@ def channel_shuffle(xp, x, *, groups, axis):
 @channel_shuffle.vjp("x")
 def channel_shuffle_dx(xp, g, x_shape, groups, axis):
     return xp.channel_shuffle(g, groups=x_shape[axis] // groups, axis=axis)
-
-
-@channel_shuffle.batch
-def channel_shuffle_batch(call, args, batched, size, *, groups, axis):
-    return call(args[0], groups=groups, axis=axis + 1)

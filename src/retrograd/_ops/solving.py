@@ -6,8 +6,8 @@ from numpy import broadcast_shapes
 from numpy.linalg import LinAlgError as SingularError
 
 from .._core.lapack import functions, one_by_one
-from .._core.primitive import align_ranks, general, vocabulary
-from .matrices import adjoint, as_column, as_row, batch_one, conjugate
+from .._core.primitive import align_ranks, behind, general, vocabulary
+from .matrices import adjoint, as_column, as_row, conjugate
 
 
 def _forced(a, b):
@@ -73,7 +73,7 @@ def solve_batch(call, args, batched, size, *, left, vector):
     return vocabulary.squeeze(out, axis=out.ndim - 1)
 
 
-@general(torch="linalg_inv_ex")
+@general(torch="linalg_inv_ex", batch=behind)
 def inv(xp, x):
     try:
         return xp.module.linalg.inv(x)
@@ -92,16 +92,10 @@ def inv_jvp(xp, t, out):
     return -xp.matmul(out, xp.matmul(t, out))
 
 
-inv.batch(batch_one)
-
-
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def singular_at(xp, x):
     """Return where elimination meets a zero, counted from 1, or 0 where it does not."""
     if not x.size:
         return xp.module.zeros(x.shape[:-2], "int32")
     (factorize,) = functions(x.dtype, "getrf")
     return one_by_one(xp, lambda a: (factorize(a)[2],), x, ranks=(2,))[0].astype("int32")
-
-
-singular_at.batch(batch_one)

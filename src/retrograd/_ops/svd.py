@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import general
+from .._core.primitive import behind, general
 from . import phases  # noqa: F401 - the rules use its name
 from .matrices import (
     LinAlgError,
@@ -11,7 +11,6 @@ from .matrices import (
     as_column,
     as_row,
     batch_element,
-    batch_one,
     columns,
     diagonal_matrix,
     diagonal_of,
@@ -27,7 +26,7 @@ PHASE = (
 )
 
 
-@general(torch="linalg_svd", outputs=3)
+@general(torch="linalg_svd", outputs=3, batch=behind)
 def svd(xp, x, *, full_matrices):
     u, s, vh = lapack.svd(xp, x, full_matrices)
     if lapack.failed(s[..., :1]):
@@ -129,15 +128,9 @@ def svd_jvp(xp, t, out, x_shape, full_matrices):
     return tu, (xp.real(d) if is_complex(d.dtype) else xp.copy(d)), tvh
 
 
-svd.batch(batch_one)
-
-
-@general(differentiable=False)
+@general(differentiable=False, batch=behind)
 def svdvals(xp, x):
     s = lapack.svdvals(xp, x)
     if lapack.failed(s[..., :1]):
         raise _not_converged(xp, x)
     return s
-
-
-svdvals.batch(batch_one)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from .._core import lapack
-from .._core.primitive import align_ranks, general
+from .._core.primitive import aligned, general
 from .matrices import adjoint
 
 FEW = 8  # systems; from here on substitution for all of them at once beats a loop over BLAS calls
 SMALL = 16  # rows; up to here
 
 
-@general(torch="linalg_solve_triangular", shows="left result self=a unitriangular upper")
+@general(torch="linalg_solve_triangular", shows="left result self=a unitriangular upper", batch=aligned)
 def solve_triangular(xp, a, b, *, upper, left, unitriangular):
     """Solve a @ x = b, or x @ a = b where not `left`. Only one triangle of `a` is read; batches broadcast."""
     if a.ndim == 2 and b.ndim == 2 and b.size:
@@ -87,9 +87,3 @@ def solve_triangular_jvp(xp, t, a, out, upper, left, unitriangular):
         right = moved if tb is None else tb + moved
     found = xp.solve_triangular(a, right, upper=upper, left=left, unitriangular=unitriangular)
     return found
-
-
-@solve_triangular.batch
-def solve_triangular_batch(call, args, batched, size, *, upper, left, unitriangular):
-    a, b = align_ranks(args, batched)
-    return call(a, b, upper=upper, left=left, unitriangular=unitriangular)

@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import general
+from .._core.primitive import behind, general
 from .order import dense
-from .reduce import _restore, is_small, mean_dx, move_axes, sum_of_few
+from .reduce import _restore, is_small, mean_dx, sum_of_few
 
 SEVERAL_DOTS = 4096  # elements from which a sum of squares is cut into several dot products
 
@@ -66,7 +66,7 @@ def _variances_of_few(x, axis, correction):
     return sum_of_few(away, a) / _divisor(max(count - correction, 0), dtype), mean
 
 
-@general
+@general(batch=behind)
 def var(xp, x, *, axis, correction, keepdims):
     """The mean square distance from the mean, with `correction` degrees of freedom taken off."""
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
@@ -95,10 +95,7 @@ def var_jvp(xp, t, x, axis, correction, keepdims):
     return xp.sum(xp.real(xp.conj(_var_slope(xp, 1, x, axis, correction)) * t), axis=axis, keepdims=keepdims)
 
 
-var.batch(move_axes)
-
-
-@general
+@general(batch=behind)
 def std(xp, x, *, axis, correction, keepdims):
     """The square root of the variance."""
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
@@ -125,9 +122,6 @@ def std_dx(xp, g, x, out, axis, correction, keepdims):
 @std.jvp
 def std_jvp(xp, t, x, out, axis, correction, keepdims):
     return var_jvp(xp, t, x, axis, correction, keepdims) * _half_over(xp, out)
-
-
-std.batch(move_axes)
 
 
 # ---- together with the mean ----
@@ -173,7 +167,7 @@ def _with_mean(name):
             moved = moved * _half_over(xp, out[0])
         return moved, xp.mean(t, axis=axis, keepdims=keepdims)
 
-    primitive.batch(move_axes)
+    primitive.batch(behind)
     return primitive
 
 
