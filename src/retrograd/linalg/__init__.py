@@ -1,7 +1,5 @@
 """Linear algebra under torch's names."""
 
-from __future__ import annotations
-
 from .._ops.matrices import LinAlgError
 from ..tensor._functions.cholesky import linalg_cholesky as cholesky
 from ..tensor._functions.cholesky import linalg_cholesky_ex as cholesky_ex
@@ -33,47 +31,4 @@ from ..tensor._functions.solving import linalg_slogdet as slogdet
 from ..tensor._functions.svd import linalg_svd as svd
 from ..tensor._functions.svd import linalg_svdvals as svdvals
 
-__all__ = [
-    "LinAlgError",
-    "cholesky",
-    "cholesky_ex",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "householder_product",
-    "inv",
-    "inv_ex",
-    "ldl_factor",
-    "ldl_factor_ex",
-    "ldl_solve",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "lu_solve",
-    "matmul",
-    "matrix_exp",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "multi_dot",
-    "norm",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_ex",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensorinv",
-    "tensorsolve",
-    "vander",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -11,10 +11,11 @@ from ..._ops import affine as a
 from ...overrides import overridable, takes_out
 from ...tensor import _base
 from ...tensor._functions.matrix_checks import scalar_name
-from ...tensor._functions.matrix_products import C_NAMES, check_expands, check_mm, product
+from ...tensor._functions.matrix_products import check_expands, check_mm, product
 from ...tensor._functions.shape import t
 from ...tensor._recording.flat import EXACT
 from ...tensor._recording.operands import not_a_tensor
+from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 from ._linear_nodes import NAMES, record_layer
@@ -111,7 +112,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         )
     given = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
     if not all(tensor._array.dtype == one.dtype for tensor in given.values()):
-        names = [f"{name}: {C_NAMES[tensor._array.dtype.name]}" for name, tensor in given.items()]
+        names = [f"{name}: {CPP_NAMES[tensor._array.dtype.name]}" for name, tensor in given.items()]
         raise RuntimeError(f"All tensors must have the same dtype, got {', '.join(names)}")
     refuse("bmm", one.dtype)
     outputs, inner, last = matrices.shape

@@ -1,7 +1,5 @@
 """torch.signal.windows."""
 
-from __future__ import annotations
-
 from ...tensor._functions.windows import (
     bartlett,
     blackman,
@@ -16,16 +14,4 @@ from ...tensor._functions.windows import (
     nuttall,
 )
 
-__all__ = [
-    "bartlett",
-    "blackman",
-    "cosine",
-    "exponential",
-    "gaussian",
-    "general_cosine",
-    "general_hamming",
-    "hamming",
-    "hann",
-    "kaiser",
-    "nuttall",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -11,10 +11,11 @@ from ...overrides import takes_old_forms
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.old_forms import present_form
+from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import promoted, record
 from .._recording.refusals import kernel, refuse, refused
 from .matrix_checks import scalar_name
-from .matrix_products import C_NAMES, addmm, check_expands, weights
+from .matrix_products import addmm, check_expands, weights
 from .shape import permute, reshape
 
 
@@ -57,7 +58,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
         check_expands(input, (_size(x, 0), _size(x, 1), _size(y, 2)))
         _batches(batch1, batch2)
         if not bias.dtype == dtype == y.dtype:
-            names = [C_NAMES[one.dtype.name] for one in (bias, x, y)]
+            names = [CPP_NAMES[one.dtype.name] for one in (bias, x, y)]
             raise RuntimeError(
                 f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
             )

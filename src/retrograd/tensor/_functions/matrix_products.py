@@ -18,6 +18,7 @@ from .._aliasing.views import view_op
 from .._base import storage_of
 from .._object.layout import geometry, strides
 from .._recording.operands import not_a_tensor
+from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import record
 from .._recording.refusals import kernel, refuse, refused
 from .elementwise import _mul
@@ -30,25 +31,9 @@ refused("mv", b=kernel("addmv_impl_cpu"))
 refused("mm", b=kernel("addmm_impl_cpu_"))
 
 
-C_NAMES = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "int64": "long int",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
-
-
 def _same_dtype(a: Any, b: Any) -> None:
     if a._array.dtype != b._array.dtype:
-        names = [C_NAMES[one._array.dtype.name] for one in (a, b)]
+        names = [CPP_NAMES[one._array.dtype.name] for one in (a, b)]
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}")
 
 
@@ -351,7 +336,7 @@ def weights(beta: Any, alpha: Any, array: Any) -> dict[str, Any]:
     if kind in "iu":
         return {"beta": int(beta), "alpha": int(alpha)}
     if kind != "c" and (isinstance(beta, complex) or isinstance(alpha, complex)):
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES[array.dtype.name]} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {CPP_NAMES[array.dtype.name]} without overflow")
     return {"beta": beta, "alpha": alpha}
 
 

@@ -12,12 +12,13 @@ from ..._warnings import warn_once
 from ...overrides import overridable, takes_out
 from .. import _base
 from .._recording.operands import not_a_tensor
+from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import NDARRAY, record
 from .._recording.refusals import kernel, refuse, refused
 from .einsum import contracted
 from .elementwise import _mul
 from .matrix_checks import scalar_name
-from .matrix_products import C_NAMES, dot, mm
+from .matrix_products import dot, mm
 from .reduce import sum as summed
 from .shape import reshaped, squeeze, unsqueeze
 
@@ -184,7 +185,7 @@ def multi_dot(tensors: Any) -> Any:
     matrices[-1] = unsqueeze(matrices[-1], -1) if ranks[-1] == 1 else matrices[-1]
     for k in range(len(matrices)):
         if matrices[k]._array.dtype != matrices[0]._array.dtype:
-            names = [C_NAMES[one._array.dtype.name] for one in (matrices[0], matrices[k])]
+            names = [CPP_NAMES[one._array.dtype.name] for one in (matrices[0], matrices[k])]
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor {k} "
                 f"{names[1]}"

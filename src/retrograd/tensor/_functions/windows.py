@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from inspect import Signature, signature
 from operator import index
 from typing import Any
 
@@ -14,7 +15,10 @@ import numpy as np
 
 from ... import _dtypes
 from ..._device import strided
+from .._recording.out_dtypes import CPP_NAMES
 from .creation import finish
+
+Formula = Callable[[Any, int], Any]
 
 
 # ---- formulas of the positions `k` and the length `n` that the window is symmetric over ----
@@ -48,31 +52,12 @@ def _positions(length: int, dtype: Any) -> Any:
 
 
 # ---- torch.signal.windows ----
-def _window(
-    name: str,
-    formula: Callable[[Any, int], Any],
-    length: int,
-    sym: bool,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    requires_grad: bool,
-) -> Any:
-    """Check the arguments that all windows have, and evaluate a formula."""
-    dtype = _dtypes.get_default_dtype() if dtype is None else dtype
-    if length < 0:
-        raise ValueError(f"{name} requires non-negative window length, got M={length}")
-    if layout is not strided:
-        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
-    if dtype not in (_dtypes.float32, _dtypes.float64):
-        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    length = index(length)
-    values = formula(_positions(length, dtype), length + (not sym)) if length > 1 else np.ones(length)
-    return finish(values.astype(dtype.numpy), device, requires_grad)
+def _window(choose: Callable[..., Formula], spoken: str | None = None) -> Any:
+    """Make a public function of one that checks a window's own parameters and chooses its formula.
 
-
-def _simple(name: str, formula: Callable[[Any, int], Any], spoken: str | None = None) -> Any:
-    """Make a window function without parameters; `spoken` is the name errors give it."""
+    `spoken` is the name that errors give the window.
+    """
+    name = choose.__name__
 
     def window(
         M: int,  # noqa: N803 - torch's name
@@ -82,12 +67,36 @@ def _simple(name: str, formula: Callable[[Any, int], Any], spoken: str | None = 
         layout: Any = strided,
         device: Any = None,
         requires_grad: bool = False,
+        **own: Any,
     ) -> Any:
-        return _window(spoken or name, formula, M, sym, dtype, layout, device, requires_grad)
+        formula = choose(sym, **own)
+        dtype = _dtypes.get_default_dtype() if dtype is None else dtype
+        if M < 0:
+            raise ValueError(f"{spoken or name} requires non-negative window length, got M={M}")
+        if layout is not strided:
+            raise ValueError(f"{spoken or name} is implemented for strided tensors only, got: {layout}")
+        if dtype not in (_dtypes.float32, _dtypes.float64):
+            raise ValueError(f"{spoken or name} expects float32 or float64 dtypes, got: {dtype}")
+        length = index(M)
+        values = formula(_positions(length, dtype), length + (not sym)) if length > 1 else np.ones(length)
+        return finish(values.astype(dtype.numpy), device, requires_grad)
 
+    (first, *shared, _), (_, *own) = (signature(one).parameters.values() for one in (window, choose))
+    window.__signature__ = Signature([first, *own, *shared], return_annotation="Any")  # type: ignore[attr-defined]
     window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"Compute the {name} window of M samples; `sym=False` makes it one period."
+    window.__doc__ = choose.__doc__
     return window
+
+
+def _simple(name: str, formula: Formula, spoken: str | None = None) -> Any:
+    """Make a window function without parameters."""
+
+    def choose(sym: bool) -> Formula:
+        return formula
+
+    choose.__name__ = choose.__qualname__ = name
+    choose.__doc__ = f"Compute the {name} window of M samples; `sym=False` makes it one period."
+    return _window(choose, spoken)
 
 
 bartlett = _simple("bartlett", _bartlett)
@@ -98,111 +107,54 @@ hann = _simple("hann", lambda k, n: _cosines(k, n, (0.5, 0.5)), "general_cosine"
 nuttall = _simple("nuttall", lambda k, n: _cosines(k, n, _NUTTALL), "general_cosine")
 
 
-def exponential(
-    M: int,  # noqa: N803
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@_window
+def exponential(sym: bool, *, center: float | None = None, tau: float = 1.0) -> Formula:
     """Compute a window that decays exponentially from its center."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-
-    def formula(k: Any, n: int) -> Any:
-        return np.exp(-np.abs(k - ((n - 1) / 2 if center is None else center)) / tau)
-
-    return _window("exponential", formula, M, sym, dtype, layout, device, requires_grad)
+    return lambda k, n: np.exp(-np.abs(k - ((n - 1) / 2 if center is None else center)) / tau)
 
 
-def gaussian(
-    M: int,  # noqa: N803
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@_window
+def gaussian(sym: bool, *, std: float = 1.0) -> Formula:
     """Compute a window of the shape of the normal distribution."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-
-    def formula(k: Any, n: int) -> Any:
-        return np.exp(-(((k - (n - 1) / 2) / std) ** 2) / 2)
-
-    return _window("gaussian", formula, M, sym, dtype, layout, device, requires_grad)
+    return lambda k, n: np.exp(-(((k - (n - 1) / 2) / std) ** 2) / 2)
 
 
-def kaiser(
-    M: int,  # noqa: N803
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@_window
+def kaiser(sym: bool, *, beta: float = 12.0) -> Formula:
     """Compute the Kaiser window."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    return _window("kaiser", lambda k, n: _kaiser(k, n, beta), M, sym, dtype, layout, device, requires_grad)
+    return lambda k, n: _kaiser(k, n, beta)
 
 
-def general_cosine(
-    M: int,  # noqa: N803
-    *,
-    a: Iterable[float],
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@_window
+def general_cosine(sym: bool, *, a: Iterable[float]) -> Formula:
     """Compute a sum of cosines with alternating signs and the weights `a`."""
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     weights = a if isinstance(a, (list, tuple)) else list(a)
     if not weights:
         raise ValueError("Coefficients cannot be empty")
-    return _window("general_cosine", lambda k, n: _cosines(k, n, weights), M, sym, dtype, layout, device, requires_grad)
+    return lambda k, n: _cosines(k, n, weights)
 
 
-def general_hamming(
-    M: int,  # noqa: N803
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def _raised_cosine(sym: bool, *, alpha: float = 0.54) -> Formula:
     """Compute a raised cosine."""
-    return general_cosine(
-        M,
-        a=[alpha, 1.0 - alpha],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return lambda k, n: _cosines(k, n, (alpha, 1.0 - alpha))
+
+
+_raised_cosine.__name__ = _raised_cosine.__qualname__ = "general_hamming"
+general_hamming = _window(_raised_cosine, "general_cosine")
 
 
 # ---- torch.hann_window and its kin ----
-_C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
-
-
-def _old_window(name: str, formula: Callable[[Any, int], Any], length: Any, periodic: bool, options: Any) -> Any:
+def _old_window(name: str, formula: Formula, length: Any, periodic: bool, options: Any) -> Any:
     dtype = options.pop("dtype", None) or _dtypes.get_default_dtype()
     device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
     options.pop("layout", None), options.pop("pin_memory", None)
@@ -212,7 +164,7 @@ def _old_window(name: str, formula: Callable[[Any, int], Any], length: Any, peri
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
     if dtype.kind < _dtypes.FLOAT_KIND:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES.get(dtype.name, dtype.name)}, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={CPP_NAMES.get(dtype.name, dtype.name)}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt))"
         )
