@@ -12,18 +12,8 @@ from .. import _base
 from .._functions.creation import empty, tensor
 from .._recording.out_dtypes import CPP_NAMES
 
-_DTYPES = {
-    "FloatTensor": _dtypes.float32,
-    "DoubleTensor": _dtypes.float64,
-    "HalfTensor": _dtypes.float16,
-    "BFloat16Tensor": _dtypes.bfloat16,
-    "BoolTensor": _dtypes.bool_,
-    "ByteTensor": _dtypes.uint8,
-    "CharTensor": _dtypes.int8,
-    "ShortTensor": _dtypes.int16,
-    "IntTensor": _dtypes.int32,
-    "LongTensor": _dtypes.int64,
-}
+# "FloatTensor" and so on, after torch's names of the dtypes
+_DTYPES = {f"{each._scalar_name}Tensor": each for each in _dtypes.IN_MEMORY}
 
 
 def construct(dtype: _dtypes.dtype, *args: Any, device: Any = None) -> Any:
@@ -70,22 +60,20 @@ FloatTensor, DoubleTensor, HalfTensor = _make("FloatTensor"), _make("DoubleTenso
 BFloat16Tensor, BoolTensor, ByteTensor = _make("BFloat16Tensor"), _make("BoolTensor"), _make("ByteTensor")
 CharTensor, ShortTensor, IntTensor = _make("CharTensor"), _make("ShortTensor"), _make("IntTensor")
 LongTensor = _make("LongTensor")
-_MORE_NAMES = {each: f"{each._scalar_name}Tensor" for each in _dtypes.IN_MEMORY if each not in _DTYPES.values()}
 
 
 def old_name(dtype: _dtypes.dtype) -> str:
     """Return the name that `Tensor.type()` gives a dtype."""
-    names = {d: name for name, d in _DTYPES.items()} | _MORE_NAMES
-    return f"torch.{names[dtype]}"
+    return f"torch.{dtype._scalar_name}Tensor"
 
 
 def dtype_of_old_name(name: Any) -> _dtypes.dtype:
     """Return the dtype of an old type or of its name."""
     if isinstance(name, tensortype):
         return name.dtype  # type: ignore[no-any-return]
-    known = {f"torch.{n}": d for n, d in _DTYPES.items()} | {f"torch.{n}": d for d, n in _MORE_NAMES.items()}
     if name is _base.Tensor or name == "torch.Tensor":
         return _dtypes.get_default_dtype()
+    known = {f"torch.{one}": dtype for one, dtype in _DTYPES.items()}
     if name not in known:
         raise ValueError(f"invalid type: {name!r}")
     return known[name]

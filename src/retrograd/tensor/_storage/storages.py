@@ -27,7 +27,36 @@ FORMS = """
 BYTE_ORDERS = {"big": ">", "little": "<", "native": "="}
 
 
-class UntypedStorage:
+class AnyStorage:
+    """What storages do alike, whether they know the dtype of their elements or not."""
+
+    __slots__ = ()
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def _place(self: Any, index: Any) -> int:
+        if not hasattr(index, "__index__"):
+            raise TypeError(self._cannot_index(index))
+        if not -len(self) <= (place := index.__index__()) < len(self):
+            raise IndexError(f"index {place} out of range for storage of size {len(self)}")
+        return int(place)
+
+    def cpu(self: Any) -> Any:
+        """Return the storage on the CPU: itself, if it is there."""
+        return self.to(device="cpu")
+
+    def _shown(self: Any, name: str) -> str:
+        elements = "..." if self.device.type == "meta" else " " + "\n ".join(str(one) for one in self)
+        return f"{elements}\n[{name} of size {len(self)}]"
+
+    def __reduce__(self: Any) -> Any:
+        from .._files.pickling import pickled_storage
+
+        return pickled_storage(self)
+
+
+class UntypedStorage(AnyStorage):
     """The bytes that a tensor and its views share."""
 
     __module__ = "retrograd.storage"
@@ -125,9 +154,6 @@ class UntypedStorage:
         """Return the bytes as numbers."""
         return on_host(self._row).tolist()  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.tolist())
-
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             if index.step not in (None, 1):
@@ -137,13 +163,6 @@ class UntypedStorage:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._row[index if isinstance(index, slice) else self._place(index)] = value & 255
-
-    def _place(self, index: Any) -> int:
-        if not hasattr(index, "__index__"):
-            raise TypeError(f"can't index a torch.UntypedStorage with {_type_name(index)}")
-        if not -self.nbytes() <= (place := index.__index__()) < self.nbytes():
-            raise IndexError(f"index {place} out of range for storage of size {self.nbytes()}")
-        return int(place)
 
     def fill_(self, value: int) -> UntypedStorage:
         """Write one byte everywhere."""
@@ -199,10 +218,6 @@ class UntypedStorage:
             return self
         return self if wanted == self.device else storage_on(place_array(self._row, wanted))
 
-    def cpu(self) -> UntypedStorage:
-        """Return the storage on the CPU: itself, if it is there."""
-        return self.to(device="cpu")
-
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
         """Return the storage on a CUDA device."""
         index = device if device is None or isinstance(device, int) else device_type(device).index
@@ -255,12 +270,10 @@ class UntypedStorage:
 
     # ---- leaving ----
     def __repr__(self) -> str:
-        return f"{_listed(self)}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+        return self._shown(f"torch.storage.UntypedStorage(device={self.device})")
 
-    def __reduce__(self) -> Any:
-        from .._files.pickling import pickled_storage
-
-        return pickled_storage(self)
+    def _cannot_index(self, index: Any) -> str:
+        return f"can't index a torch.UntypedStorage with {_type_name(index)}"
 
 
 CONVERSIONS = {
@@ -362,7 +375,3 @@ def _bytes_of(given: Any) -> Any:
 def _type_name(value: Any) -> str:
     name = type(value).__name__
     return "torch.dtype" if isinstance(value, _dtypes.dtype) else name
-
-
-def _listed(storage: Any) -> str:
-    return "..." if storage.device.type == "meta" else " " + "\n ".join(str(one) for one in storage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,22 +14,9 @@ from .. import _base
 from .._functions.creation import as_dtype, finish
 from .._object.devices import on_host
 from .deep_copies import row_of
-from .storages import CONVERSIONS, UntypedStorage, conversion, storage_on, untyped_storage
+from .storages import CONVERSIONS, AnyStorage, UntypedStorage, conversion, storage_on, untyped_storage
 
-NAMES = {
-    "float16": "HalfStorage",
-    "bfloat16": "BFloat16Storage",
-    "float32": "FloatStorage",
-    "float64": "DoubleStorage",
-    "complex64": "ComplexFloatStorage",
-    "complex128": "ComplexDoubleStorage",
-    "uint8": "ByteStorage",
-    "int8": "CharStorage",
-    "int16": "ShortStorage",
-    "int32": "IntStorage",
-    "int64": "LongStorage",
-    "bool": "BoolStorage",
-}
+NAMES = {name: f"{_dtypes.dtype_named(name)._scalar_name}Storage" for name in CONVERSIONS.values()}
 DEPRECATED = (
     "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This "
     "should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
@@ -56,7 +42,7 @@ def as_bytes(untyped: UntypedStorage) -> TypedStorage:
     return typed_storage(untyped, _dtypes.uint8)
 
 
-class TypedStorage:
+class TypedStorage(AnyStorage):
     """The elements that a tensor and its views share."""
 
     __module__ = "retrograd.storage"
@@ -149,16 +135,6 @@ class TypedStorage:
         row = on_host(self._row)
         return (row.astype(np.float32) if row.dtype.kind == "V" else row).tolist()  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def _place(self, index: Any) -> int:
-        if not hasattr(index, "__index__"):
-            raise TypeError(f"can't index a {type(self)} with {type(index)}")
-        if not -self.size() <= (place := index.__index__()) < self.size():
-            raise IndexError(f"index {place} out of range for storage of size {self.size()}")
-        return int(place)
-
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
@@ -207,24 +183,16 @@ class TypedStorage:
         """Return the storage on a device."""
         return typed_storage(self._untyped_storage.to(device=device), self.dtype)
 
-    def cpu(self) -> TypedStorage:
-        """Return the storage on the CPU."""
-        return self.to(device="cpu")
-
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
         """Return the storage on a CUDA device."""
         return typed_storage(self._untyped_storage.cuda(device), self.dtype)
 
     # ---- leaving ----
     def __repr__(self) -> str:
-        shown = "..." if self.device.type == "meta" else " " + "\n ".join(str(one) for one in self)
-        about = f"dtype={self.dtype}, device={self.device}"
-        return f"{shown}\n[torch.storage.TypedStorage({about}) of size {len(self)}]"
+        return self._shown(f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})")
 
-    def __reduce__(self) -> Any:
-        from .._files.pickling import pickled_storage
-
-        return pickled_storage(self)
+    def _cannot_index(self, index: Any) -> str:
+        return f"can't index a {type(self)} with {type(index)}"
 
 
 def _asks_the_bytes(name: str) -> Any:
@@ -255,7 +223,7 @@ def typed_storage(untyped: UntypedStorage, dtype: _dtypes.dtype) -> TypedStorage
 def storage(self: Any) -> TypedStorage:
     """Return the elements under a tensor and its views."""
     warn_once(DEPRECATED)
-    return typed_storage(untyped_storage(self), _base.dtype_of(self))
+    return _typed_storage(self)
 
 
 def is_storage(obj: Any) -> bool:
