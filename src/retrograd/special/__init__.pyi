@@ -88,10 +88,6 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute i1 of each element."""
 def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute i1e of each element."""
-def igamma(input: Any, other: Any, *, out: Any = ...) -> Any:
-    """Compute igamma of two tensors, element by element, broadcasting their shapes."""
-def igammac(input: Any, other: Any, *, out: Any = ...) -> Any:
-    """Compute igammac of two tensors, element by element, broadcasting their shapes."""
 @overload
 def laguerre_polynomial_l(x: Tensor | _Number, n: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the laguerre polynomial l of degree n."""
@@ -102,8 +98,6 @@ def legendre_polynomial_p(x: Tensor | _Number, n: Tensor, *, out: Tensor | None 
     """Compute the legendre polynomial p of degree n."""
 @overload
 def legendre_polynomial_p(x: Tensor, n: _Number, *, out: Tensor | None = None) -> Tensor: ...
-def lgamma(input: Any, *, out: Any = ...) -> Any:
-    """Compute lgamma of each element."""
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute log1p of each element."""
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -123,8 +117,6 @@ def modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute modified_bessel_k1 of each element."""
 def multigammaln(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the gamma function of p dimensions."""
-def mvlgamma(input: Any, p: builtins.int) -> Any:
     """Compute the logarithm of the gamma function of p dimensions."""
 def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute ndtr of each element."""
@@ -160,8 +152,6 @@ def shifted_chebyshev_polynomial_w(x: Tensor | _Number, n: Tensor, *, out: Tenso
     """Compute the shifted chebyshev polynomial w of degree n."""
 @overload
 def shifted_chebyshev_polynomial_w(x: Tensor, n: _Number, *, out: Tensor | None = None) -> Tensor: ...
-def sigmoid(input: Any, *, out: Any = ...) -> Any:
-    """Compute sigmoid of each element."""
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute sinc of each element."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None) -> Tensor:
