@@ -33,11 +33,10 @@ ELSEWHERE = """_object.hashing _storage.given_strides _object.exchange _files.sa
 _object.dense_answers _storage.storages _storage.typed_storages _aliasing.setting
 _storage.sharing""".split()  # noqa: SIM905
 # Files of nn with functions of the package. Of two that bind a name, the first has torch's function; the other's is in nn.functional.
-LAYERS = """nn.functional._coded_losses nn.functional._coded_ctc nn.functional._native_normalization nn.functional._distances
-nn.utils.weight_norm nn.functional._rounded_levels nn.functional._recurrent nn.functional._native_activations
-nn.functional._activations nn.functional._dropping nn.functional._linear nn.functional._embedding_rows nn.functional._native_pooling
-nn.functional._pooling nn.functional._adaptive_pooling nn.functional._resizing nn.functional._shuffling
-nn.functional._convolution""".split()  # noqa: SIM905
+LAYERS = """nn.functional._torch_losses nn.functional._torch_normalization nn.functional._distances nn.utils.weight_norm
+nn.functional._torch_fake_quantize nn.functional._torch_recurrent nn.functional._torch_activations nn.functional._activations
+nn.functional._torch_dropout nn.functional._linear nn.functional._torch_embedding nn.functional._torch_pooling nn.functional._pooling
+nn.functional._resizing nn.functional._shuffling nn.functional._convolution""".split()  # noqa: SIM905
 # Classes that no statement binds.
 MADE = {
     "_object.old_types": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor BoolTensor ByteTensor CharTensor ShortTensor IntTensor

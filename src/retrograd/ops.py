@@ -353,7 +353,7 @@ def _function(name: str) -> Any:
     if in_place and hasattr(package.nn.functional, name[:-1]):
         return partial(getattr(package.nn.functional, name[:-1]), inplace=True)
     if name == "max_pool2d_with_indices_backward":
-        return importlib.import_module(".nn.functional._native_pooling", __package__).max_pool2d_with_indices_backward
+        return importlib.import_module(".nn.functional._torch_pooling", __package__).max_pool2d_with_indices_backward
     raise AttributeError(f"retrograd has no operation {name!r}")
 
 

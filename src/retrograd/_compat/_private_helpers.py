@@ -9,7 +9,7 @@ from typing import Any
 from retrograd._device_modules import get_device_module
 from retrograd._warnings import warn
 from retrograd.autograd.grad_mode import no_grad
-from retrograd.nn.functional._multi_head import canonical_mask
+from retrograd.nn.functional._attention import canonical_mask
 from retrograd.overrides import has_torch_function
 from retrograd.tensor import Tensor, functions
 

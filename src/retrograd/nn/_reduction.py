@@ -33,8 +33,11 @@ def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
+def in_words(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Return a reduction given in new words or old ones."""
+    return reduction if size_average is None and reduce is None else legacy_get_string(size_average, reduce)
+
+
 def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     """Return the number of a reduction given in new words or old ones."""
-    if size_average is None and reduce is None:
-        return get_enum(reduction)
-    return legacy_get_enum(size_average, reduce)
+    return get_enum(in_words(size_average, reduce, reduction))

@@ -1,26 +1,24 @@
-"""torch.nn.functional: the functions behind the modules."""
+"""torch.nn.functional: the functions behind the modules.
+
+Some of them are functions of the package as well, with other arguments or results: `torch.layer_norm` stands in
+`_torch_normalization.py`, and `torch.nn.functional.layer_norm`, which rests on it, in `_normalization.py`.
+"""
 
 from ..._absent import finder
 from ...tensor._table import in_place_function
 from ._activations import *
-from ._adaptive_pooling import *
 from ._attention import *
-from ._classification import *
 from ._convolution import *
-from ._ctc import *
 from ._distances import *
 from ._dropout import *
 from ._embeddings import *
 from ._linear import *
-from ._linear_cross_entropy import *
 from ._losses import *
-from ._multi_head import *
 from ._normalization import *
 from ._padding import *
 from ._pooling import *
 from ._resizing import *
 from ._shuffling import *
-from ._unpooling import *
 
 __getattr__ = finder("torch.nn.functional")
 

@@ -8,7 +8,7 @@ from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._recording.operands import not_a_tensor
-from . import _dropping as d
+from . import _torch_dropout as d
 
 _AXES = {1: "1 spatial dimension", 2: "2 spatial dimensions", 3: "3 spatial dimensions"}
 

@@ -11,7 +11,7 @@ from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._object.devices import beside
-from . import _embedding_rows as rows
+from . import _torch_embedding as rows
 
 
 def _checked_padding(padding_idx: int | None, weight: Any) -> int:

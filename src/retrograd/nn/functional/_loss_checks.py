@@ -8,7 +8,6 @@ from ... import _dtypes
 from ..._errors import broadcast_error
 from ..._modes import current_mode
 from ..._warnings import warn
-from ...tensor import _base
 from ...tensor._functions.matrix_checks import scalar_name
 from .._reduction import MEAN, NONE
 
@@ -72,8 +71,3 @@ def reduced(values: Any, reduction: int) -> Any:
     if reduction == MEAN:
         return values.mean()
     return values if reduction == NONE or reduction > 2 else values.sum()
-
-
-def is_tensor(value: Any) -> bool:
-    """Tell whether a value is a Tensor."""
-    return isinstance(value, _base.Tensor)

@@ -10,7 +10,7 @@ from ...overrides import overridable, takes_out
 from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.norms import vector
 from ...tensor._functions.rearrange import constant_pad_nd
-from ._native_normalization import by_instance, groups_of_channels, layers, over_samples, root_mean_squares
+from ._torch_normalization import by_instance, groups_of_channels, layers, over_samples, root_mean_squares
 
 
 def _need_several(size: Any) -> None:

@@ -15,7 +15,7 @@ from ...overrides import overridable
 from ...tensor._recording.fused import record_fused
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
-from ._adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = [
     "affine_grid",

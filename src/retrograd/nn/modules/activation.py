@@ -11,7 +11,7 @@ from ...tensor._functions.elementwise import sigmoid, tanh
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
-from ..functional._multi_head import Heads, Masks, canonical_mask, run_heads
+from ..functional._attention import Heads, Masks, canonical_mask, run_heads
 from ..parameter import make_parameter
 from ._layers import NamedInit, Shown
 from .linear import NonDynamicallyQuantizableLinear

@@ -10,7 +10,7 @@ from typing import Any
 from ... import _dtypes
 from ..._warnings import warn
 from .. import functional as F  # noqa: N812 - torch's name
-from .._reduction import legacy_get_string
+from .._reduction import in_words
 from ._layers import NamedInit
 from .linear import Linear
 from .module import Module
@@ -23,10 +23,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        if size_average is not None or reduce is not None:
-            self.reduction = legacy_get_string(size_average, reduce)
-        else:
-            self.reduction = reduction
+        self.reduction = in_words(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):

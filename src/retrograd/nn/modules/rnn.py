@@ -10,7 +10,7 @@ from ..._warnings import warn
 from ...tensor._functions.creation import empty, zeros
 from ...tensor._tensor import Tensor
 from .. import init
-from ..functional import _recurrent as recurrent
+from ..functional import _torch_recurrent as recurrent
 from ..parameter import make_parameter
 from ..utils.rnn import PackedSequence
 from .module import Module

@@ -15,7 +15,7 @@ from ...tensor._functions.creation import full
 from ...tensor._functions.diagonals import triu
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
-from ..functional._multi_head import canonical_mask
+from ..functional._attention import canonical_mask
 from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
