@@ -84,18 +84,20 @@ def _class(home: str, name: str, needs: str, members: Sequence[str]) -> type:
     return type(name, (), {**held, "__new__": refuse, "__module__": home, "is_absent": True})
 
 
-def finder(home: str, *, by_torchs_name: bool = False) -> Callable[[str], Any]:
+def finder(home: str, *, by_torchs_name: bool = False, modules: str = "") -> Callable[[str], Any]:
     """Return the `__getattr__` of a module: what stands elsewhere, what is absent, and an error for all else.
 
-    The error names the module as it is called at present, or always as torch calls it.
+    The error names the module as it is called at present, or always as torch calls it. `modules` are those of a package that are
+    loaded when they are asked for.
     """
     own = "retrograd" + home.removeprefix("torch")
+    later = frozenset(modules.split())
 
     def find_attribute(name: str) -> Any:
         if not name.startswith("__"):
             from . import _elsewhere  # when a name is first looked for
 
-            if is_made(f"{home}.{name}"):
+            if name in later or is_made(f"{home}.{name}"):
                 return import_module(f"{own}.{name}")
             found = _elsewhere.find(home, name)
             if found is None:

@@ -116,7 +116,7 @@ def reset_accumulated_memory_stats(device: Any = None, /) -> None:
 def empty_host_cache() -> None:
     """Give memory of the host back that was kept for copies."""
     _needed()
-    cuda.empty_host_cache()
+    cuda.memory.empty_host_cache()
 
 
 def get_device_capability(device: Any = None, /) -> dict[str, Any]:

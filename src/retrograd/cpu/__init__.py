@@ -111,14 +111,7 @@ def _is_amx_tile_supported() -> bool:
     return bool(get_capabilities().get("amx_tile"))
 
 
-_absent = finder("torch.cpu", by_torchs_name=True)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "amp":  # when asked for
-        return import_module(".amp", __package__)
-    return _absent(name)
-
+__getattr__ = finder("torch.cpu", by_torchs_name=True, modules="amp")
 
 __all__ = [
     "Event",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,40 +119,11 @@ def is_current_stream_capturing() -> bool:
 
 
 # What the submodules have, and the submodules themselves, are loaded when asked for: they read this one.
-_MODULES = ("amp", "graphs", "memory", "nvtx", "profiler", "random", "streams")
-_ELSEWHERE = {
-    "graphs": "CUDAGraph graph graph_pool_handle make_graphed_callables",
-    "memory": """mem_get_info memory_allocated memory_reserved max_memory_allocated max_memory_reserved max_memory_cached
-    memory_cached reset_peak_memory_stats reset_max_memory_allocated reset_max_memory_cached empty_cache memory_stats
-    memory_summary memory_stats_as_nested_dict host_memory_stats host_memory_stats_as_nested_dict reset_accumulated_memory_stats
-    reset_accumulated_host_memory_stats reset_peak_host_memory_stats empty_host_cache caching_allocator_alloc
-    caching_allocator_delete caching_allocator_enable caching_allocator_disabled get_allocator_backend
-    set_per_process_memory_fraction get_per_process_memory_fraction memory_snapshot list_gpu_processes MemPool use_mem_pool
-    change_current_allocator""",
-    "_questions": """has_half has_magma default_generators _lazy_call cudaStatus CudaError DeferredCudaCallError check_error
-    current_blas_handle current_solver_handle can_device_access_peer ipc_collect get_gencode_flags is_tf32_supported
-    set_sync_debug_mode get_sync_debug_mode device_of clock_rate device_memory_used memory_usage utilization power_draw temperature
-    HalfTensor BFloat16Tensor FloatTensor DoubleTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor
-    HalfStorage BFloat16Storage FloatStorage DoubleStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage BoolStorage
-    ComplexFloatStorage ComplexDoubleStorage""",
-    "random": """manual_seed manual_seed_all seed seed_all initial_seed get_rng_state get_rng_state_all set_rng_state
-    set_rng_state_all""",
-    "streams": """Event ExternalStream Stream StreamContext current_stream default_stream get_stream_from_external set_stream
-    stream""",
-}
-_HOMES = {name: module for module, names in _ELSEWHERE.items() for name in names.split()}
-
-
-_absent = finder("torch.cuda", by_torchs_name=True)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    if name in _HOMES:
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return _absent(name)
+_MODULES = "amp graphs memory nvtx profiler random streams"
+__getattr__ = finder("torch.cuda", by_torchs_name=True, modules=_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_HOMES})
+    from .._elsewhere import table  # when somebody asks
+
+    return sorted({*globals(), *_MODULES.split(), *table()["torch.cuda"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from .._absent import finder
@@ -36,30 +35,9 @@ class PrefixStore(Store):
     """Notes in another store, with words before their names."""
 
 
-_LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh"}
-_absent = finder("torch.distributed")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    if name in _SUBMODULES:  # torch loads them with the package
-        return import_module(f"{__name__}.{name}")
-    return _absent(name)
-
-
-_SUBMODULES = {
-    "algorithms",
-    "autograd",
-    "constants",
-    "device_mesh",
-    "distributed_c10d",
-    "fsdp",
-    "nn",
-    "optim",
-    "rpc",
-    "tensor",
-}
+__getattr__ = finder(  # torch loads these modules with the package
+    "torch.distributed", modules="algorithms autograd distributed_c10d device_mesh fsdp nn optim rpc tensor"
+)
 
 _private = (_all_gather_base, _broadcast_coalesced, _reduce_scatter_base, _get_default_group, _rank_not_in_group)
 

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._filling import input_mask as _input_mask  # noqa: F401 - torch's own tests use these two
-from ._filling import output_mask as _output_mask  # noqa: F401
-from ._normalising import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
-from ._reducing import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
+from ._ops import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    log_softmax,
+    logaddexp,
+    logsumexp,
+    mean,
+    median,
+    norm,
+    normalize,
+    prod,
+    softmax,
+    softmin,
+    std,
+    sum,
+    var,
+)
+from ._ops import input_mask as _input_mask  # noqa: F401 - torch's own tests use these two
+from ._ops import output_mask as _output_mask  # noqa: F401
 
 
 def is_masked_tensor(obj: Any, /) -> bool:

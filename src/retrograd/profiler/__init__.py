@@ -1,15 +1,8 @@
 """torch.profiler: what a program does in each of its steps, and how long it takes."""
 
 from .._absent import finder
-from ..autograd.profiler import record_function
-from .profiler import (
-    ProfilerAction,
-    ProfilerActivity,
-    profile,
-    schedule,
-    supported_activities,
-    tensorboard_trace_handler,
-)
+from . import profiler
+from .profiler import *  # noqa: F403
 
 
 def kineto_available() -> bool:
@@ -19,13 +12,4 @@ def kineto_available() -> bool:
 
 __getattr__ = finder("torch.profiler")
 
-__all__ = [
-    "ProfilerAction",
-    "ProfilerActivity",
-    "kineto_available",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
+__all__ = ["kineto_available", *profiler.__all__]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-# loaded when they are asked for
-_LAZY = """backcompat checkpoint collect_env data debug_log deterministic dlpack file_baton hooks model_zoo module_tracker
-serialization show_pickle""".split()  # noqa: SIM905 - names read better as text
+from .._absent import finder
+
+__getattr__ = finder(
+    "torch.utils",
+    by_torchs_name=True,
+    modules="""backcompat checkpoint collect_env data debug_log deterministic dlpack file_baton hooks model_zoo module_tracker
+    serialization show_pickle""",
+)
 
 
 def set_module(obj: Any, mod: str) -> None:
@@ -22,9 +26,3 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     from ._swapping import swap_tensors as swap
 
     swap(t1, t2)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module 'torch.utils' has no attribute '{name}'")

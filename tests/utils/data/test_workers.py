@@ -177,7 +177,7 @@ def test_what_is_on_the_way_from_an_epoch_left_early_is_lost() -> None:
 
 
 def test_a_stuck_worker_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrograd.utils.data._workers.CHECK_INTERVAL", 0.3)
+    monkeypatch.setattr("retrograd.utils.data.dataloader.CHECK_INTERVAL", 0.3)
     batches = iter(DataLoader(Failing("sleep"), 1, num_workers=1, sampler=[3]))
     numbers = pids(batches)
     time.sleep(0.2)
@@ -205,7 +205,7 @@ CAUSES = {
 @pytest.mark.parametrize("how", list(CAUSES))
 def test_a_dead_worker_is_noticed_at_once(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts are torch's, which hangs itself now and then when a worker dies; the others go on if the caller does."""
-    monkeypatch.setattr("retrograd.utils.data._workers.CHECK_INTERVAL", 60)  # a worker that is looked for comes later
+    monkeypatch.setattr("retrograd.utils.data.dataloader.CHECK_INTERVAL", 60)  # a worker that is looked for comes later
     batches = iter(DataLoader(Failing(how), 2, num_workers=2))
     start, seen, errors = time.monotonic(), [], []
     while True:
@@ -381,7 +381,7 @@ def test_far_more_ahead_than_a_socket_holds() -> None:
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_large_batches_and_large_tasks(in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "HAS_FILES_IN_MEMORY", in_memory and channels.HAS_FILES_IN_MEMORY)
-    monkeypatch.setattr("retrograd.utils.data._workers.HAS_FILES_IN_MEMORY", in_memory)
+    monkeypatch.setattr("retrograd.utils.data.dataloader.HAS_FILES_IN_MEMORY", in_memory)
     rows = retrograd.arange(300000.0).reshape(100000, 3)
     loader = DataLoader(TensorDataset(rows), 20000, shuffle=True, num_workers=2)
     batches = [batch[0] for batch in loader]

@@ -14,6 +14,7 @@ from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
 from .._groups import need_group
 from ..checkpoint import state_dict as states
+from . import api
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
 from .api import (
     BackwardPrefetch,
@@ -323,21 +324,4 @@ def need_on_cpu(module: Any) -> None:
         raise NotImplementedError("offloading parameters from a GPU: retrograd keeps them where they are")
 
 
-__all__ = [
-    "BackwardPrefetch",
-    "CPUOffload",
-    "FullOptimStateDictConfig",
-    "FullStateDictConfig",
-    "FullyShardedDataParallel",
-    "LocalOptimStateDictConfig",
-    "LocalStateDictConfig",
-    "MixedPrecision",
-    "OptimStateDictConfig",
-    "OptimStateKeyType",
-    "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig",
-    "ShardingStrategy",
-    "StateDictConfig",
-    "StateDictSettings",
-    "StateDictType",
-]
+__all__ = ["FullyShardedDataParallel", *api.__all__]
