@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial, wraps
 from importlib import import_module
 from types import FunctionType
-from typing import Any, Self, cast
+from typing import Any, Self, cast, overload
 
 from ._absent import finder
 from ._device import device
@@ -220,6 +220,14 @@ MISSING = _Missing()
 NOTHING = _Missing()  # stands for an argument that may be left out, where None means something
 
 
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+
+@overload
+def declared(function: None = None, **facts: Any) -> Decorator: ...
+@overload
+def declared(function: Any, **facts: Any) -> Any: ...
 def declared(function: Any = None, **facts: Any) -> Any:
     """Say something about a public function: see Note [What is said of a public function]."""
     if function is None:
@@ -229,11 +237,19 @@ def declared(function: Any = None, **facts: Any) -> Any:
     return function
 
 
+@overload
+def takes_out(function: None = None, **facts: Any) -> Decorator: ...
+@overload
+def takes_out(function: Function, **facts: Any) -> Function: ...
 def takes_out(function: Any = None, **facts: Any) -> Any:
     """Make a public function overridable, and let it write its result into `out=`."""
     return overridable(function, out=True, **facts)
 
 
+@overload
+def takes_old_forms(function: None = None, **facts: Any) -> Decorator: ...
+@overload
+def takes_old_forms(function: Function, **facts: Any) -> Function: ...
 def takes_old_forms(function: Any = None, **facts: Any) -> Any:
     """Add `out=` like `takes_out`, and let the function take the positional forms that torch has deprecated."""
     return overridable(function, out=True, old_forms=True, takes_old_forms=True, **facts)
@@ -263,6 +279,10 @@ def _together(given: tuple[Any, ...]) -> tuple[Any, ...]:
     return (given,) if len(given) > 1 else given
 
 
+@overload
+def overridable(function: None = None, **facts: Any) -> Decorator: ...
+@overload
+def overridable(function: Function, **facts: Any) -> Function: ...
 def overridable(
     function: Any = None, *, out: bool = False, old_forms: bool = False, together: Any = None, **facts: Any
 ) -> Any:

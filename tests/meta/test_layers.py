@@ -36,6 +36,7 @@ LAYERS = [
         "_size",
         "_random",
         "_settings",
+        "_thresholds",
     }
     | {"_warnings", "_missing", "_absent", "_elsewhere"},
     {"_core"},

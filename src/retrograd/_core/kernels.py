@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import _thresholds
 from . import parallel
 from .passes import LARGE, integer_power
 
-BLOCK = 1 << 15  # elements; a handful of blocks of float32 fit into the second cache
+BLOCK = _thresholds.KERNEL_BLOCK
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 

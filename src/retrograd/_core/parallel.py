@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import _thresholds
 from .._settings import get_num_threads
 
-WIDE = 1 << 19  # elements from which waking a thread pays: it takes 10 us, a pass over these 150
-BLOCK = 1 << 16  # elements; a few blocks of float32 fit into the second cache, and Python's part is small beside them
-# of a rule: most are one or two calls, share the third cache, and take turns less often
-RULE_BLOCK = 1 << 18
+WIDE, BLOCK, RULE_BLOCK = _thresholds.WIDE, _thresholds.BLOCK, _thresholds.RULE_BLOCK
 NDARRAY = np.ndarray
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 12
-STRIP = 32  # rows
+from .. import _thresholds
+
+LARGE, STRIP = _thresholds.LARGE, _thresholds.COLUMN_STRIP
 BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 _ONES: dict[tuple[int, str], np.ndarray] = {}
 _NUMBERS: dict[Any, np.ndarray] = {}

@@ -19,11 +19,11 @@ import numpy as np
 
 from .._core import parallel, passes
 from .._core.fused import fused
+from .._thresholds import ATTENTION_BLOCK as BLOCK
+from .._thresholds import EXPONENTIALS_KEPT as MOST
+from .._thresholds import WIDE_ATTENTION as MANY
 from . import softmax as _softmax  # noqa: F401 - the decomposition uses its primitive
 
-BLOCK = 1 << 15  # scores of a block
-MANY = 1 << 16  # scores from which waking a thread pays
-MOST = 1 << 23  # more exponentials than this are not kept, but computed again in the backward
 NEAR = 20  # how far from 0 scores, and masks, may lie to need no shift
 
 

@@ -17,15 +17,13 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.parallel import over_ranges
+from .._thresholds import PATCHES as PART
+from .._thresholds import PATCHES_KEPT as KEPT
+from .._thresholds import WIDE_CONVOLUTION as WORTH_THREADS
 from . import convolution_depthwise as depthwise
 from .scratch import RUN, scratch
 
-PART = 1 << 19  # elements of patches that are made at a time
-KEPT = 1 << 19  # elements of patches up to which the backward finds them again
 SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie: twice as fast if none is transposed
-WORTH_THREADS = (
-    1 << 22
-)  # elements of patches from which our threads pay: below, those of BLAS and ours disturb each other
 SHORT, MANY_IMAGES = 12, 16  # elements of a result's row, and images, for which a gradient is put together images last
 FEW_PLACES = 32  # places of a result below which a product for each image is too small
 

@@ -17,12 +17,10 @@ import numpy as np
 from .._core import kernels, passes
 from .._core.fused import fused
 from .._core.shown import saved_array
+from .._thresholds import LARGE_CROSS_ENTROPY as FEW
+from .._thresholds import POWERS_KEPT as KEPT
 from . import along, elementwise, reduce, softmax  # noqa: F401 - the words of the decompositions
 from .losses import MEAN, NONE, SUM, reduced
-
-FEW = 1 << 13  # elements up to which calls, not memory, take the time
-KEPT = 1 << 17  # up to which the powers are kept for the backward: they are quicker read than computed again
-
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 

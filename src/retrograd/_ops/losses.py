@@ -10,10 +10,10 @@ import numpy as np
 
 from .._core import kernels, passes
 from .._core.fused import fused
+from .._thresholds import LARGE_LOSS as MANY
 from . import elementwise, elementwise_unary, reduce  # noqa: F401 - the words of the decompositions
 
 NONE, MEAN, SUM = 0, 1, 2  # torch's numbers of reductions
-MANY = 1 << 15  # elements from which memory, not calls, takes the time
 LOG_FLOOR = -100  # below which torch cuts the logarithms of binary cross entropy
 
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from .._core.fused import fused
 from .._core.shown import saved_array
+from .._thresholds import PAIRS_OF_CLASSES as MOST
 from . import along, cumulative, elementwise, reduce  # noqa: F401 - the words of the decompositions
 from .losses import MEAN, NONE, reduced
-
-MOST = 1 << 20  # pairs of classes that are compared at a time
 
 
 def _finish(xp, values, shape, reduction):

@@ -7,9 +7,8 @@ from numpy import array
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import aligned, behind, front, general, linear, multilinear, vocabulary
 from .._core.shown import given
+from .._thresholds import LARGE_PRODUCT as LARGE
 from .matrices import conjugate, sizes_of, strides_of, transposed
-
-LARGE = 4096  # elements from which a call costs less than what there is to compute
 
 
 def _scaled(x, factor):

@@ -15,8 +15,8 @@ from .._core import parallel, passes
 from .._core.fused import fused
 from .._core.passes import number
 from .._core.shown import in_memory, residual, saved_array
+from .._thresholds import NORMALIZATION_STRIP as STRIP
 
-STRIP = 1 << 16  # elements that stay in the second cache beside what is computed from them
 LONG_ROW, MANY = 512, 1 << 14  # elements of a row, and of all rows, from which broadcasting without buffers pays
 NEAR = 4  # deviations: a mean farther from 0 is rounded so coarsely that its error is taken off as well
 

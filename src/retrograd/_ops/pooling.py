@@ -18,9 +18,9 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import behind, front, general, linear, vocabulary
 from .._core.shown import second_output
+from .._thresholds import LARGE_POOL as FEW
 from .order import has_nan
 
-FEW = 2048  # elements up to which calls, not memory, take the time
 KEPT = 1 << 16  # windows up to which it is kept where they start: half a megabyte for each of a few shapes
 
 

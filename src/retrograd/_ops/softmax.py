@@ -7,13 +7,11 @@ import numpy as np
 from .._core import kernels, passes
 from .._core.numpy_namespace import in_float32
 from .._core.primitive import front, general
+from .._thresholds import LARGE_SOFTMAX as MANY
 from .cumulative import along_one_axis
 from .reduce import is_small, sum_of_few
 
 NEAR = 8  # the exponentials of numbers up to this far from 0 can be summed as they are
-
-
-MANY = 1 << 16  # elements from which an array no longer stays in the cache
 
 
 def _summed(xp, x, axis):

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _thresholds
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
 
-# A multiple of 32, small enough for a block and its temporaries to stay in the second-level cache.
-BLOCK = 1 << 16
+BLOCK = _thresholds.RANDOM_BLOCK
 # Up to here Python's numbers are quicker than NumPy's arrays.
 FEW = 16
 

@@ -20,13 +20,10 @@ from .._core.primitive import engine_state
 from .._graph.guards import fresh
 from .._graph.node import Node, Slot, node_class
 from .._ops.matrix_products import matmul
-
-FEW_ROWS = 32  # of a use, to be gathered: from more, a product of its own is quick enough
-ROOM = 128  # rows of a block: more do not make the product quicker
-SMALL = (
-    1 << 15
-)  # elements of weights for which half as many are as good, and BLAS does not wake a second thread for them
-MANY = 16  # as the engine counts, by two: uses that are worth a block
+from .._thresholds import GATHERED_ROOM as ROOM
+from .._thresholds import GATHERED_ROWS as FEW_ROWS
+from .._thresholds import GATHERED_SMALL as SMALL
+from .._thresholds import GATHERED_USES as MANY
 
 
 class Block:

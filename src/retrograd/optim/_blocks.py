@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _thresholds
 from .._core.parallel import over_blocks
 from ._plan import Plan
 
-BLOCK = 1 << 18  # elements updated at a time at most
+BLOCK = _thresholds.STEP_BLOCK
 
 
 class Workspace:

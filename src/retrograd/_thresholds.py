@@ -1,0 +1,59 @@
+"""The sizes from which something else pays: threads, blocks, passes that cost a few calls. All in elements unless it says otherwise.
+
+Behind each stands what was measured; "not measured" says that no figure is known. Whoever changes one measures with benchmarks/nn.py
+before and after, and writes down what came out. Sizes at which one algorithm takes over from another stand beside the algorithms.
+"""
+
+from typing import Final
+
+# ---- threads ----
+# Waking a thread takes 10 us, one pass over this many elements 150 us (ADR 0008).
+WIDE: Final = 1 << 19
+# Scores: each costs an exponential and two products, so threads pay sooner. Not measured.
+WIDE_ATTENTION: Final = 1 << 16
+# Elements of patches: below, our threads and those of BLAS disturb each other. Not measured.
+WIDE_CONVOLUTION: Final = 1 << 22
+
+# ---- blocks ----
+# A few blocks of float32 fit into the second cache, and Python's part is small beside them. Not measured.
+BLOCK: Final = 1 << 16
+# Rules of one or two calls, optimizer plans: with 2^16, two threads update parameters more slowly than one, because they find
+# Python's lock taken and sleep longer than a call lasts (ADR 0008). They share the third cache.
+RULE_BLOCK: Final = 1 << 18
+STEP_BLOCK: Final = 1 << 18
+# Kernels with a handful of temporaries, all of which stay in the second cache. Not measured.
+KERNEL_BLOCK: Final = 1 << 15
+ATTENTION_BLOCK: Final = 1 << 15  # scores
+# Rows that are normalised together stay in the second cache beside what is computed from them. Not measured.
+NORMALIZATION_STRIP: Final = 1 << 16
+# Columns are summed in strips of so many rows. Not measured.
+COLUMN_STRIP: Final = 32
+# Patches that are made at a time, and up to which the backward finds them again instead of making them anew. Not measured.
+PATCHES: Final = 1 << 19
+PATCHES_KEPT: Final = 1 << 19
+# Random numbers: a multiple of 32; a block and its temporaries stay in the second cache. Not measured.
+RANDOM_BLOCK: Final = 1 << 16
+# Pairs of classes that are compared at a time. Not measured.
+PAIRS_OF_CLASSES: Final = 1 << 20
+
+# ---- passes: from here on memory, not calls, takes the time ----
+# `_core/passes.py`: NumPy's branches cost ten times as much as bit arithmetic, `maximum` with a number three times as much as `clip`;
+# below, the calls do.
+LARGE: Final = 1 << 12
+LARGE_PRODUCT: Final = 1 << 12  # of a matrix; not measured
+LARGE_POOL: Final = 1 << 11  # not measured
+LARGE_CROSS_ENTROPY: Final = 1 << 13  # not measured
+LARGE_LOSS: Final = 1 << 15  # not measured
+LARGE_SOFTMAX: Final = 1 << 16  # an array no longer stays in the cache; not measured
+
+# ---- memory kept for the backward ----
+EXPONENTIALS_KEPT: Final = 1 << 23  # of attention; more are computed again. Not measured.
+POWERS_KEPT: Final = 1 << 17  # of cross entropy: up to here they are quicker read than computed again. Not measured.
+
+# ---- gathering products of shared weights (ADR 0007: the backward of 50 steps with hidden 512, batch 1 takes 1.5 ms, not 6.6) ----
+GATHERED_ROWS: Final = 32  # of a use: from more, a product of its own is quick enough
+GATHERED_ROOM: Final = 128  # rows of a block: more do not make the product quicker
+GATHERED_SMALL: Final = (
+    1 << 15
+)  # of weights: half as many rows are as good, and BLAS does not wake a second thread for them
+GATHERED_USES: Final = 16  # as the engine counts, by two: uses that are worth a block
