@@ -25,7 +25,7 @@ def _convolve(
     try:
         batch = len(input._array.shape) == rank + 2
         if batch and type(padding) is not str:
-            return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+            return _batch(rank, input, weight, bias, (stride, padding, dilation), groups)
     except (TypeError, AttributeError):
         _check_arguments(name, input, weight, bias, groups, stride=stride, padding=padding, dilation=dilation)
         raise
@@ -35,7 +35,7 @@ def _convolve(
         return single.squeeze(0)
     named = isinstance(padding, str)
     input, padding = _padding_by_name(input, weight, stride, padding, dilation, rank)
-    return _batch(rank, input, weight, bias, stride, padding, dilation, groups, not named)
+    return _batch(rank, input, weight, bias, (stride, padding, dilation), groups, not named)
 
 
 def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any, **numbers: Any) -> None:
@@ -44,27 +44,20 @@ def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any,
 
 
 def _batch(
-    rank: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    bias_first: bool = True,
+    rank: int, input: Any, weight: Any, bias: Any, numbers: tuple[Any, ...], groups: int, bias_first: bool = True
 ) -> Any:
+    """Convolve a batch by (stride, padding, dilation), or by the transpose where `output_padding` is the fourth number."""
     x, w = input._array, weight._array
-    numbers: tuple[Any, ...] = (stride, padding, dilation)
     if list in map(type, numbers):
         numbers = tuple([tuple(n) if type(n) is list else n for n in numbers])
     params = _plan(rank, x.shape, w.shape, None if bias is None else bias._array.shape, numbers, groups)
+    transposed = len(numbers) == 4
     if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
-        checks.check_types(input, weight, bias, groups, bias_first=bias_first)
-    return record_fused(r.convolution, (input, weight, bias), params)
+        checks.check_types(input, weight, bias, groups, transposed, bias_first and not transposed)
+    return record_fused(r.transposed_convolution if transposed else r.convolution, (input, weight, bias), params)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def _plan(
     rank: int,
     input: tuple[int, ...],
@@ -75,20 +68,24 @@ def _plan(
 ) -> dict[str, Any]:
     """Check shapes and numbers, and return what the operation needs to know of them; most calls repeat one before."""
     wanted = _spatial_rank(weight, groups)
-    stride, padding, dilation = (
-        checks.numbers(key, value, rank, wanted)
-        for key, value in zip(("stride", "padding", "dilation"), numbers, strict=True)
+    names = ("stride", "padding", "dilation", "output_padding")
+    stride, padding, dilation, *more = (
+        checks.numbers(name, value, rank, wanted) for name, value in zip(names, numbers, strict=False)
     )
-    checks.check_numbers(stride, padding, dilation)
-    checks.check_shapes(input, weight, bias, groups)
-    checks.check_reach(input, weight[2:], padding, dilation)
-    return {
-        "size": places_of(input[2:], weight[2:], stride, padding, dilation),
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-    }
+    checks.check_numbers(stride, padding, dilation, *more)
+    checks.check_shapes(input, weight, bias, groups, transposed=bool(more))
+    if more:
+        size = tuple(
+            [
+                (s - 1) * t - 2 * p + d * (k - 1) + o + 1
+                for s, k, t, p, d, o in zip(input[2:], weight[2:], stride, padding, dilation, *more, strict=True)
+            ]
+        )
+        checks.check_output(input, size, stride, dilation, *more)
+    else:
+        checks.check_reach(input, weight[2:], padding, dilation)
+        size = places_of(input[2:], weight[2:], stride, padding, dilation)
+    return {"size": size, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
 
 
 def _spatial_rank(weight: tuple[int, ...], groups: int) -> int:
@@ -139,7 +136,7 @@ def _convolve_transposed(
     numbers = (stride, padding, dilation, output_padding)
     try:
         if len(input._array.shape) == rank + 2:
-            return _transposed_batch(rank, input, weight, bias, numbers, groups)
+            return _batch(rank, input, weight, bias, numbers, groups)
     except (TypeError, AttributeError):
         pass
     _check_arguments(
@@ -147,45 +144,8 @@ def _convolve_transposed(
         dilation=dilation,
     )  # fmt: skip
     if checks.check_rank(name, input._array.shape, rank):
-        return _transposed_batch(rank, input, weight, bias, numbers, groups)
-    return _transposed_batch(rank, input.unsqueeze(0), weight, bias, numbers, groups).squeeze(0)
-
-
-def _transposed_batch(rank: int, input: Any, weight: Any, bias: Any, numbers: tuple[Any, ...], groups: int) -> Any:
-    x, w = input._array, weight._array
-    if list in map(type, numbers):
-        numbers = tuple([tuple(n) if type(n) is list else n for n in numbers])
-    params = _transposed_plan(rank, x.shape, w.shape, None if bias is None else bias._array.shape, numbers, groups)
-    if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
-        checks.check_types(input, weight, bias, groups, transposed=True)
-    return record_fused(r.transposed_convolution, (input, weight, bias), params)
-
-
-@lru_cache(maxsize=4096)
-def _transposed_plan(
-    rank: int,
-    input: tuple[int, ...],
-    weight: tuple[int, ...],
-    bias: tuple[int, ...] | None,
-    numbers: tuple[Any, ...],
-    groups: int,
-) -> dict[str, Any]:
-    """Do for a transposed convolution what `_plan` does."""
-    wanted = _spatial_rank(weight, groups)
-    stride, padding, dilation, more = (
-        checks.numbers(key, value, rank, wanted)
-        for key, value in zip(("stride", "padding", "dilation", "output_padding"), numbers, strict=True)
-    )
-    checks.check_numbers(stride, padding, dilation, more)
-    checks.check_shapes(input, weight, bias, groups, transposed=True)
-    size = tuple(
-        [
-            (s - 1) * t - 2 * p + d * (k - 1) + o + 1
-            for s, k, t, p, d, o in zip(input[2:], weight[2:], stride, padding, dilation, more, strict=True)
-        ]
-    )
-    checks.check_output(input, size, stride, dilation, more)
-    return {"size": size, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        return _batch(rank, input, weight, bias, numbers, groups)
+    return _batch(rank, input.unsqueeze(0), weight, bias, numbers, groups).squeeze(0)
 
 
 # ---- the public functions ----
@@ -259,9 +219,8 @@ def convolution(
 ) -> Any:
     """Convolve a batch along as many axes as the weight has, or by the transpose; every argument is given."""
     rank = weight._array.ndim - 2
-    if transposed:
-        return _transposed_batch(rank, input, weight, bias, (stride, padding, dilation, output_padding), groups)
-    return _batch(rank, input, weight, bias, stride, padding, dilation, groups)
+    numbers = (stride, padding, dilation, output_padding) if transposed else (stride, padding, dilation)
+    return _batch(rank, input, weight, bias, numbers, groups)
 
 
 @overridable(lowered="cpu cuda")
@@ -277,7 +236,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
         raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     if weight._array.shape[2] != bias._array.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
-    out = _batch(1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    out = _batch(1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1, pad, 1), 1)
     return out.permute(2, 0, 1)
 
 
@@ -286,15 +245,8 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Lay out the patches of images as columns (N, C * kernel, places)."""
     shape = tuple(input._array.shape)
-    kernel, dilation, padding, stride = (
-        checks.pair(name, value)
-        for name, value in (
-            ("kernel_size", kernel_size),
-            ("dilation", dilation),
-            ("padding", padding),
-            ("stride", stride),
-        )
-    )
+    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    kernel, dilation, padding, stride = (checks.pair(name, value) for name, value in given.items())
     checks.check_blocks(kernel, dilation, padding, stride)
     if len(shape) < 3:
         raise IndexError(
@@ -321,16 +273,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Add columns of patches where `unfold` takes them from, in images of a given size."""
     shape = tuple(input._array.shape)
-    size, kernel, dilation, padding, stride = (
-        checks.pair(name, value)
-        for name, value in (
-            ("output_size", output_size),
-            ("kernel_size", kernel_size),
-            ("dilation", dilation),
-            ("padding", padding),
-            ("stride", stride),
-        )
-    )
+    given = {"output_size": output_size, "kernel_size": kernel_size}
+    given |= {"dilation": dilation, "padding": padding, "stride": stride}
+    size, kernel, dilation, padding, stride = (checks.pair(name, value) for name, value in given.items())
     checks.check_blocks(kernel, dilation, padding, stride)
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(

@@ -159,31 +159,9 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
     return (x, *[stack(one) for one in zip(*last, strict=True)])
 
 
-@overridable(lowered="cpu cuda")
-def lstm(
-    input: Any = None,
-    hx: Any = None,
-    params: Any = None,
-    has_biases: Any = None,
-    num_layers: Any = None,
-    dropout: Any = None,
-    train: Any = None,
-    bidirectional: Any = None,
-    batch_first: Any = None,
-    *,
-    data: Any = None,
-    batch_sizes: Any = None,
-) -> Any:
-    """Run layers of LSTM over a sequence, or over a packed one: the output, the last hidden states and cell states."""
-    given = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    call = _read("lstm", "tuple of Tensors", given, data, batch_sizes)
-    if len(call.hx) != 2:
-        raise RuntimeError("lstm expects two hidden states")
-    return _run(call, lstm_layer, call.hx, {})
-
-
-def _one_state(name: str, operation: Any, options: dict[str, Any], what: str, lowered: str) -> Any:
-    """Make the function of a layer whose state is one tensor."""
+def _layers(name: str, operation: Any, options: dict[str, Any], what: str, lowered: str) -> Any:
+    """Make the function that runs layers; the state of LSTM is two tensors, that of the others one."""
+    two = operation is lstm_layer
 
     def run(
         input: Any = None,
@@ -200,16 +178,20 @@ def _one_state(name: str, operation: Any, options: dict[str, Any], what: str, lo
         batch_sizes: Any = None,
     ) -> Any:
         given = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        call = _read(name, "Tensor", given, data, batch_sizes)
-        return _run(call, operation, (call.hx,), options)
+        call = _read(name, "tuple of Tensors" if two else "Tensor", given, data, batch_sizes)
+        if two and len(call.hx) != 2:
+            raise RuntimeError(f"{name} expects two hidden states")
+        return _run(call, operation, call.hx if two else (call.hx,), options)
 
-    doc = f"Run layers of {what} over a sequence, or over a packed one: the output and the last hidden states."
+    results = "the output, the last hidden states and cell states" if two else "the output and the last hidden states"
+    doc = f"Run layers of {what} over a sequence, or over a packed one: {results}."
     return overridable_as(name, run, doc, lowered=lowered)
 
 
-gru = _one_state("gru", gru_layer, {}, "GRU", lowered="cuda")
-rnn_tanh = _one_state("rnn_tanh", rnn_layer, {"relu": False}, "RNN with tanh", lowered="cpu cuda")
-rnn_relu = _one_state("rnn_relu", rnn_layer, {"relu": True}, "RNN with relu", lowered="cpu cuda")
+lstm = _layers("lstm", lstm_layer, {}, "LSTM", lowered="cpu cuda")
+gru = _layers("gru", gru_layer, {}, "GRU", lowered="cuda")
+rnn_tanh = _layers("rnn_tanh", rnn_layer, {"relu": False}, "RNN with tanh", lowered="cpu cuda")
+rnn_relu = _layers("rnn_relu", rnn_layer, {"relu": True}, "RNN with relu", lowered="cpu cuda")
 
 
 # ---- cells ----

@@ -25,6 +25,7 @@ class _NormBase(Module):
     """What batch and instance normalisation have in common: parameters and running statistics by channel."""
 
     _version = 2  # since which num_batches_tracked is part of the state
+    _ranks: tuple[int, ...] = ()  # of inputs
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     def __init__(
@@ -73,7 +74,10 @@ class _NormBase(Module):
                 init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Any) -> None:
-        raise NotImplementedError
+        if not self._ranks:
+            raise NotImplementedError
+        if input.dim() not in self._ranks:
+            _refuse(" or ".join([f"{rank}D" for rank in self._ranks]), input)
 
     def extra_repr(self) -> str:
         return (
@@ -183,46 +187,40 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (samples, channels) or (samples, channels, length)."""
 
-    def _check_input_dim(self, input: Any) -> None:
-        if input.dim() not in (2, 3):
-            _refuse("2D or 3D", input)
+    _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images (samples, channels, height, width)."""
 
-    def _check_input_dim(self, input: Any) -> None:
-        if input.dim() != 4:
-            _refuse("4D", input)
+    _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes (samples, channels, depth, height, width)."""
 
-    def _check_input_dim(self, input: Any) -> None:
-        if input.dim() != 5:
-            _refuse("5D", input)
+    _ranks = (5,)
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """BatchNorm1d with the number of channels of its first input."""
 
     cls_to_become = BatchNorm1d
-    _check_input_dim = BatchNorm1d._check_input_dim
+    _ranks = BatchNorm1d._ranks
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """BatchNorm2d with the number of channels of its first input."""
 
     cls_to_become = BatchNorm2d
-    _check_input_dim = BatchNorm2d._check_input_dim
+    _ranks = BatchNorm2d._ranks
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """BatchNorm3d with the number of channels of its first input."""
 
     cls_to_become = BatchNorm3d
-    _check_input_dim = BatchNorm3d._check_input_dim
+    _ranks = BatchNorm3d._ranks
 
 
 class SyncBatchNorm(_BatchNorm):

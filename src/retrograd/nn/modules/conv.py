@@ -26,10 +26,6 @@ def _numbers(value: Any, rank: int) -> Any:
     return tuple(value) if isinstance(value, Iterable) else (value,) * rank
 
 
-def _padding(value: Any, rank: int) -> Any:
-    return value if isinstance(value, str) else _numbers(value, rank)
-
-
 class _ConvNd(NamedInit, Module):
     """What all convolution layers have in common; `rank` is the number of axes they go along."""
 
@@ -183,21 +179,11 @@ class _Conv(_ConvNd):
         dtype: Any = None,
     ) -> None:
         rank = self.rank
-        super().__init__(
-            in_channels,
-            out_channels,
-            _numbers(kernel_size, rank),
-            _numbers(stride, rank),
-            _padding(padding, rank),
-            _numbers(dilation, rank),
-            False,
-            (0,) * rank,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        if not isinstance(padding, str):
+            padding = _numbers(padding, rank)
+        sizes = (_numbers(kernel_size, rank), _numbers(stride, rank), padding, _numbers(dilation, rank))
+        options = (groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, *sizes, False, (0,) * rank, *options)
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
         padding = self.padding
@@ -253,22 +239,9 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        rank = self.rank
-        super().__init__(
-            in_channels,
-            out_channels,
-            _numbers(kernel_size, rank),
-            _numbers(stride, rank),
-            _numbers(padding, rank),
-            _numbers(dilation, rank),
-            True,
-            _numbers(output_padding, rank),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        sizes = [_numbers(one, self.rank) for one in (kernel_size, stride, padding, dilation)]
+        options = (_numbers(output_padding, self.rank), groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, *sizes, True, *options)
 
     def _output_padding(
         self,

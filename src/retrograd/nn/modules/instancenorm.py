@@ -27,7 +27,9 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self) -> int:
-        raise NotImplementedError
+        if not self._ranks:
+            raise NotImplementedError
+        return self._ranks[0]
 
     def _apply_instance_norm(self, input: Any) -> Any:
         return F.instance_norm(
@@ -89,63 +91,43 @@ class _InstanceNorm(_NormBase):
         )
 
 
-def _check(input: Any, rank: int) -> None:
-    if input.dim() not in (rank, rank + 1):
-        raise ValueError(f"expected {rank}D or {rank + 1}D input (got {input.dim()}D input)")
-
-
 class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation of (channels, length), with a batch dimension or without."""
 
-    def _get_no_batch_dim(self) -> int:
-        return 2
-
-    def _check_input_dim(self, input: Any) -> None:
-        _check(input, 2)
+    _ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of images (channels, height, width), with a batch dimension or without."""
 
-    def _get_no_batch_dim(self) -> int:
-        return 3
-
-    def _check_input_dim(self, input: Any) -> None:
-        _check(input, 3)
+    _ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of volumes (channels, depth, height, width), with a batch dimension or without."""
 
-    def _get_no_batch_dim(self) -> int:
-        return 4
-
-    def _check_input_dim(self, input: Any) -> None:
-        _check(input, 4)
+    _ranks = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """InstanceNorm1d with the number of channels of its first input."""
 
     cls_to_become = InstanceNorm1d
-    _get_no_batch_dim = InstanceNorm1d._get_no_batch_dim
-    _check_input_dim = InstanceNorm1d._check_input_dim
+    _ranks = InstanceNorm1d._ranks
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """InstanceNorm2d with the number of channels of its first input."""
 
     cls_to_become = InstanceNorm2d
-    _get_no_batch_dim = InstanceNorm2d._get_no_batch_dim
-    _check_input_dim = InstanceNorm2d._check_input_dim
+    _ranks = InstanceNorm2d._ranks
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """InstanceNorm3d with the number of channels of its first input."""
 
     cls_to_become = InstanceNorm3d
-    _get_no_batch_dim = InstanceNorm3d._get_no_batch_dim
-    _check_input_dim = InstanceNorm3d._check_input_dim
+    _ranks = InstanceNorm3d._ranks
 
 
 __all__ = [

@@ -243,14 +243,25 @@ class RNNBase(Module):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D {noun}instead")
 
 
-class RNNOfOneState(RNNBase):
-    """What RNN and GRU have in common: their state is one tensor."""
+class _Recurrent(RNNBase):
+    """What RNN, LSTM and GRU have in common: how they run over a batch, over one sequence and over packed ones."""
 
     _noun = ""  # in the message about ranks
 
     def _function(self) -> Any:
         """Return the function that runs all layers."""
         raise NotImplementedError
+
+    def _no_states(self, input: Any, batch_sizes: Any) -> Any:
+        return self._no_state(input, batch_sizes, self.hidden_size)
+
+    def _each_state(self, change: Any, hx: Any) -> Any:
+        """Return what a function makes of the state, or of each of the two that LSTM has."""
+        return change(hx)
+
+    def _check_state_rank(self, hx: Any, rank: int, kind: str) -> None:
+        if hx.dim() != rank:
+            raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {hx.dim()}-D tensor")
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
@@ -261,27 +272,25 @@ class RNNOfOneState(RNNBase):
         if unbatched:
             input = input.unsqueeze(batch_dim)
         if hx is None:
-            hx = self._no_state(input, None, self.hidden_size)
+            hx = self._no_states(input, None)
+        elif unbatched:
+            self._check_state_rank(hx, 2, "unbatched 2-D")
+            hx = self._each_state(lambda one: one.unsqueeze(1), hx)
         else:
-            if hx.dim() != (2 if unbatched else 3):
-                kind, rank = ("unbatched 2-D", 2) if unbatched else ("batched 3-D", 3)
-                raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {hx.dim()}-D tensor")
-            if unbatched:
-                hx = hx.unsqueeze(1)
+            self._check_state_rank(hx, 3, "batched 3-D")
         self.check_forward_args(input, hx, None)
-        output, hidden = self._function()(input, hx, self._flat_weights, *self._options(), self.batch_first)
+        output, *states = self._function()(input, hx, self._flat_weights, *self._options(), self.batch_first)
         if unbatched:
-            return output.squeeze(batch_dim), hidden.squeeze(1)
-        return output, hidden
+            output, states = output.squeeze(batch_dim), [one.squeeze(1) for one in states]
+        return output, tuple(states) if len(states) > 1 else states[0]
 
     def _forward_packed(self, sequence: PackedSequence, hx: Any) -> tuple[Any, Any]:
         data, batch_sizes, sorted_indices, unsorted_indices = sequence
-        none = hx is None
-        hx = self._no_state(data, batch_sizes, self.hidden_size) if none else self.permute_hidden(hx, sorted_indices)
+        hx = self._no_states(data, batch_sizes) if hx is None else self.permute_hidden(hx, sorted_indices)
         self.check_forward_args(data, hx, batch_sizes)
-        output, hidden = self._function()(data, batch_sizes, hx, self._flat_weights, *self._options())
+        output, *states = self._function()(data, batch_sizes, hx, self._flat_weights, *self._options())
         packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return packed, self.permute_hidden(hidden, unsorted_indices)
+        return packed, self.permute_hidden(tuple(states) if len(states) > 1 else states[0], unsorted_indices)
 
 
 def apply_permutation(tensor: Any, permutation: Any, dim: int = 1) -> Any:
@@ -295,7 +304,7 @@ def _refuse_projections(kwargs: dict[str, Any]) -> None:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
-class RNN(RNNOfOneState):
+class RNN(_Recurrent):
     """Layers of h' = tanh or relu of (weight_ih x + bias_ih + weight_hh h + bias_hh)."""
 
     _noun = "tensor "
@@ -316,7 +325,7 @@ class RNN(RNNOfOneState):
         return recurrent.rnn_tanh if self.mode == "RNN_TANH" else recurrent.rnn_relu
 
 
-class GRU(RNNOfOneState):
+class GRU(_Recurrent):
     """Layers of gated recurrent units: a reset gate, an update gate and a candidate for the hidden state."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -327,7 +336,7 @@ class GRU(RNNOfOneState):
         return recurrent.gru
 
 
-class LSTM(RNNBase):
+class LSTM(_Recurrent):
     """Layers of long short-term memory: the state is a hidden state, which may be projected, and a cell state."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -352,43 +361,21 @@ class LSTM(RNNBase):
             return hx
         return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
 
+    def _function(self) -> Any:
+        return recurrent.lstm
+
     def _no_states(self, input: Any, batch_sizes: Any) -> tuple[Any, Any]:
         hidden = self._no_state(input, batch_sizes, self.proj_size or self.hidden_size)
         return hidden, self._no_state(input, batch_sizes, self.hidden_size)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
-        if isinstance(input, PackedSequence):
-            return self._forward_packed(input, hx)
-        self._check_rank(input)
-        unbatched = input.dim() == 2
-        batch_dim = 0 if self.batch_first else 1
-        if unbatched:
-            input = input.unsqueeze(batch_dim)
-        if hx is None:
-            hx = self._no_states(input, None)
-        else:
-            rank = 2 if unbatched else 3
-            if hx[0].dim() != rank or hx[1].dim() != rank:
-                kind = "unbatched 2-D" if unbatched else "batched 3-D"
-                raise RuntimeError(
-                    f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) "
-                    "tensors"
-                )
-            if unbatched:
-                hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
-        self.check_forward_args(input, hx, None)
-        output, h, c = recurrent.lstm(input, hx, self._flat_weights, *self._options(), self.batch_first)
-        if unbatched:
-            return output.squeeze(batch_dim), (h.squeeze(1), c.squeeze(1))
-        return output, (h, c)
+    def _each_state(self, change: Any, hx: Any) -> tuple[Any, Any]:
+        return change(hx[0]), change(hx[1])
 
-    def _forward_packed(self, sequence: PackedSequence, hx: Any) -> tuple[Any, tuple[Any, Any]]:
-        data, batch_sizes, sorted_indices, unsorted_indices = sequence
-        hx = self._no_states(data, batch_sizes) if hx is None else self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(data, hx, batch_sizes)
-        output, h, c = recurrent.lstm(data, batch_sizes, hx, self._flat_weights, *self._options())
-        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return packed, self.permute_hidden((h, c), unsorted_indices)
+    def _check_state_rank(self, hx: Any, rank: int, kind: str) -> None:
+        if hx[0].dim() != rank or hx[1].dim() != rank:
+            raise RuntimeError(
+                f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
 
 
 class RNNCellBase(Module):
