@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,6 +111,17 @@ class CompiledRule:
         return self._call  # type: ignore[no-any-return]
 
 
+class Gathers(NamedTuple):
+    """A product with weights whose gradient is `left.T @ right`, rows of `g` or of a saved input: uses that follow each other
+    are gathered, see `autograd/_gathered.py`. The gradient of the bias is the sum of the rows of `left`.
+    """
+
+    weights: str
+    left: str
+    right: str
+    bias: str | None = None
+
+
 class Primitive(Shown):
     """An operation: implementation, vjp, jvp and batching rule. See Note [Calling a primitive]."""
 
@@ -148,7 +159,9 @@ class Primitive(Shown):
         self.batch_rule = batch
         self.moved = tuple([name for name in statics if name in MOVED])  # see `behind`
         self.self_adjoint = False
-        self.plain_rules: dict[str, Callable[..., Any]] = {}  # by the input whose gradient they compute
+        self.plain_rules: dict[str, Callable[..., Any]] = {}  # see `elementwise`; by the input whose gradient they compute
+        self.gathers: Gathers | None = None
+        self.turned: str | None = None  # the input that torch transposes by a node of its own
         self.widens = False  # half precision is computed in float32 and rounded once
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written

@@ -52,7 +52,7 @@ def intact(guard: Any) -> bool:
 
 
 def fresh(node: Any) -> bool:
-    """Tell by a quick look whether every input that a node saved is as it was. See Note [Saved values] in `node.py`."""
+    """Tell by a quick look whether every value that a node saved is as it was. See Note [Saved values] in `node.py`."""
     guard, versions = node.guard, ()
     if guard is not None:
         if not intact(guard):
@@ -61,7 +61,7 @@ def fresh(node: Any) -> bool:
     edges, input_of = node._edges, node.input_of
     for name in node.array_names:
         if (
-            (edge := edges[input_of[name]]) is not None
+            (edge := node if name == "out" else edges[input_of[name]]) is not None
             and (storage := edge._storage) is not None
             and storage.version
             and name not in versions

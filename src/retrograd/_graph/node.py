@@ -26,7 +26,9 @@ import numpy as np
 from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
+from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace, raw_namespace
+from .._core.parallel import WIDE, rules_in_blocks
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._core.shown import OURS, given
 from .._ops.levels import add_levels
@@ -35,6 +37,7 @@ from .faces import InputMetadata, input_metadata, names_of
 from .guards import Freed as Freed
 from .guards import Guard as Guard
 from .guards import Packed as Packed
+from .guards import fresh
 from .hot_backward import hot_methods
 from .unpacked import SavedTensor, computing_with_unpacked, indices_given_back, output_edge, raw, settled, unpacked
 from .unpacked import pack_value as pack_value
@@ -124,6 +127,7 @@ class Node:
     num_outputs = 1
     hooked_outputs: int | None = None  # how many gradients hooks see; None: all
     visible: tuple[int, ...] | None = None  # positions of the edges torch shows; None: all
+    turned: int | None = None  # position of an input that torch transposes by a node of its own, which is shown
     takes_mask = False  # whether there is a `pull_back_some`, which can be told what is not needed
     saves = False  # whether there is anything to release
     keeps_shapes = False  # both operands are saved when both need gradients: shapes are compared in backward
@@ -158,7 +162,10 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        return tuple(face_of(edge) for edge in self.shown_of(self._edges))
+        faces = [face_of(edge) for edge in self._edges]
+        if (turned := self.turned) is not None and self._edges[turned] is not None:
+            faces[turned] = (transposition(self._edges[turned]), 0)
+        return tuple(self.shown_of(faces))
 
     def shown_of(self, values: Any) -> Any:
         """Choose, of one value for each edge, those of the edges that torch has too."""
@@ -349,7 +356,7 @@ class Node:
         if isinstance(value, tuple):
             return tuple(wrap(v, None, None) for v in value)
         edge = self._edges[self.input_of[name]]
-        if edge is not None and isinstance(edge, core.tensor_type):
+        if edge is not None and not isinstance(edge, (Node, Slot)):  # a leaf
             return edge if edge._array is value else wrap_leaf_alias(edge, value)
         return wrap(value, edge, self._stored(name))
 
@@ -364,7 +371,7 @@ class Node:
     def _unpack(self, packed: Packed, name: str | None) -> Any:
         edge = None if name is None else output_edge(self) if name == "out" else self._edges[self.input_of[name]]
         tensor = unpacked(packed, edge is not None and name != "out")
-        if edge is not None and isinstance(edge, core.tensor_type):
+        if edge is not None and not isinstance(edge, (Node, Slot)):  # a leaf
             return wrap_leaf_alias(edge, tensor._array)
         return wrap(tensor._array, edge, storage_of(tensor))  # not the versions of what stood there
 
@@ -397,7 +404,7 @@ class Node:
 
     def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
         """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
-        if self.array_names:
+        if self.array_names and not fresh(self):
             self.check_saved()
         if self.keeps_shapes and self.meta is None:
             self.meta = self._seen_shapes()
@@ -417,21 +424,44 @@ class Node:
         if primitive.group_rule is not None:  # type: ignore[union-attr]
             values = _with_needed(self, edges, values)
             return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
-        conjugated = (
-            meta is not None and meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint  # type: ignore[union-attr]
-        )
-        if conjugated:
-            g = xp.conj(g)
+        if meta is None or type(meta) is PackedMeta:
+            if xp is numpy_namespace and type(g) is NDARRAY:
+                if primitive.kind == ELEMENTWISE:  # type: ignore[union-attr]
+                    if g.size >= WIDE:
+                        return self._in_blocks(g, edges, values)
+                elif primitive.plain_rules:  # type: ignore[union-attr]
+                    return self._by_plain_rules(g, edges, values)
+        elif meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint:  # type: ignore[union-attr]
+            grads = self._each_by_rule(xp, xp.conj(g), edges, values)
+            some = vocabulary if xp is vocabulary else gradient_namespace(g)
+            return [grad if grad is None else some.conj(grad) for grad in grads]
+        return self._each_by_rule(xp, g, edges, values)
+
+    def _each_by_rule(self, xp: Any, g: Any, edges: Any, values: Any) -> list[Any]:
+        return [
+            None if edge is None or rule is None else rule.call(xp, g, values)
+            for edge, rule in zip(edges, self.rules)  # noqa: B905 - the keyword costs 100 ns
+        ]
+
+    def _by_plain_rules(self, g: Any, edges: Any, values: Any) -> list[Any]:
+        """Compute to the bit what the straight backward does, as a checkpoint must."""
         grads: list[Any] = []
-        for edge, rule in zip(edges, self.rules, strict=False):
+        for edge, rule, name in zip(edges, self.rules, self.primitive.inputs, strict=True):  # type: ignore[union-attr]
+            plain = self.primitive.plain_rules.get(name)  # type: ignore[union-attr]
             if edge is None or rule is None:
                 grads.append(None)
-                continue
-            grad = rule.call(xp, g, values)
-            if conjugated and grad is not None:
-                grad = (vocabulary if xp is vocabulary else gradient_namespace(grad)).conj(grad)
-            grads.append(grad)
+            elif plain is None:
+                grads.append(rule.call(numpy_namespace, g, values))
+            else:
+                grads.append(plain(g, *[getattr(values, one) for one in rule.names]))
         return grads
+
+    def _in_blocks(self, g: Any, edges: Any, values: Any) -> Any:
+        tasks = [
+            None if e is None or r is None else (r.function, None, [getattr(values, name) for name in r.names])
+            for e, r in zip(edges, self.rules, strict=True)
+        ]
+        return rules_in_blocks(numpy_namespace, g, *tasks)
 
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward did not do."""
@@ -476,6 +506,16 @@ def face_of(edge: Any) -> tuple[Any, int]:
     if type(edge) is Slot:
         return (edge.node, edge.index)
     return (accumulator_of(edge), 0)
+
+
+def transposition(edge: Any) -> Node:
+    """Return the node that torch has between a product and a matrix that it takes transposed."""
+    node = node_class(core.primitives["permute_dims"], "TBackward0")()
+    node._edges = (edge,)
+    node.axes = (1, 0)
+    node.seq = creation_numbers()
+    node.meta = node.guard = node.extra = node._storage = node.code = None
+    return node
 
 
 # ---- node classes of primitives ----
@@ -523,12 +563,14 @@ def _make_node_class(primitive: Primitive, name: str) -> type[Node]:
         "input_of": {n: i for i, n in enumerate(primitive.inputs)},
         "readers": {n: tuple(i for i, rule in enumerate(rules) if rule is not None and n in rule.names) for n in names},
     }
+    if primitive.turned is not None:
+        body["turned"] = primitive.inputs.index(primitive.turned)
     body["takes_mask"] = body["makes_gradients"] = True
     body["saves"] = bool(arrays)
     elementwise = primitive.kind == ELEMENTWISE
     body["keeps_shapes"] = elementwise and "x" in arrays and "y" in arrays and len(rules) == 2
     if primitive.group_rule is None and not primitive.variadic and primitive.rest is None and primitive.outputs == 1:
-        body |= hot_methods(primitive, rules, arrays, Node)
+        body |= hot_methods(primitive, rules, arrays, Node.straight)
     body["visible"] = _visible(primitive, name, rules)
     if primitive.outputs != 1:
         body["hooked_outputs"] = 1  # the others are indices

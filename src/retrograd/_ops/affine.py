@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .._core.numpy_namespace import is_half
-from .._core.passes import times_transposed
-from .._core.primitive import front, general, multilinear, vocabulary
+from .._core.numpy_namespace import is_half, numpy_namespace
+from .._core.passes import ones, times_transposed
+from .._core.primitive import Gathers, front, general, multilinear, vocabulary
 from .matrices import conjugate, rows_and_features, sizes_of, strides_of, transposed
 
 
@@ -63,6 +63,31 @@ def linear_map_dy(xp, g, x):
     return xp.matmul(transposed(xp, _as_rows(xp, g)), _as_rows(xp, conjugate(xp, x)))
 
 
+# ---- the same on NumPy arrays, by one BLAS call each ----
+def _rows(array):
+    return array if array.ndim == 2 else array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+
+
+def _plain_dx(g, y):
+    return g.dot(y) if g.ndim == 2 else _rows(g).dot(y).reshape((*g.shape[:-1], y.shape[1]))
+
+
+def _plain_dy(g, x):
+    return _rows(g).T.dot(_rows(x))
+
+
+def _plain_dbias(g, bias_shape):
+    if bias_shape != g.shape[-1:]:
+        return numpy_namespace.sum_to(g, shape=bias_shape)
+    rows = _rows(g)
+    return ones(rows.shape[0], rows.dtype).dot(rows)
+
+
+linear_map.plain_rules = {"x": _plain_dx, "y": _plain_dy}
+linear_map.gathers = Gathers(weights="y", left="g", right="x")
+linear_map.turned = "y"
+
+
 @linear_map.batch
 def linear_map_batch(call, args, batched, size):
     x, y = args
@@ -80,13 +105,12 @@ def affine(xp, bias, x, y):
     """x @ y.T + bias."""
     dtype = x.dtype
     if is_half(dtype):
-        bias, x, y = (a.astype("float32") for a in (bias, x, y))
+        return affine.implementation(xp, *[a.astype("float32") for a in (bias, x, y)]).astype(dtype)
     out = _product(xp, x, y)
     if bias.ndim > out.ndim:  # a batch of vmap
-        out = out + bias
-    else:
-        out += bias
-    return out.astype(dtype, copy=False)
+        return out + bias
+    out += bias
+    return out
 
 
 affine.shows("alpha=1 beta=1 mat1=x", mat1_sym_sizes=sizes_of("x"), mat1_sym_strides=strides_of("x"), **_WEIGHTS)
@@ -94,6 +118,9 @@ affine.shows("", "ViewBackward0", self_sym_sizes=rows_and_features)
 affine.vjp("bias")(lambda xp, g, bias_shape: xp.sum_to(g, shape=bias_shape))
 affine.vjp("x")(linear_map_dx)
 affine.vjp("y")(linear_map_dy)
+affine.plain_rules = {"bias": _plain_dbias, "x": _plain_dx, "y": _plain_dy}
+affine.gathers = Gathers(weights="y", left="g", right="x", bias="bias")
+affine.turned = "y"
 
 
 @affine.jvp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy import array
 
 from .._core.numpy_namespace import is_half, numpy_namespace
-from .._core.primitive import aligned, behind, front, general, linear, multilinear, vocabulary
+from .._core.primitive import Gathers, aligned, behind, front, general, linear, multilinear, vocabulary
 from .._core.shown import given
 from .._thresholds import LARGE_PRODUCT as LARGE
 from .matrices import conjugate, sizes_of, strides_of, transposed
@@ -81,6 +81,19 @@ def matmul_dy(xp, g, x, y_shape):
     if len(x.shape) == len(y_shape) == 2:
         return xp.matmul_tn(x, g)
     return _summed(xp, xp.matmul(transposed(xp, x), g), y_shape)
+
+
+# ---- the same on NumPy arrays: two matrices, as loops write products, without the calls between ----
+def _plain_dx(g, y, x_shape):
+    return g.dot(y.T) if g.ndim == 2 == y.ndim else matmul_dx(numpy_namespace, g, y, x_shape)
+
+
+def _plain_dy(g, x, y_shape):
+    return x.T.dot(g) if g.ndim == 2 == x.ndim else matmul_dy(numpy_namespace, g, x, y_shape)
+
+
+matmul.plain_rules = {"x": _plain_dx, "y": _plain_dy}
+matmul.gathers = Gathers(weights="y", left="x", right="g")
 
 
 @matmul.batch

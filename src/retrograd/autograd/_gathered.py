@@ -5,7 +5,7 @@ products, and adding them up reads and writes the whole matrix every time. The r
 give the same sum as a single product. So a run of the engine copies the rows of small uses into blocks, and computes the
 product when a block is full, or when the last gradient of the weights has arrived.
 
-The sum is the same except for rounding: a run that makes a graph, selects inputs or unpacks checkpoints adds one product after
+Operations declare such products (`Primitive.gathers`). The sum is the same except for rounding: a run that makes a graph, selects inputs or unpacks checkpoints adds one product after
 the other.
 """
 
@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._core.passes import ones
-from .._core.primitive import engine_state
-from .._graph.guards import fresh
-from .._graph.node import Node, Slot, node_class
-from .._ops.matrix_products import matmul
+from .._graph.node import Slot
 from .._thresholds import GATHERED_ROOM as ROOM
 from .._thresholds import GATHERED_ROWS as FEW_ROWS
 from .._thresholds import GATHERED_SMALL as SMALL
@@ -91,28 +88,3 @@ def gather(task: Any, bias: Any, weights: Any, left: Any, right: Any) -> bool:
         return False
     block.add(left, right, rows)
     return True
-
-
-# ---- products of two matrices, as loops write them: x @ weights ----
-def _straight(self: Any, g: Any, freed: Any, mine: bool = False) -> Any:
-    if (
-        self.extra is not None
-        or self.meta is not None
-        or type(g) is not np.ndarray
-        or g.dtype.itemsize < 4
-        or len(self.x_shape) != 2
-        or len(self.y_shape) != 2
-        or not fresh(self)
-    ):
-        return Node.straight(self, g, freed)
-    ex, ey = self._edges
-    gx = None if ex is None else g.dot(self.y.T)
-    gy = None if ey is None or gather(engine_state.task, None, ey, self.x, g) else self.x.T.dot(g)
-    if freed is not None:
-        self.x = self.y = None
-        self.guard = freed
-    return (ex, gx), (ey, gy)
-
-
-_product: Any = node_class(matmul, "MmBackward0")
-_product.straight = _straight

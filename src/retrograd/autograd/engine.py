@@ -37,6 +37,7 @@ from ..tensor._base import LEAF
 from ..tensor._object.leaves import LeafDtypes
 from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
+from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
 from ._recorder import OPERATION, Recorder
 from .forward_ad import MADE_BY_USER
@@ -75,6 +76,10 @@ class Task:
         self.gathered: dict[Any, Any] = {}  # by nodes and leaves, see `_gathered.py`
         self.callbacks: list[Any] = []
         self.number = next(_numbers)
+
+    def gather(self, bias: Any, weights: Any, left: Any, right: Any) -> bool:
+        """Take the rows of a use of weights instead of its gradients, unless that is not worth it."""
+        return gather(self, bias, weights, left, right)
 
 
 def run_backward(

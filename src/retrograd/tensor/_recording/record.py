@@ -1,7 +1,7 @@
 """Recording: how a call on Tensors becomes an array and a node.
 
-`record` is the general way. `unary` and `binary` make the methods and functions of elementwise operations, whose hot
-path (plain mode, float32 or float64, exact Tensors) is written out flat: every Python call costs a tenth of a small op.
+`record` is the general way. `unary` and `binary` make the methods and functions of elementwise operations. The hot path of
+both (plain mode, NumPy arrays, exact Tensors) is written as text in `flat.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,26 @@ from ... import _errors
 from ..._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, numpy_namespace
-from ..._core.parallel import WIDE, split
+from ..._core.parallel import split
 from ..._core.primitive import ELEMENTWISE, Primitive
+from ..._generated import emit
 from ..._graph import node as _node
-from ..._graph.cuts import note_operation
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from ..._places import user_frame, users_files
 from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
-from .._base import LEAF, edge_of, storage_of, wrap
+from .._base import edge_of, storage_of, wrap
 from .._object.layout import packed
-from .flat import EXACT, flat_recorder, guard_operands, guarded_tensor, promoting_recorder
+from .flat import EXACT, flat_recorder, function_text, promoting_recorder
 from .operands import is_operand, plain_scalar
 from .promotion import cast, misfit, promoted
-from .refusals import for_floats, refuse, refuse_zero_divisor
-from .saved import broadcast_meta, note_origin, save_arrays
+from .refusals import refuse, refuse_zero_divisor, refuses_floats
+from .saved import note_origin, save_arrays
 from .unusual_calls import dispatch_override, of_one_tensor, of_two_tensors, overridden, unusual_call
 
 NDARRAY = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-f32, f64 = np.float32, np.float64
 get_frame = sys._getframe
 
 
@@ -263,13 +263,21 @@ def _numbers_next_to_halves(
 class Elementwise:
     """The torch side of an elementwise primitive: how its operands are promoted and what its node is called."""
 
-    __slots__ = ("allowed", "flat", "function", "integers_to_float", "name", "node_name", "primitive")
+    __slots__ = ("allowed", "flat", "function", "integers_to_float", "name", "node_name", "numbers", "primitive")
 
-    def __init__(self, primitive: Primitive, name: str, node_name: str | None, integers_to_float: bool) -> None:
+    def __init__(
+        self,
+        primitive: Primitive,
+        name: str,
+        node_name: str | None,
+        integers_to_float: bool,
+        numbers: str | None = None,
+    ) -> None:
         self.primitive = primitive
         self.name = name
         self.node_name = node_name
         self.integers_to_float = integers_to_float
+        self.numbers = numbers  # see `binary`
         self.function = _OPERATORS.get(primitive.name)
         self.allowed: dict[int, frozenset[type]] = {}  # dtypes that passed all checks: see `promoting_recorder`
         self.flat: Any = None
@@ -365,76 +373,10 @@ def on_plain_arrays(primitive: Primitive) -> Any:
 
 def unary(primitive: Primitive, name: str, node_name: str | None = None, *, integers_to_float: bool = False) -> Any:
     """Make the function (and method) of an elementwise operation of one tensor."""
-    rules = Elementwise(primitive, name, node_name, integers_to_float)
-    function = rules.function or getattr(np, primitive.name, None)
-    if function is None or primitive.implementation is not None:
-        function = on_plain_arrays(primitive)
-    function = for_floats(name, function)
-    wide = split(function)
-    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
-    saves_x = cls is not None and "x" in cls.array_names
-    saves_out = cls is not None and "out" in cls.array_names
-    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
-    slow = rules.slow
-
-    def call(
-        input: Any = MISSING,
-        more: Any = NOTHING,
-        out: Any = None,
-        x: Any = None,
-        a: Any = None,
-        x1: Any = None,
-    ) -> Any:
-        if out is not None or more is not NOTHING or x is not None or a is not None or x1 is not None:
-            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
-        mode = read_mode()
-        if mode is PLAIN or mode is NO_GRAD:
-            kind = type(input)
-            if kind is tensor_type or kind is parameter_type:
-                array = input._array
-                kind = type(array)
-                if kind is f32 or kind is f64 or (kind is NDARRAY and ((d := array.dtype) is F32 or d is F64)):
-                    out = function(array) if kind is not NDARRAY or array.size < WIDE else wide(array)
-                    result = new_tensor()
-                    result._array = out
-                    result._storage = result._extra = None
-                    edge = input._edge
-                    if edge is None or mode is NO_GRAD or cls is None:
-                        result._edge = None
-                        if cls is None and edge is not None and mode is PLAIN:
-                            note_operation(name, input if edge is LEAF else edge)
-                        return result
-                    node = result._edge = cls()
-                    node._edges = (input if edge is LEAF else edge,)
-                    if saves_x:
-                        node.x = array
-                        node.guard = None if input._storage is None else guarded_tensor(None, "x", input)
-                    else:
-                        node.guard = None
-                    if saves_out:
-                        node.out = out
-                    node.meta = node.extra = node._storage = None
-                    frame = get_frame(1)
-                    if (code := frame.f_code).co_filename not in users_files:
-                        frame = user_frame(frame)
-                        code = frame.f_code
-                    node.code = code
-                    node.lasti = frame.f_lasti
-                    node.seq = creation_numbers()
-                    return result
-                return slow((input,))
-        if overridden(input):
-            return dispatch_override(call, (input,), {})
-        if not isinstance(input, tensor_type):
-            return unusual_call(call, (input,), more, out, {"x": x, "a": a, "x1": x1})
-        return slow((input,))
-
-    call.__name__ = call.__qualname__ = name
-    call.__wrapped__, call.refuses = of_one_tensor, True  # type: ignore[attr-defined]
-    call.__module__ = get_frame(1).f_globals["__name__"]  # which has it under that name
+    call = _written_later(Elementwise(primitive, name, node_name, integers_to_float), of_one_tensor)
     call.__doc__ = f"Compute {name} of each element."
     ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
-    call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # type: ignore[attr-defined]  # for in-place methods
+    call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # for in-place methods
     return call
 
 
@@ -450,165 +392,79 @@ def binary(
 
     That is "both", "other", "none", or "operator": both, and else NotImplemented; "self": so, but the first is a tensor.
     """
-    rules = Elementwise(primitive, name, node_name, integers_to_float)
-    ufunc = getattr(np, primitive.name) if primitive.implementation is None else on_plain_arrays(primitive)
-    ufunc = for_floats(name, ufunc)
-    wide = split(ufunc)
-    take_numbers = numbers != "none"
-    own = ufunc if primitive.implementation is None else for_floats(name, getattr(numpy_namespace, primitive.name))
-    function = rules.function or own
-    wide_with_number = wide if isinstance(ufunc, np.ufunc) else function
-    cls: Any = node_class(primitive, node_name) if primitive.differentiable else None
-    readers = cls.readers if cls is not None else {}
-    x_for_dx, x_for_dy = 0 in readers.get("x", ()), 1 in readers.get("x", ())
-    y_for_dx, y_for_dy = 0 in readers.get("y", ()), 1 in readers.get("y", ())
-    saves_out = "out" in readers
-    out_for_dx, out_for_dy = 0 in readers.get("out", ()), 1 in readers.get("out", ())
-    saves_inputs = bool(x_for_dx or x_for_dy or y_for_dx or y_for_dy)
-    saves_both = cls is not None and cls.keeps_shapes
-    new_tensor, tensor_type, parameter_type = _base.new_tensor, _base.Tensor, _base.Parameter
-    slow = rules.slow
-
-    def call(
-        input: Any = MISSING, other: Any = MISSING, more: Any = NOTHING, out: Any = None, x1: Any = None, x2: Any = None,
-        x: Any = None, a: Any = None,
-    ) -> Any:  # fmt: skip
-        if out is not None or more is not NOTHING or x1 is not None or x2 is not None or x is not None or a is not None:
-            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
-        mode = read_mode()
-        if mode is PLAIN or mode is NO_GRAD:
-            kind = type(input)
-            if kind is tensor_type or kind is parameter_type:
-                left = input._array
-                kind = type(left)
-                second = type(other)
-                if second is tensor_type or second is parameter_type:
-                    y = other._array
-                    y_kind = type(y)
-                    if kind is not y_kind:  # a 0-d value with memory of its own beside one without
-                        if y_kind is NDARRAY and not y.ndim and (kind is f32 or kind is f64):
-                            y = y[()]
-                            y_kind = type(y)
-                        elif kind is NDARRAY and not left.ndim:
-                            left = left[()]
-                            kind = type(left)
-                    if (
-                        y_kind is NDARRAY and (d := left.dtype) is y.dtype and (d is F32 or d is F64)
-                        if kind is NDARRAY
-                        else kind is y_kind and (kind is f32 or kind is f64)
-                    ):
-                        try:
-                            run = function if kind is not NDARRAY else ufunc if left.size < WIDE else wide
-                            out = run(left, y)
-                        except ValueError:
-                            raise _errors.broadcast_error(left.shape, y.shape) from None
-                        result = new_tensor()
-                        result._array = out
-                        result._storage = result._extra = None
-                        ex = input._edge
-                        ey = other._edge
-                        if (ex is None and ey is None) or mode is NO_GRAD or cls is None:
-                            result._edge = None
-                            if cls is None and mode is PLAIN and (ex is not None or ey is not None):
-                                ex, input = (ey, other) if ex is None else (ex, input)
-                                note_operation(name, input if ex is LEAF else ex)
-                            return result
-                        node = result._edge = cls()
-                        node._edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
-                        node.meta = node.guard = node.extra = node._storage = None
-                        if saves_both and ex is not None and ey is not None:
-                            node.x = left  # shapes are compared in backward, on these
-                            node.y = y
-                            if (
-                                (s := input._storage) is not None
-                                and (s.version or s.inference or (ex is not LEAF and ex._storage is not s))
-                            ) or (
-                                (s := other._storage) is not None
-                                and (s.version or s.inference or (ey is not LEAF and ey._storage is not s))
-                            ):  # else the edges lead to them: see `guarded_tensor`
-                                node.guard = guard_operands(node, input, other)
-                        else:
-                            if kind is NDARRAY and left.shape != y.shape:
-                                node.meta = broadcast_meta(left, y, ex, ey)
-                            if saves_inputs:
-                                node.x = (
-                                    left if (x_for_dy and ey is not None) or (x_for_dx and ex is not None) else None
-                                )
-                                node.y = y if (y_for_dx and ex is not None) or (y_for_dy and ey is not None) else None
-                                node.guard = guard_operands(node, input, other)
-                        if saves_out:
-                            node.out = (
-                                out if (out_for_dx and ex is not None) or (out_for_dy and ey is not None) else None
-                            )
-                        frame = get_frame(1)
-                        if (code := frame.f_code).co_filename not in users_files:
-                            frame = user_frame(frame)
-                            code = frame.f_code
-                        node.code = code
-                        node.lasti = frame.f_lasti
-                        node.seq = creation_numbers()
-                        return result
-                elif (
-                    take_numbers
-                    and (second is float or second is int)
-                    and (((d := left.dtype) is F32 or d is F64) if kind is NDARRAY else (kind is f32 or kind is f64))
-                ):
-                    out = (
-                        function(left, other)
-                        if kind is not NDARRAY or left.size < WIDE
-                        else wide_with_number(left, other)
-                    )
-                    result = new_tensor()
-                    result._array = out
-                    result._storage = result._extra = None
-                    ex = input._edge
-                    if ex is None or mode is NO_GRAD or cls is None:
-                        result._edge = None
-                        if cls is None and ex is not None and mode is PLAIN:
-                            note_operation(name, input if ex is LEAF else ex)
-                        return result
-                    node = result._edge = cls()
-                    node._edges = (input if ex is LEAF else ex, None)
-                    node.guard = None
-                    if saves_inputs:
-                        node.y = other
-                        if x_for_dx:
-                            node.x = left
-                            if input._storage is not None:
-                                node.guard = guarded_tensor(None, "x", input)
-                        else:
-                            node.x = None
-                    if saves_out:
-                        node.out = out if out_for_dx else None
-                    node.meta = node.extra = node._storage = None
-                    frame = get_frame(1)
-                    if (code := frame.f_code).co_filename not in users_files:
-                        frame = user_frame(frame)
-                        code = frame.f_code
-                    node.code = code
-                    node.lasti = frame.f_lasti
-                    node.seq = creation_numbers()
-                    return result
-                if second in EXACT or (take_numbers and second in PYTHON_SCALARS):
-                    return slow((input, other))
-        if overridden(input) or overridden(other):
-            return dispatch_override(call, (input, other), {})
-        if input is MISSING or other is MISSING:
-            return unusual_call(call, (input, other), more, out, {"x": x, "a": a, "x1": x1, "x2": x2})
-        if numbers == "self" and not isinstance(input, tensor_type):
-            raise _errors.not_of_tensors(f"__r{name}__", input)
-        if numbers in ("operator", "self"):
-            if not (is_operand(input) and is_operand(other)):
-                return NotImplemented
-        elif not isinstance(input, tensor_type) or not isinstance(other, tensor_type):
-            arguments().check(call, (input, other), {})
-        return slow((plain_scalar(input), plain_scalar(other)))
-
-    call.__name__ = call.__qualname__ = name
-    call.__wrapped__, call.refuses = of_two_tensors, True  # type: ignore[attr-defined]
-    call.__module__ = get_frame(1).f_globals["__name__"]
+    call = _written_later(Elementwise(primitive, name, node_name, integers_to_float, numbers), of_two_tensors)
     call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
     return call
+
+
+def _written_later(recipe: Elementwise, signature: Any) -> Any:
+    """Make a function that is written as text at its first call, so that importing stays quick."""
+    names = {"recipe": recipe, "write": _write}
+    call: Any = FunctionType(_at_first.__code__, names, recipe.name)
+    names["call"] = call
+    call.__qualname__ = recipe.name
+    call.__wrapped__, call.refuses = signature, True
+    call.__module__ = get_frame(2).f_globals["__name__"]  # which has it under that name
+    return call
+
+
+def _at_first(*args: Any, **kwargs: Any) -> Any:
+    return write(call, recipe)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - its globals are others
+
+
+_codes: dict[str, CodeType] = {}  # by text, of which there are few
+
+
+def _write(call: Any, recipe: Elementwise) -> Any:
+    """Give a public function its code."""
+    primitive, name = recipe.primitive, recipe.name
+    ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
+    plain = on_plain_arrays(primitive) if ufunc is None else ufunc
+    text, names = function_text(
+        primitive,
+        recipe.node_name,
+        floats=not refuses_floats(name),
+        integers=ufunc is not None and not recipe.integers_to_float,
+        divides=name in DIVISIONS,
+        numbers=recipe.numbers != "none",
+    )
+    code = _codes.get(text)
+    if code is None:
+        count = "one tensor" if len(primitive.inputs) == 1 else "two tensors"
+        code = _codes[text] = emit(f"an elementwise function of {count}", text, names)["call"].__code__
+    own = plain if len(primitive.inputs) == 1 or ufunc is not None else getattr(numpy_namespace, primitive.name)
+    function, wide = recipe.function or own, split(plain)
+    names |= {"allowed": recipe.allowed, "function": function, "ufunc": plain, "wide": wide, "name": name}
+    names |= {"off_path": off_path, "unusual_call": unusual_call}
+    names["wide_with_number"] = wide if isinstance(plain, np.ufunc) else function
+    call.__globals__.update(names)
+    words = code.co_argcount - len(primitive.inputs) - 2
+    call.__defaults__ = (*(MISSING,) * len(primitive.inputs), NOTHING, *(None,) * (words + 1))
+    call.__code__ = code.replace(co_name=name)  # a copy, of which the interpreter takes notes that hold for this function
+    return call
+
+
+def off_path(call: Any, recipe: Elementwise, *values: Any) -> Any:
+    """Do what an elementwise function does off its hot path."""
+    mode, numbers = current_mode(), recipe.numbers
+    first, last = values[0], values[-1]
+    if (mode is PLAIN or mode is NO_GRAD) and type(first) in EXACT:
+        if type(last) in EXACT or (numbers is not None and numbers != "none" and type(last) in PYTHON_SCALARS):
+            return recipe.checked(values, {}, mode)
+    if overridden(first) or (numbers is not None and overridden(last)):
+        return dispatch_override(call, values, {})
+    if last is MISSING or first is MISSING or (numbers is None and not isinstance(first, _base.Tensor)):
+        return unusual_call(call, values, NOTHING, None, {})
+    if numbers is None:
+        return recipe.checked(values, {}, mode)
+    if numbers == "self" and not isinstance(first, _base.Tensor):
+        raise _errors.not_of_tensors(f"__r{recipe.name}__", first)
+    if numbers in ("operator", "self"):
+        if not (is_operand(first) and is_operand(last)):
+            return NotImplemented
+    elif not isinstance(first, _base.Tensor) or not isinstance(last, _base.Tensor):
+        arguments().check(call, values, {})
+    return recipe.checked((plain_scalar(first), plain_scalar(last)), {}, mode)
 
 
 _node.install(wrap=wrap, wrap_leaf_alias=_base.wrap_leaf_alias, new_storage=_base.Storage, storage_of=storage_of)

@@ -46,10 +46,9 @@ def refuse(name: str, dtype: np.dtype[Any], table: Table = REFUSED) -> None:
             raise cls(text.replace("{}", _dtypes.from_numpy(dtype)._scalar_name))
 
 
-def for_floats(name: str, function: Any) -> Any:
-    """Return what an operation runs on floats: `function`, or what refuses them."""
-    refused = any("f" in kinds for kinds in REFUSED.get(name, ()))
-    return (lambda x, y=None: refuse(name, x.dtype)) if refused else function
+def refuses_floats(name: str) -> bool:
+    """Tell whether torch does not compute an operation of floats."""
+    return any("f" in kinds for kinds in REFUSED.get(name, ()))
 
 
 def refuse_in_place(name: str, dtype: np.dtype[Any], numbers: Any) -> None:

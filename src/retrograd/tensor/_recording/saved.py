@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._core.arrays import NO_LEVELS, has_nan
 from ..._core.primitive import engine_state
-from ..._graph.node import Guard, InputFacts, Meta, Node, PackedMeta, pack_value
+from ..._graph.node import Guard, InputFacts, Node, PackedMeta, pack_value
 from ..._modes import Mode
 from ..._places import user_stack
 from .. import _base
@@ -64,19 +64,6 @@ def save_arrays(node: Any, cls: Any, args: Any, values: dict[str, Any], out: Any
             setattr(node, attribute, True)  # the hooks hold the value now
         if guard.packed and node.meta is None:
             node.meta = _facts(args, edges)  # the hooks may give back another dtype or shape
-
-
-def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
-    """Describe the operands of a broadcasting operation of one dtype."""
-    none: frozenset[Any] = frozenset()
-    return Meta(
-        (
-            None if ex is None else InputFacts(x.shape, x.dtype, none),
-            None if ey is None else InputFacts(y.shape, y.dtype, none),
-        ),
-        none,
-        False,
-    )
 
 
 def _facts(args: Any, edges: Any) -> PackedMeta:
