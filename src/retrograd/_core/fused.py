@@ -27,7 +27,7 @@ import numpy as np
 
 from .._stored import refuse
 from .numpy_namespace import ArrayNamespace, is_half, numpy_namespace, raw_namespace
-from .primitive import GENERAL, parameters_of
+from .primitive import FUSED, parameters_of
 from .shown import Shown
 
 fused_operations: dict[str, Fused] = {}
@@ -38,7 +38,7 @@ NDARRAY = np.ndarray
 class Fused(Shown):
     """An operation as Note [Fused operations] describes it."""
 
-    kind = GENERAL  # what the edges of its nodes ask of a primitive
+    kind = FUSED
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Fused(Shown):
         self.batch_rule: Callable[..., Any] | None = None
         self.batch_back: Callable[..., Any] = _missing
         self.node_class: Any = None  # made by the tensor layer
+        self.recorders: dict[str | None, Any] = {}  # what `tensor/_recording/flat.py` has written, under None
         self.__doc__ = function.__doc__
         if self.name in fused_operations:
             raise TypeError(f"fused operation {self.name!r} is declared twice")

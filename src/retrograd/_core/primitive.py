@@ -30,7 +30,7 @@ from .levels import DUAL, Level
 from .numpy_namespace import _NUMPY_TYPES, declared, is_half, numpy_namespace, raw_namespace
 from .shown import Shown
 
-ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL = "elementwise", "linear", "multilinear", "general"
+ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL, FUSED = "elementwise", "linear", "multilinear", "general", "fused"
 
 Rule = Callable[..., Any]
 
@@ -159,7 +159,9 @@ class Primitive(Shown):
         self.batch_rule = batch
         self.moved = tuple([name for name in statics if name in MOVED])  # see `behind`
         self.self_adjoint = False
-        self.plain_rules: dict[str, Callable[..., Any]] = {}  # see `elementwise`; by the input whose gradient they compute
+        self.plain_rules: dict[
+            str, Callable[..., Any]
+        ] = {}  # see `elementwise`; by the input whose gradient they compute
         self.gathers: Gathers | None = None
         self.turned: str | None = None  # the input that torch transposes by a node of its own
         self.widens = False  # half precision is computed in float32 and rounded once

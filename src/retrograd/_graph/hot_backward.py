@@ -105,7 +105,9 @@ def _text(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...]) -> st
     clear = " = ".join(f"self.{name}" for name in arrays) + " = None" if arrays else ""
     text = _STRAIGHT.format(
         stale=stale,
-        pairs=_pairs(primitive, rules) if elementwise and None not in rules and len(rules) <= 2 else _terms(primitive, rules),
+        pairs=_pairs(primitive, rules)
+        if elementwise and None not in rules and len(rules) <= 2
+        else _terms(primitive, rules),
         clear=f"if freed is not None:\n        {clear}\n        self.guard = freed" if arrays else "",
     )
     return text + (_RELEASE.format(clear=clear) if arrays else "")

@@ -5,8 +5,8 @@ products, and adding them up reads and writes the whole matrix every time. The r
 give the same sum as a single product. So a run of the engine copies the rows of small uses into blocks, and computes the
 product when a block is full, or when the last gradient of the weights has arrived.
 
-Operations declare such products (`Primitive.gathers`). The sum is the same except for rounding: a run that makes a graph, selects inputs or unpacks checkpoints adds one product after
-the other.
+Operations declare such products (`Primitive.gathers`). The sum is the same except for rounding: a run that makes a graph,
+selects inputs or unpacks checkpoints adds one product after the other.
 """
 
 from __future__ import annotations

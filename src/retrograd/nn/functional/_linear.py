@@ -20,7 +20,6 @@ from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 
-
 # By whether there is a bias, and the number of dimensions of the input up to 3: the names of torch's outermost steps. It transposes
 # the weights before the product; here the product takes them as they are, and `next_functions` shows the transposition.
 NAMES = {
@@ -39,8 +38,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         x, y = input._array, weight._array
         if type(x) is NDARRAY is type(y) and (d := x.dtype) is y.dtype and d.kind == "f" and y.ndim == 2:
             shape, sizes = x.shape, y.shape
-            if shape and shape[-1] == sizes[1] and (
-                bias is None or ((b := bias._array).dtype is d and b.shape == sizes[:1])
+            if (
+                shape
+                and shape[-1] == sizes[1]
+                and (bias is None or ((b := bias._array).dtype is d and b.shape == sizes[:1]))
             ):  # nothing to refuse
                 name = NAMES[bias is not None][len(shape) if len(shape) < 3 else 3]
                 if bias is None:

@@ -7,24 +7,19 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._core.arrays import NO_LEVELS, LevelArray, is_meta, raw_leaf
-from ..._core.kernels import cast
-from ..._core.levels import creation_numbers
+from ..._core.arrays import LevelArray, is_meta, raw_leaf
 from ..._core.numpy_namespace import _NUMPY_TYPES
-from ..._core.passes import LARGE
 from ..._device import device as device_type
 from ..._device import preserve_format
 from ..._graph.cuts import note_reading
-from ..._graph.node import InputFacts, Meta, node_class
-from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..._modes import current_mode
 from ..._ops import shape as s
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
 from ...overrides import answered, arguments, refuses_itself
 from .. import _base
 from .._aliasing.view_nodes import detached
-from .._base import LEAF, edge_of, wrap
+from .._base import LEAF, edge_of
 from .._object.layout import laid_out_like
-from .._recording.flat import EXACT
 from .._recording.record import record
 
 CPU = device_type("cpu")
@@ -49,36 +44,13 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
         return tensor
     if wanted.kind in "biu" and (edge := _base._edge_slot.__get__(tensor)) is not None:
         note_reading(f"cast to {dtype}", tensor if edge is LEAF else edge)
-    if (
-        type(array) is np.ndarray
-        and type(tensor) in EXACT
-        and array.dtype.kind in "fiub"
-        and array.flags.c_contiguous
-        and not dtype.stores_only
-    ):
-        mode = read_mode()
-        if mode is PLAIN or mode is NO_GRAD:
-            return _converted(tensor, array, wanted, mode is PLAIN)
     if (array.dtype.kind == "c" or array.dtype.fields) and not dtype.is_complex and wanted.kind != "b":
         warn_once(REAL_PART_ONLY)
-    if dtype.numpy.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
+    if wanted.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents
-    result = record(s.astype, (tensor,), {"dtype": dtype.numpy}, "ToCopyBackward0")
+    result = record(s.astype, (tensor,), {"dtype": wanted}, "ToCopyBackward0")
     if type(array) is np.ndarray and not array.flags.c_contiguous:
         result._array = laid_out_like(result._array, array)
-    return result
-
-
-def _converted(tensor: Any, array: Any, dtype: np.dtype[Any], tracking: bool) -> Any:
-    """Convert dense memory of real numbers: what `record` does for this one operation."""
-    result = wrap(cast(array, dtype) if array.size >= LARGE else array.astype(dtype))
-    if tracking and tensor._edge is not None and dtype.kind not in "biu":  # integers have no gradients
-        node = result._edge = node_class(s.astype, "ToCopyBackward0")()
-        node._edges = (edge_of(tensor),)
-        node.meta = Meta((InputFacts(array.shape, array.dtype, NO_LEVELS),), NO_LEVELS, dtype.kind == "c")
-        node.extra = node.guard = node._storage = None
-        node.record_place()
-        node.seq = creation_numbers()
     return result
 
 

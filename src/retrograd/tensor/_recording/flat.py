@@ -21,11 +21,12 @@ from weakref import ref
 import numpy as np
 
 from ... import _errors
+from ..._core.arrays import NO_LEVELS
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from ..._core.parallel import WIDE
 from ..._core.passes import concatenate, times_transposed
-from ..._core.primitive import ELEMENTWISE, Primitive
+from ..._core.primitive import ELEMENTWISE, FUSED, Primitive
 from ..._generated import emit
 from ..._graph.cuts import note_operation
 from ..._graph.node import Guard, InputFacts, Meta, Slot, node_class
@@ -99,9 +100,8 @@ def guarded_sequence(guard: Guard | None, name: str, sources: Any) -> Guard:
 
 def broadcast_meta(x: Any, y: Any, ex: Any, ey: Any) -> Meta:
     """Describe the operands of a broadcasting operation of one dtype."""
-    none: frozenset[Any] = frozenset()
-    facts = [None if e is None else InputFacts(a.shape, a.dtype, none) for a, e in ((x, ex), (y, ey))]
-    return Meta(tuple(facts), none, False)
+    facts = [None if e is None else InputFacts(a.shape, a.dtype, NO_LEVELS) for a, e in ((x, ex), (y, ey))]
+    return Meta(tuple(facts), NO_LEVELS, False)
 
 
 def wrap_parts(out: tuple[Any, ...], node: Any) -> tuple[Any, ...]:
@@ -225,6 +225,8 @@ DIRECT = {
     "reshape": "x0.reshape(p_shape)",
     "permute_dims": "x0.transpose(p_axes)",
     "copy": "x0.copy()",
+    "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and p_dtype.char in REAL else "
+    "function(xp, x0, dtype=p_dtype)",
     "alias": "x0[...]",
     "expand_dims": "x0.reshape((*x0.shape[:p_axis], 1, *x0.shape[p_axis:])) if x0.size > 1 and p_axis < x0.ndim else "
     "function(xp, x0, axis=p_axis)",
@@ -303,7 +305,11 @@ class _Writer:
 
     def unpack_one(self, i: int) -> Lines:
         if not i:
-            lines = ["if (kind := type(t0)) is not Tensor and kind is not Parameter:", "    return None", *self.taken(0)]
+            lines = [
+                "if (kind := type(t0)) is not Tensor and kind is not Parameter:",
+                "    return None",
+                *self.taken(0),
+            ]
         else:  # which may be a raw array, as indices are
             lines = [f"if type(t{i}) in exact:", *_inside(*self.taken(i)), "else:", f"    x{i} = t{i}"]
             lines += [] if self.cls is None else [f"    e{i} = None"]
@@ -380,6 +386,9 @@ class _Writer:
     # ---- the node ----
     def meta(self) -> Lines:
         out = "out" if self.primitive.outputs == 1 else "out[0]"
+        if self.fixed and len(self.fixed) == 1 and not self.sequence:  # what `make_meta` finds, in place
+            facts = "Meta((InputFacts(x0.shape, x0.dtype, NO_LEVELS),), NO_LEVELS, 'c' in (x0.dtype.kind, dtype.kind))"
+            return [f"node.meta = None if {self.fits(out)} else {facts}"]
         return [
             f"if {self.fits(out)}:",
             "    node.meta = None",
@@ -517,7 +526,12 @@ class _FusedWriter(_Writer):
 
     def unpack(self) -> Lines:
         count = len(self.fixed)
-        lines = ["if decomposing():", "    return None", "".join(f"t{i}, " for i in range(count)) + "= args", "dtype = None"]
+        lines = [
+            "if decomposing():",
+            "    return None",
+            "".join(f"t{i}, " for i in range(count)) + "= args",
+            "dtype = None",
+        ]
         for i in range(count):
             lines += [
                 f"if t{i} is None:",
@@ -721,6 +735,8 @@ def function_text(primitive: Primitive, name: str | None, **facts: bool) -> tupl
 
 def flat_recorder(primitive: Primitive, name: str | None, view: bool = False) -> Callable[..., Any]:
     """Write the flat recorder of a primitive under a node name."""
+    if primitive.kind is FUSED:
+        return fused_recorder(primitive)
     if "level" in primitive.statics:
         return lambda args, params, shown, tracking: None
     cls: Any = node_class(primitive, name) if primitive.differentiable else None
@@ -735,9 +751,11 @@ def promoting_recorder(
     return _compiled(primitive, _PromotingWriter(primitive, cls, divides), {"allowed": allowed})
 
 
-def fused_recorder(operation: Any, cls: Any, decomposing: Callable[[], bool]) -> Callable[..., Any]:
-    """Write the flat recorder of a fused operation, whose nodes have the class `cls`."""
-    return _compiled(operation, _FusedWriter(operation, cls), {"decomposing": decomposing})
+def fused_recorder(operation: Any) -> Callable[..., Any]:
+    """Write the flat recorder of a fused operation."""
+    from .fused import decomposing, node_class_of
+
+    return _compiled(operation, _FusedWriter(operation, node_class_of(operation)), {"decomposing": decomposing})
 
 
 def _compiled(primitive: Any, writer: _Writer, names: dict[str, Any]) -> Callable[..., Any]:
@@ -790,11 +808,15 @@ _scope: dict[str, Any] = {
     "F32": F32,
     "F64": F64,
     "INDEX_KINDS": INDEX_KINDS,
+    "InputFacts": InputFacts,
     "LEAF": LEAF,
     "MISSING": MISSING,
+    "Meta": Meta,
     "NOTHING": NOTHING,
     "NO_GRAD": NO_GRAD,
+    "NO_LEVELS": NO_LEVELS,
     "PLAIN": PLAIN,
+    "REAL": "efdE?bBhHiIlLqQ",  # characters of NumPy's real dtypes, and bfloat16's
     "SMALL": 4096,  # elements; an implementation may know a quicker way for more
     "WIDE": WIDE,
     "add": np.add,

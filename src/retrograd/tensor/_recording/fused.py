@@ -1,4 +1,4 @@
-"""Recording fused operations. See Note [Fused operations] in `_core/fused.py`.
+"""Fused operations: their nodes, and recording off the hot path. See Note [Fused operations] in `_core/fused.py`.
 
 On plain arrays a call is one node, which keeps the inputs and the residuals. Its backward runs on raw arrays; where a graph of
 the backward is wanted, or a gradient carries levels, the decomposition runs on the saved inputs and is differentiated instead. A
@@ -25,13 +25,12 @@ from ..._generated import emit
 from ..._graph.guards import fresh
 from ..._graph.node import Guard, Node, saved_properties
 from ..._graph.unpacked import computing_with_unpacked, settled
-from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, using
-from ..._places import user_frame, users_files
+from ..._modes import Mode, current_mode, using
+from ..._places import user_frame
 from .. import _base
 from .._base import LEAF, edge_of, wrap
 from .._object import layout as _layout
-from .flat import EXACT, guarded_tensor
-from .record import make_meta, wrap_outputs
+from .record import make_meta, record, wrap_outputs
 from .saved import note_origin, pack, save_arrays
 
 get_frame = sys._getframe
@@ -42,6 +41,7 @@ PLAIN_PARTS = frozenset({*_NUMPY_TYPES, type(None)})  # of a gradient of several
 gradients_of: Any = None  # installed by the engine's layer: torch's `grad`
 
 _decomposed: ContextVar[bool] = ContextVar("decomposed", default=False)
+decomposing = _decomposed.get  # tells whether fused operations run by their decompositions
 
 
 def install(grad: Any) -> None:
@@ -155,13 +155,14 @@ def _reader(names: tuple[str, ...]) -> Any:
     return emit(f"reading {', '.join(names)}", text, {})["read"]
 
 
-def _keeper(names: tuple[str, ...]) -> Any:
-    """Return a method that saves the inputs."""
-    text = f"def save_inputs(self, values):\n    {''.join(f'self.{name}, ' for name in names)} = values"
-    return emit(f"saving {', '.join(names)}", text, {})["save_inputs"]
+def node_class_of(operation: Fused) -> type[FusedNode]:
+    """Return the class of an operation's nodes, made on first use."""
+    if operation.node_class is None:
+        operation.node_class = _make_node_class(operation)
+    return operation.node_class  # type: ignore[no-any-return]
 
 
-def _node_class(operation: Fused) -> type[FusedNode]:
+def _make_node_class(operation: Fused) -> type[FusedNode]:
     names = operation.inputs
     body = {
         "__slots__": names,
@@ -172,7 +173,6 @@ def _node_class(operation: Fused) -> type[FusedNode]:
         "readers": dict.fromkeys(names, ()),
         "visible": operation.edges,
         "read": _reader(names),
-        "save_inputs": _keeper(names),
         **saved_properties(operation.names_shown(operation.node_name, names, parameter) or {}, names),
     }
     return type(operation.node_name, (FusedNode,), body)
@@ -201,15 +201,12 @@ def _dense(out: Any, args: Sequence[Any]) -> Any:
     return out
 
 
-def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run a fused operation on Tensors (or None) and record it."""
-    mode = read_mode()
-    if (mode is PLAIN or mode is NO_GRAD) and (result := _record_plain(operation, args, params, mode)) is not None:
-        return result
+def record_in_general(operation: Fused, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run and record a fused operation on Tensors (or None) in any mode: what `record` does where the hot path cannot."""
     mode = current_mode()
     tensor_type = _base.Tensor
     arrays: list[Any] = []
-    fits = not _decomposed.get()
+    fits = not decomposing()
     for arg in args:
         if arg is None:
             arrays.append(None)
@@ -219,7 +216,7 @@ def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) 
             fits = False
         arrays.append(array)
     if not fits:
-        if operation.batch_rule is not None and not _decomposed.get():
+        if operation.batch_rule is not None and not decomposing():
             result = _record_batch(operation, args, arrays, params, mode)
             if result is not None:
                 return result
@@ -237,66 +234,6 @@ def record_fused(operation: Fused, args: Sequence[Any], params: dict[str, Any]) 
                 node = _build(operation, args, arrays, out, residuals, params, edges, mode)
                 return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
     return wrap_outputs(operation, out, None, mode)  # type: ignore[arg-type]
-
-
-def _record_plain(operation: Fused, args: Sequence[Any], params: dict[str, Any], mode: Mode) -> Any:
-    """Do the same for NumPy arrays in the two common modes, without detours; None for what is not so plain."""
-
-    arrays: list[Any] = []
-    edges: list[Any] = []
-    dtype = None
-    tracked = False
-    for arg in args:
-        if arg is None:
-            arrays.append(None)
-            edges.append(None)
-            continue
-        if type(arg) not in EXACT or type(array := arg._array) is not NDARRAY:
-            return None
-        d = array.dtype
-        if d is not dtype:
-            if d is F32 or d is F64:
-                if dtype is not None:
-                    return None
-                dtype = d
-            elif d.kind not in "iub":
-                return None
-        arrays.append(array)
-        edge = arg._edge
-        if edge is not None:
-            tracked = True
-            if edge is LEAF:
-                edge = arg
-        edges.append(edge)
-    if dtype is None or _decomposed.get():
-        return None
-    out, residuals = operation.implementation(numpy_namespace, *arrays, **params)
-    if not tracked or mode is NO_GRAD:
-        return wrap_outputs(operation, out, None, mode)  # type: ignore[arg-type]
-    cls = operation.node_class
-    if cls is None:
-        cls = operation.node_class = _node_class(operation)
-    node = cls()
-    node._edges = tuple(edges)
-    node.needs = tuple([edge is not None for edge in edges])
-    node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
-    node.extra = node._storage = None
-    node.is_plain, node.level = True, None
-    first = out if operation.outputs == 1 else out[0]
-    node.meta = None if first.dtype is dtype else make_meta(operation, arrays, out, node._edges)  # type: ignore[arg-type]
-    node.save_inputs(arrays)
-    guard = None
-    for name, arg in zip(operation.inputs, args):  # noqa: B905 - the keyword costs 100 ns
-        if arg is not None and (arg._storage is not None or arg._edge is None):
-            guard = guarded_tensor(guard, name, arg)
-    node.guard = guard
-    frame = get_frame(2)
-    if (code := frame.f_code).co_filename not in users_files:
-        frame = user_frame(frame)
-        code = frame.f_code
-    node.code, node.lasti = code, frame.f_lasti
-    node.seq = creation_numbers()
-    return wrap_outputs(operation, out, node, mode)  # type: ignore[arg-type]
 
 
 def _record_batch(
@@ -352,9 +289,7 @@ def _build(
     edges: tuple[Any, ...],
     mode: Mode,
 ) -> FusedNode:
-    cls = operation.node_class
-    if cls is None:
-        cls = operation.node_class = _node_class(operation)
+    cls = node_class_of(operation)
     node: FusedNode = cls()
     node._edges = edges
     node.seq = creation_numbers()
@@ -380,3 +315,6 @@ def _pack_residuals(node: Any, mode: Mode) -> None:
         (True, pack(wrap(one), mode)) if isinstance(one, np.ndarray) else (False, one) for one in node.residuals
     ]
     node.residuals = None
+
+
+record_fused = record

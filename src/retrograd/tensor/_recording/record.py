@@ -20,12 +20,12 @@ from ..._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, numpy_namespace
 from ..._core.parallel import split
-from ..._core.primitive import ELEMENTWISE, Primitive
+from ..._core.primitive import ELEMENTWISE, FUSED, Primitive
 from ..._generated import emit
 from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
-from ..._places import user_frame, users_files
+from ..._places import user_frame
 from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
@@ -62,6 +62,10 @@ def record(
         result = flat(args, params, shown, mode is PLAIN)
         if result is not None:
             return result
+    if primitive.kind is FUSED:
+        from .fused import record_in_general
+
+        return record_in_general(primitive, args, params)  # type: ignore[arg-type]
     mode = current_mode()
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
@@ -440,7 +444,9 @@ def _write(call: Any, recipe: Elementwise) -> Any:
     call.__globals__.update(names)
     words = code.co_argcount - len(primitive.inputs) - 2
     call.__defaults__ = (*(MISSING,) * len(primitive.inputs), NOTHING, *(None,) * (words + 1))
-    call.__code__ = code.replace(co_name=name)  # a copy, of which the interpreter takes notes that hold for this function
+    call.__code__ = code.replace(
+        co_name=name
+    )  # a copy, of which the interpreter takes notes that hold for this function
     return call
 
 
@@ -448,9 +454,10 @@ def off_path(call: Any, recipe: Elementwise, *values: Any) -> Any:
     """Do what an elementwise function does off its hot path."""
     mode, numbers = current_mode(), recipe.numbers
     first, last = values[0], values[-1]
-    if (mode is PLAIN or mode is NO_GRAD) and type(first) in EXACT:
-        if type(last) in EXACT or (numbers is not None and numbers != "none" and type(last) in PYTHON_SCALARS):
-            return recipe.checked(values, {}, mode)
+    is_plain = mode is PLAIN or mode is NO_GRAD
+    with_number = numbers is not None and numbers != "none" and type(last) in PYTHON_SCALARS
+    if is_plain and type(first) in EXACT and (type(last) in EXACT or with_number):
+        return recipe.checked(values, {}, mode)
     if overridden(first) or (numbers is not None and overridden(last)):
         return dispatch_override(call, values, {})
     if last is MISSING or first is MISSING or (numbers is None and not isinstance(first, _base.Tensor)):
