@@ -225,7 +225,7 @@ DIRECT = {
     "reshape": "x0.reshape(p_shape)",
     "permute_dims": "x0.transpose(p_axes)",
     "copy": "x0.copy()",
-    "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and p_dtype.char in REAL else "
+    "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and getattr(p_dtype, 'char', '-') in REAL else "
     "function(xp, x0, dtype=p_dtype)",
     "alias": "x0[...]",
     "expand_dims": "x0.reshape((*x0.shape[:p_axis], 1, *x0.shape[p_axis:])) if x0.size > 1 and p_axis < x0.ndim else "
