@@ -84,7 +84,7 @@ class MetaNamespace(ArrayNamespace):
         primitive = declared.get(name)
         if primitive is None:
             raise AttributeError(f"xp has no {name!r}: a rule may use the closed vocabulary only")
-        function = partial(self._call, primitive)
+        function = self.of_library(primitive) or partial(self._call, primitive)
         setattr(self, name, function)
         return function
 

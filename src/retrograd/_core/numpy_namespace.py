@@ -20,18 +20,6 @@ from . import kernels, passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
-# Names that NumPy has under the same name and signature.
-DIRECT = """
-add subtract multiply divide power negative exp log sqrt sin cos tan tanh sinh cosh square maximum minimum floor
-ceil trunc expm1 log1p log2 log10 arctan arcsin arccos arctan2 conj where equal not_equal less less_equal
-greater greater_equal logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor invert
-isnan isinf isfinite reshape broadcast_to expand_dims squeeze
-""".split()  # noqa: SIM905 - names read better as text
-
-# Functions whose intermediate results need more than half precision: computed in float32, rounded once.
-WIDENED = ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "log2", "log10",
-           "arctan", "arcsin", "arccos", "power", "divide")  # fmt: skip
-
 
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Tell whether a dtype is a storage format that is computed in float32."""
@@ -63,26 +51,31 @@ class ArrayNamespace:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        for name in DIRECT:
-            setattr(self, name, getattr(module, name))
+        self.broadcast_to = module.broadcast_to
         self.reshape = lambda x, shape: x.reshape(shape)  # methods: NumPy's functions take 500 ns longer
         self.squeeze = lambda x, axis=None: x.squeeze(axis)
         self.expand_dims = lambda x, axis: x[(slice(None),) * (axis if axis >= 0 else axis + x.ndim + 1) + (None,)]
         if module is np:
             self.where = passes.where
-        for name in WIDENED:
-            setattr(self, name, in_float32(getattr(module, name)))
+        self.power = in_float32(module.power)
         for name in ("sigmoid", "log_sigmoid", "softplus", "reciprocal", "rsqrt", "erf", "matmul"):
             setattr(self, name, in_float32(getattr(self, f"_{name}")))
 
     def __getattr__(self, name: str) -> Any:
         """Find a primitive's own implementation, so that `xp` has the same names over raw arrays as over any other."""
         primitive = declared.get(name)
-        if primitive is None or primitive.implementation is None:
+        if primitive is None or (primitive.implementation is None and primitive.kind != "elementwise"):
             raise AttributeError(f"xp has no {name!r}: a rule may use the closed vocabulary only")
-        function = partial(primitive.implementation, self)
+        function = self.of_library(primitive) or partial(primitive.implementation, self)
         setattr(self, name, function)  # the next read finds it without this call
         return function
+
+    def of_library(self, primitive: Any) -> Any:
+        """Return the function of the array library that an elementwise primitive is, by its name; None for others."""
+        if primitive.implementation is not None:
+            return None
+        function = getattr(self.module, primitive.name)
+        return function if primitive.exact else in_float32(function)
 
     # ---- elementwise functions NumPy lacks ----
     def abs(self, x: Any) -> Any:

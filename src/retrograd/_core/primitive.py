@@ -164,6 +164,7 @@ class Primitive(Shown):
         ] = {}  # see `elementwise`; by the input whose gradient they compute
         self.gathers: Gathers | None = None
         self.turned: str | None = None  # the input that torch transposes by a node of its own
+        self.exact = False  # of one NumPy function: half precision loses nothing there
         self.widens = False  # half precision is computed in float32 and rounded once
         self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written
@@ -584,11 +585,14 @@ def elementwise(
     statics: tuple[str, ...] = (),
     implementation: Callable[..., Any] | None = None,
     shows: str | dict[str | None, str] | None = None,
+    exact: bool = False,
     self_adjoint: bool = False,
     plain: dict[str, Callable[..., Any]] | None = None,
 ) -> Primitive:
     """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
 
+    Without an implementation it is the function that NumPy and CuPy have under its name. Half precision is then computed in float32
+    and rounded once; unless it is `exact`, because the function gives one of its operands, or a truth value, or rounds once itself.
     `shows`: see Note [What torch shows].
     `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
     `plain`: what rules come to on NumPy arrays of one float dtype and shape, `f(g, ..., out=None)` in fewer calls, to the bit.
@@ -604,6 +608,7 @@ def elementwise(
     for input_name, rule in given.items():
         if rule is not None:
             primitive.vjp(input_name)(rule)
+    primitive.exact = exact
     primitive.self_adjoint = self_adjoint
     primitive.plain_rules = plain or {}
     return primitive

@@ -11,9 +11,15 @@ from .._core.primitive import elementwise
 from .implementations import is_complex, numpy, typed, wide
 
 # ---- arithmetic ----
-add = elementwise("add", dx=lambda xp, g: g, dy=lambda xp, g: g, shows="alpha=1")
+add = elementwise("add", exact=True, dx=lambda xp, g: g, dy=lambda xp, g: g, shows="alpha=1")
 subtract = elementwise(
-    "subtract", torch="sub", dx=lambda xp, g: g, dy=lambda xp, g: -g, plain={"y": numpy.negative}, shows="alpha=1"
+    "subtract",
+    torch="sub",
+    exact=True,
+    dx=lambda xp, g: g,
+    dy=lambda xp, g: -g,
+    plain={"y": numpy.negative},
+    shows="alpha=1",
 )
 subtract.shows_edges("RsubBackward1", 1)
 
@@ -50,6 +56,7 @@ subtract_from = elementwise(
 )
 multiply = elementwise(
     "multiply",
+    exact=True,
     torch="mul",
     dx=lambda xp, g, y: g * y,
     dy=lambda xp, g, x: g * x,
@@ -74,9 +81,9 @@ def divide_jvp(xp, t, y, out):
     return (-(dy * out) if dx is None else dx - dy * out) / y
 
 
-negative = elementwise("negative", torch="neg", dx=lambda xp, g: -g, plain={"x": numpy.negative})
+negative = elementwise("negative", torch="neg", exact=True, dx=lambda xp, g: -g, plain={"x": numpy.negative})
 reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
-square = elementwise("square", torch="pow", dx=lambda xp, g, x: g * (x * 2), shows="exponent=2 self")
+square = elementwise("square", torch="pow", exact=True, dx=lambda xp, g, x: g * (x * 2), shows="exponent=2 self")
 
 
 def _remainder(xp, x, y):
@@ -217,6 +224,7 @@ arccos = elementwise("arccos", torch="acos", dx=lambda xp, g, x: g * -xp.rsqrt(1
 arctan = elementwise("arctan", torch="atan", dx=lambda xp, g, x: g / (x * x + 1))
 arctan2 = elementwise(
     "arctan2",
+    exact=True,
     torch="atan2",
     dx=lambda xp, g, x, y: g * _over_square(xp, y, x * x + y * y),
     dy=lambda xp, g, x, y: g * _over_square(xp, -x, x * x + y * y),
@@ -337,13 +345,13 @@ def _sign(xp, x):
 
 
 sign = elementwise("sign", dx=lambda xp, g: xp.zeros_like(g), implementation=_sign)
-floor = elementwise("floor", dx=lambda xp, g: xp.zeros_like(g))
-ceil = elementwise("ceil", dx=lambda xp, g: xp.zeros_like(g))
-trunc = elementwise("trunc", dx=lambda xp, g: xp.zeros_like(g))
+floor = elementwise("floor", exact=True, dx=lambda xp, g: xp.zeros_like(g))
+ceil = elementwise("ceil", exact=True, dx=lambda xp, g: xp.zeros_like(g))
+trunc = elementwise("trunc", exact=True, dx=lambda xp, g: xp.zeros_like(g))
 round_ = elementwise("round", dx=lambda xp, g: xp.zeros_like(g), statics=("decimals",))
 
 # ---- complex numbers ----
-conj = elementwise("conj", torch="_conj", dx=lambda xp, g: xp.conj(g))
+conj = elementwise("conj", torch="_conj", exact=True, dx=lambda xp, g: xp.conj(g))
 real = elementwise("real", dx=lambda xp, g: g)
 imag = elementwise("imag", dx=lambda xp, g: g * -1j)
 complex_ = elementwise("complex", dx=lambda xp, g: g, dy=lambda xp, g: g * 1j)
@@ -351,11 +359,13 @@ complex_ = elementwise("complex", dx=lambda xp, g: g, dy=lambda xp, g: g * 1j)
 # ---- choice; ties give half to each, NaN passes the gradient, as torch ----
 maximum = elementwise(
     "maximum",
+    exact=True,
     dx=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.less(x, y), 0, g)),
     dy=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.greater(x, y), 0, g)),
 )
 minimum = elementwise(
     "minimum",
+    exact=True,
     dx=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.greater(x, y), 0, g)),
     dy=lambda xp, g, x, y: xp.where(xp.equal(x, y), g / 2, xp.where(xp.less(x, y), 0, g)),
 )
@@ -374,6 +384,7 @@ def _condition(x):
 
 where = elementwise(
     "where",
+    exact=True,
     inputs=("x", "y", "z"),
     dy=lambda xp, g, x: xp.where(_condition(x), g, 0),
     dz=lambda xp, g, x: xp.where(_condition(x), 0, g),
@@ -485,9 +496,9 @@ for _name in """
 equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
 bitwise_xor
 """.split():  # noqa: SIM905 - names read better as text
-    elementwise(_name, inputs=("x", "y"))
+    elementwise(_name, inputs=("x", "y"), exact=True)
 for _name in ["logical_not", "invert", "isnan", "isinf", "isfinite"]:
-    elementwise(_name, inputs=("x",))
+    elementwise(_name, inputs=("x",), exact=True)
 compared = elementwise(
     "compared",
     statics=("comparison",),
