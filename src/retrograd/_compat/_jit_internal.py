@@ -4,25 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from retrograd._absent import finder
-from retrograd.futures import Future
-from retrograd.jit._containers import isinstance as _isinstance
-from retrograd.jit._marks import (
-    FunctionModifiers,
-    _copy_to_script_wrapper,
-    _drop,
-    _IgnoreContextManager,
-    _overload,
-    _overload_method,
-    export,
-    get_torchscript_modifier,
-    ignore,
-    is_ignored_fn,
-    is_scripting,
-    unused,
-)
 
 __getattr__ = finder("torch._jit_internal")
 boolean_dispatched: dict[Callable[..., Any], dict[str, Any]] = {}
@@ -52,28 +36,3 @@ def boolean_dispatch(
     function.__module__, function.__name__ = module_name, func_name or function.__name__
     boolean_dispatched[function] = {"if_true": if_true, "if_false": if_false, "index": arg_index, "default": default}
     return function
-
-
-__all__ = [
-    "BroadcastingList1",
-    "BroadcastingList2",
-    "BroadcastingList3",
-    "BroadcastingListCls",
-    "Final",
-    "FunctionModifiers",
-    "Future",
-    "_IgnoreContextManager",
-    "_copy_to_script_wrapper",
-    "_drop",
-    "_isinstance",
-    "_overload",
-    "_overload_method",
-    "boolean_dispatch",
-    "boolean_dispatched",
-    "export",
-    "get_torchscript_modifier",
-    "ignore",
-    "is_ignored_fn",
-    "is_scripting",
-    "unused",
-]

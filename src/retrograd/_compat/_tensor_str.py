@@ -6,18 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd._absent import finder
-from retrograd.tensor._object.printing import (
-    _append_suffixes,
-    format_array,
-    get_printoptions,
-    printoptions,
-    set_printoptions,
-)
-from retrograd.tensor._object.printing import _options as PRINT_OPTS  # noqa: N812 - torch's name
+from retrograd.tensor._object.printing import _append_suffixes, format_array
 
 __getattr__ = finder("torch._tensor_str")
-
-__all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 def _tensor_str(self: Any, indent: int) -> str:

@@ -11,20 +11,7 @@ from typing import Any
 from retrograd._absent import finder
 from retrograd._device import device as device_type
 from retrograd.cuda import device_count, is_available
-from retrograd.tensor._files.pickling import (
-    _get_obj_state,
-    _rebuild_meta_tensor_no_storage,
-    _rebuild_parameter,
-    _rebuild_parameter_with_state,
-    _rebuild_tensor,
-    _rebuild_tensor_v2,
-    _rebuild_tensor_v3,
-    _rebuild_wrapper_subclass,
-    _set_obj_state,
-)
 from retrograd.tensor._functions.joining import cat
-from retrograd.utils.data._utils.exceptions import ExceptionWrapper
-from retrograd.utils.data._utils.exceptions import _Verbatim as KeyErrorMessage
 
 torch: Any = importlib.import_module(__package__)  # where torch's pickles find `torch.channels_last`: in this module
 
@@ -128,28 +115,3 @@ class classproperty:  # noqa: N801 - torch's name
 
 
 __getattr__ = finder("torch._utils")
-
-__all__ = [
-    "ExceptionWrapper",
-    "KeyErrorMessage",
-    "_element_size",
-    "_flatten_dense_tensors",
-    "_get_all_device_indices",
-    "_get_available_device_type",
-    "_get_device_index",
-    "_get_obj_state",
-    "_import_dotted_name",
-    "_rebuild_meta_tensor_no_storage",
-    "_rebuild_parameter",
-    "_rebuild_parameter_with_state",
-    "_rebuild_tensor",
-    "_rebuild_tensor_v2",
-    "_rebuild_tensor_v3",
-    "_rebuild_wrapper_subclass",
-    "_reorder_tensors_as",
-    "_set_obj_state",
-    "_take_tensors",
-    "_unflatten_dense_tensors",
-    "classproperty",
-    "is_compiling",
-]

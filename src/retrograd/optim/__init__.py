@@ -20,24 +20,5 @@ from .rprop import Rprop as Rprop
 from .sgd import SGD as SGD
 from .sparse_adam import SparseAdam as SparseAdam
 
-__all__ = [
-    "ASGD",
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SparseAdam",
-    "lr_scheduler",
-    "swa_utils",
-    "swap_in_optimizer_params_and_state",
-]
+__all__ = ["lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state"]
+__all__ += sorted(name for name, value in globals().items() if isinstance(value, type))

@@ -106,7 +106,13 @@ class LRScheduler:
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch from those of the last."""
+        """Return the rates of this epoch."""
+        rates = self._rates()
+        self._warn_outside_step()
+        return rates
+
+    def _rates(self) -> list[Any]:
+        """Return the rates of this epoch, most often from those of the last."""
         raise NotImplementedError
 
     def _warn_outside_step(self) -> None:
@@ -247,9 +253,7 @@ class _ByFunctions(LRScheduler):
 class LambdaLR(_ByFunctions):
     """The first rate times a function of the epoch."""
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return [base * function(self.last_epoch) for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
@@ -261,9 +265,7 @@ class MultiplicativeLR(_ByFunctions):
             if not callable(function):
                 raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial:
             return self._current()
         return [lr * function(self.last_epoch) for function, lr in zip(self.lr_lambdas, self._current(), strict=True)]
@@ -277,9 +279,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
@@ -298,9 +298,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch not in self.milestones:
             return self._current()
         return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._current()]
@@ -322,9 +320,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._current()]
         if self.last_epoch != self.total_iters:
@@ -356,9 +352,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._current()]
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -379,9 +373,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
@@ -398,9 +390,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
@@ -420,9 +410,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial:
             return self._current()
         if self._step_count == 1 and self.last_epoch > 0:  # moved from outside, before the first step
@@ -531,9 +519,8 @@ class CyclicLR(LRScheduler):
     def _exp_range_scale_fn(gamma: float, x: float) -> float:
         return float(gamma**x)
 
-    def get_lr(self) -> list[Any]:
+    def _rates(self) -> list[Any]:
         """Return the rates of this epoch; the momenta are set."""
-        self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -587,9 +574,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: Any = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
@@ -679,9 +664,8 @@ class OneCycleLR(LRScheduler):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
-    def get_lr(self) -> list[Any]:
+    def _rates(self) -> list[Any]:
         """Return the rates of this step; the momenta are set."""
-        self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")

@@ -171,9 +171,7 @@ class SWALR(LRScheduler):
         t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
-    def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

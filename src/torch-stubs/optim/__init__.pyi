@@ -2,4 +2,5 @@
 
 from . import adadelta as adadelta, adagrad as adagrad, adam as adam, adamax as adamax, adamw as adamw, asgd as asgd, lbfgs as lbfgs, lr_scheduler as lr_scheduler, nadam as nadam, optimizer as optimizer, radam as radam, rmsprop as rmsprop, rprop as rprop, sgd as sgd, sparse_adam as sparse_adam, swa_utils as swa_utils
 from retrograd.optim import *
+from retrograd.optim import ASGD as ASGD, Adadelta as Adadelta, Adafactor as Adafactor, Adagrad as Adagrad, Adam as Adam, AdamW as AdamW, Adamax as Adamax, LBFGS as LBFGS, Muon as Muon, NAdam as NAdam, Optimizer as Optimizer, RAdam as RAdam, RMSprop as RMSprop, Rprop as Rprop, SGD as SGD, SparseAdam as SparseAdam
 from . import adadelta as adadelta, adagrad as adagrad, adam as adam, adamax as adamax, adamw as adamw, asgd as asgd, lbfgs as lbfgs, lr_scheduler as lr_scheduler, nadam as nadam, optimizer as optimizer, radam as radam, rmsprop as rmsprop, rprop as rprop, sgd as sgd, sparse_adam as sparse_adam, swa_utils as swa_utils

@@ -6,47 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from retrograd._absent import finder as _finder
+from retrograd._absent import finder
 from retrograd._core.levels import UserLevel
 from retrograd._device import device, get_default_device
-from retrograd._dtypes import dtype
 from retrograd._modes import current_mode, using
-from retrograd._modes import current_mode as _current_mode
-from retrograd._ops.matrices import LinAlgError as _LinAlgError
 from retrograd.accelerator import current_accelerator
-from retrograd.autograd._running import current_autograd_node as _current_autograd_node
-from retrograd.autograd._running import current_graph_task_execution_order as _current_graph_task_execution_order
-from retrograd.autograd._running import current_graph_task_id as _current_graph_task_id
-from retrograd.autograd._running import is_layout_enforced as _is_grad_layout_enforcement_enabled
-from retrograd.autograd._running import is_multithreading_enabled as _is_multithreading_enabled
-from retrograd.autograd._running import is_view_replay_enabled as _is_view_replay_enabled
-from retrograd.autograd._running import set_layout_enforced as _set_grad_layout_enforcement_enabled
-from retrograd.autograd._running import set_multithreading as _set_multithreading_enabled
-from retrograd.autograd._running import set_view_replay as _set_view_replay_enabled
-from retrograd.autograd._running import will_engine_execute_node as _will_engine_execute_node
-from retrograd.autograd.forward_ad import _is_fwd_grad_enabled
-from retrograd.autograd.forward_ad import set_enabled as _set_fwd_grad_enabled
-from retrograd.autograd.grad_mode import is_grad_enabled
-from retrograd.ops import Tag as Tag
-from retrograd.tensor import Tensor as TensorBase
-from retrograd.tensor._base import TensorMeta as _TensorMeta
-from retrograd.tensor._base import disabled_torch_dispatch as _disabled_torch_dispatch_impl
-from retrograd.tensor._base import disabled_torch_function as _disabled_torch_function_impl
-from retrograd.tensor._functions.generators import Generator
 
 PACKAGE = __name__.partition(".")[0]
-_absent = _finder("torch._C")
-
-
-def __getattr__(name: str) -> Any:
-    """Load what few programs use when it is asked for."""
-    if name in ("_autograd", "_functions", "_functorch", "_nn"):
-        return import_module(f"{__name__}.{name}")
-    if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
-        return getattr(import_module(f"{__name__}._dispatch_keys"), name)
-    if name in ("_get_graph_exec_group", "_set_graph_exec_group"):
-        return getattr(import_module(f"{PACKAGE}.utils.checkpoint"), name)
-    return _absent(name)
+__getattr__ = finder("torch._C", modules="_autograd _functions _functorch _nn")  # few programs use them
 
 
 def _are_functorch_transforms_active() -> bool:
@@ -122,7 +89,7 @@ def _get_privateuse1_backend_name() -> str:
 
 def _is_torch_function_mode_enabled() -> bool:
     """Tell whether a mode watches the functions."""
-    return bool(_current_mode().function_modes)
+    return bool(current_mode().function_modes)
 
 
 def _is_alias_of(one: Any, other: Any) -> bool:
@@ -156,35 +123,3 @@ class _VariableFunctionsClass(metaclass=_Functions):
 
 
 _VariableFunctions = _VariableFunctionsClass
-
-
-__all__ = [
-    "DisableTorchFunctionSubclass",
-    "Generator",
-    "TensorBase",
-    "_LinAlgError",
-    "_TensorMeta",
-    "_VariableFunctions",
-    "_VariableFunctionsClass",
-    "_are_functorch_transforms_active",
-    "_current_autograd_node",
-    "_current_graph_task_execution_order",
-    "_current_graph_task_id",
-    "_disabled_torch_dispatch_impl",
-    "_disabled_torch_function_impl",
-    "_get_accelerator",
-    "_get_default_device",
-    "_get_tracing_state",
-    "_is_fwd_grad_enabled",
-    "_is_grad_layout_enforcement_enabled",
-    "_is_multithreading_enabled",
-    "_is_view_replay_enabled",
-    "_log_api_usage_once",
-    "_set_fwd_grad_enabled",
-    "_set_grad_layout_enforcement_enabled",
-    "_set_multithreading_enabled",
-    "_set_view_replay_enabled",
-    "_will_engine_execute_node",
-    "dtype",
-    "is_grad_enabled",
-]
