@@ -7,22 +7,9 @@ from typing import Any
 
 from ... import _dtypes
 from ...tensor import _base
+from ...tensor._recording.out_dtypes import CPP_NAMES
 from ._linear import dtype_hint
 
-_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "int64": "long int",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
 _FORMS = "".join(
     f"\n * (Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, tuple of ints dilation = 1, "
     "int groups = 1)"
@@ -214,7 +201,7 @@ def check_types(
     one, two = _base.dtype_of(input), _base.dtype_of(weight)
     if bias is not None and _base.dtype_of(bias) is not one and (two is one or bias_first):
         raise RuntimeError(
-            f"Input type ({_TYPES[one.name]}) and bias type ({_TYPES[_base.dtype_of(bias).name]}) should be the same\n"
+            f"Input type ({CPP_NAMES[one.name]}) and bias type ({CPP_NAMES[_base.dtype_of(bias).name]}) should be the same\n"
             f"{dtype_hint(input, bias)}"
         )
     if one is not two and one.kind != _dtypes.BOOL_KIND:

@@ -11,14 +11,10 @@ from ...tensor._functions.elementwise import add
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
-from ..parameter import UninitializedBuffer, UninitializedParameter, make_parameter
+from ..parameter import later_buffer, later_parameter, make_parameter
 from ._layers import with_named_init
 from .lazy import LazyModuleMixin
 from .module import Module
-
-# Metaclasses construct them, which type checkers do not see.
-later_parameter: Any = UninitializedParameter
-later_buffer: Any = UninitializedBuffer
 
 
 class _NormBase(Module):

@@ -11,13 +11,11 @@ from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
-from .._uninitialized import UninitializedParameter
-from ..parameter import make_parameter
+from ..parameter import later_parameter, make_parameter
 from ._layers import NamedInit
 from .lazy import LazyModuleMixin
 from .module import Module
 
-make_uninitialized: Any = UninitializedParameter  # its metaclass constructs it
 MODES = ("zeros", "reflect", "replicate", "circular")
 
 
@@ -99,10 +97,8 @@ class _ConvNd(NamedInit, Module):
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._ends()
         self.weight = make_parameter(empty(self._weight_shape(), device=device, dtype=dtype))
-        if bias:
-            self.bias = make_parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_or_none = make_parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias_or_none)
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:
@@ -182,8 +178,9 @@ class _Conv(_ConvNd):
         if not isinstance(padding, str):
             padding = _numbers(padding, rank)
         sizes = (_numbers(kernel_size, rank), _numbers(stride, rank), padding, _numbers(dilation, rank))
-        options = (groups, bias, padding_mode, device, dtype)
-        super().__init__(in_channels, out_channels, *sizes, False, (0,) * rank, *options)
+        super().__init__(
+            in_channels, out_channels, *sizes, False, (0,) * rank, groups, bias, padding_mode, device, dtype
+        )
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
         padding = self.padding
@@ -239,9 +236,13 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        sizes = [_numbers(one, self.rank) for one in (kernel_size, stride, padding, dilation)]
-        options = (_numbers(output_padding, self.rank), groups, bias, padding_mode, device, dtype)
-        super().__init__(in_channels, out_channels, *sizes, True, *options)
+        kernel_size, stride, padding, dilation, output_padding = (
+            _numbers(one, self.rank) for one in (kernel_size, stride, padding, dilation, output_padding)
+        )
+        sizes = (kernel_size, stride, padding, dilation)
+        super().__init__(
+            in_channels, out_channels, *sizes, True, output_padding, groups, bias, padding_mode, device, dtype
+        )
 
     def _output_padding(
         self,
@@ -320,9 +321,9 @@ class _LazyConv(LazyModuleMixin):
     def _wait(self: Any, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
         """Put parameters without a shape into the place of empty ones."""
         self.out_channels = out_channels
-        self.weight = make_uninitialized(device=device, dtype=dtype)
+        self.weight = later_parameter(device=device, dtype=dtype)
         if bias:
-            self.bias = make_uninitialized(device=device, dtype=dtype)
+            self.bias = later_parameter(device=device, dtype=dtype)
 
     def initialize_parameters(self: Any, input: Any, *args: Any, **kwargs: Any) -> None:
         if not self.has_uninitialized_params():

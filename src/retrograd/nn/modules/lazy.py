@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._modes import using
-from .._uninitialized import is_lazy
+from ..parameter import is_lazy
 
 
 class LazyModuleMixin:

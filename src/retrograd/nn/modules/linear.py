@@ -10,11 +10,9 @@ from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .. import init
-from ..parameter import UninitializedParameter, make_parameter
+from ..parameter import later_parameter, make_parameter
 from .lazy import LazyModuleMixin
 from .module import Module
-
-later_parameter: Any = UninitializedParameter  # its metaclass constructs it, which type checkers do not see
 
 
 class Identity(Module):
@@ -43,10 +41,8 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = make_parameter(empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = make_parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_or_none = make_parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias_or_none)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -133,10 +129,8 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = make_parameter(empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = make_parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_or_none = make_parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias_or_none)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -38,17 +38,19 @@ def fuse_conv_bn_weights(
     transpose: bool = False,
 ) -> tuple[Any, Any]:
     """Return the weights and the bias of a convolution with a normalisation taken into them."""
-    bias = zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (ones_like(bn_rm) if bn_w is None else bn_w) * rsqrt(bn_rv + bn_eps)
     shift = zeros_like(bn_rm) if bn_b is None else bn_b
     channels = [1] * conv_w.dim()
     channels[1 if transpose else 0] = -1
-    weight = (conv_w * scale.reshape(channels)).to(conv_w.dtype)
-    moved = ((bias - bn_rm) * scale + shift).to(conv_w.dtype if conv_b is None else conv_b.dtype)
-    return (
-        make_parameter(weight, conv_w.requires_grad),
-        make_parameter(moved, conv_w.requires_grad if conv_b is None else conv_b.requires_grad),
-    )
+    return _fused(conv_w, conv_b, bn_rm, scale, shift, channels)
+
+
+def _fused(weight: Any, bias: Any, mean: Any, scale: Any, shift: Any, channels: list[int]) -> tuple[Any, Any]:
+    """Scale and shift the outputs of a layer by its parameters; `channels` is the shape by which a scale meets the weight."""
+    scaled = (weight * scale.reshape(channels)).to(weight.dtype)
+    like = weight if bias is None else bias
+    moved = (((zeros_like(mean) if bias is None else bias) - mean) * scale + shift).to(like.dtype)
+    return make_parameter(scaled, weight.requires_grad), make_parameter(moved, like.requires_grad)
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
@@ -72,14 +74,7 @@ def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Any, Any]:
     """Return the weights and the bias of a linear layer with a normalisation taken into them."""
-    bias = zeros_like(bn_rm) if linear_b is None else linear_b
-    scale = bn_w * rsqrt(bn_rv + bn_eps)
-    weight = (linear_w * scale.unsqueeze(-1)).to(linear_w.dtype)
-    moved = ((bias - bn_rm) * scale + bn_b).to(linear_w.dtype if linear_b is None else linear_b.dtype)
-    return (
-        make_parameter(weight, linear_w.requires_grad),
-        make_parameter(moved, linear_w.requires_grad if linear_b is None else linear_b.requires_grad),
-    )
+    return _fused(linear_w, linear_b, bn_rm, bn_w * rsqrt(bn_rv + bn_eps), bn_b, [-1, 1])
 
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
