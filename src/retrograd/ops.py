@@ -14,9 +14,11 @@ from operator import attrgetter
 from typing import Any
 
 # Which overload torch records under a node's name, where it is not "default".
-_OVERLOADS = dict.fromkeys("Add Sub Mul Div Index Remainder Fmod BitwiseAnd BitwiseOr BitwiseXor".split(), "Tensor")  # noqa: SIM905
-_OVERLOADS |= {"Where": "self", "Var": "correction", "Std": "correction", "MaskedFill": "Scalar", "Select": "int"}
-_OVERLOADS |= {"VarMean": "correction", "StdMean": "correction"}
+_OVERLOADS = {
+    "Where": "self",
+    "MaskedFill": "Scalar",
+    **dict.fromkeys(("Var", "Std", "VarMean", "StdMean"), "correction"),
+}
 _NUMBERED_OVERLOADS = {
     "SumBackward1": "dim_IntList",
     "MeanBackward1": "dim",
@@ -259,7 +261,7 @@ class OpOverloadPacket(OperatorBase):
         dispatch = _dispatch()
         if dispatch.is_wanted(args, kwargs):
             return dispatch.call(self, args, kwargs)
-        kernels = importlib.import_module("._dispatch.kernels_layers", __package__).KERNELS
+        kernels = importlib.import_module("._dispatch.kernels", __package__).KERNELS
         if self.__name__ in kernels:
             return kernels[self.__name__](*args, **kwargs)
         return self._public()(*args, **kwargs)
@@ -357,39 +359,36 @@ def _function(name: str) -> Any:
     raise AttributeError(f"retrograd has no operation {name!r}")
 
 
+def has_function(name: str) -> bool:
+    """Tell whether an operation is a public function."""
+    try:
+        _function(name)
+    except AttributeError:
+        return False
+    return True
+
+
 class _Namespace(types.ModuleType):
-    """`torch.ops.aten` and others."""
+    """`torch.ops.aten`, or a namespace of operations that programs define by `torch.library`."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name not in _schemas().lines()[0]:
-            try:
-                _function(name)
-            except AttributeError:
-                raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'") from None
-        made = OpOverloadPacket(self.__name__, name)
-        setattr(self, name, made)
-        return made
-
-
-class _OfPrograms(types.ModuleType):
-    """A namespace of operations that programs define by `torch.library`."""
-
-    def __getattr__(self, name: str) -> OpOverloadPacket:
-        library = importlib.import_module(".library", __package__)
-        if name.startswith("__") or not library.forms_of(f"{self.__name__}::{name}"):
+        if name.startswith("__") or not self._has(name):
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
         made = OpOverloadPacket(self.__name__, name)
         setattr(self, name, made)
         return made
 
+    def _has(self, name: str) -> bool:
+        if self.__name__ == "aten":
+            return name in _schemas().lines()[0] or has_function(name)
+        return bool(importlib.import_module(".library", __package__).forms_of(f"{self.__name__}::{name}"))
 
-def __getattr__(name: str) -> _OfPrograms:
+
+def __getattr__(name: str) -> _Namespace:
     """Return a namespace: as in torch every name is one, and has what programs defined there."""
     if name.startswith("__"):
         raise AttributeError(name)
-    made = globals()[name] = _OfPrograms(name)
+    made = globals()[name] = _Namespace(name)
     return made
 
 

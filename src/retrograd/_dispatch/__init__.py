@@ -8,8 +8,8 @@ calls take another way:
 2. A function that torch makes of others is made of them here too (`composites.py`), each of which comes to `call` again. Any
    other is one operation; its arguments choose the form (`schemas.py`).
 3. `recording.py` is autograd for this way: it has the operation computed, and gives the result a node whose backward is written in public
-   functions (`derivatives.py`), so that it comes to `call` again, and can be differentiated. An operation without a formula has
-   one operation as its backward, `retrograd::<name>_vjp`. `writing.py` follows writes through views.
+   functions (`derivatives.py`), or is one of torch's operations (`backwards.py`), so that it comes to `call` again, and can be
+   differentiated. Any other operation has as its backward `retrograd::<name>_vjp`. `writing.py` follows writes through views.
 4. `redispatch` asks the innermost mode, without it, or the classes of the tensors; `func(*args)` in there asks the next. Under the
    last one there is the kernel: the public function again, in no_grad, or what `kernels.py` has for operations that programs do not call.
 As long as nothing of this is used nothing is paid: see Note [What a mode sees] in `_watching.py`.

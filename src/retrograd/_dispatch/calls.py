@@ -11,7 +11,6 @@ from .._modes import current_mode, using
 from . import (
     classes_of,
     composites,
-    composites_indexing,
     composites_layers,
     composites_products,
     flat_tensors,
@@ -45,7 +44,7 @@ REDUCTIONS = composites.REDUCTIONS
 UNSEEN = frozenset(
     """t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_""".split()  # noqa: SIM905
 )
-DECOMPOSED = (composites_indexing, composites_layers, composites_products)  # which fill the table
+DECOMPOSED = (composites_layers, composites_products)  # which fill the table
 
 
 @cache
@@ -97,7 +96,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     name = name_of(function)
     if runs_unseen(args, kwargs):
         if name in composites_products.PRODUCTS and samples_are_counted():
-            result = composites.FOUND[name](*args, **kwargs)
+            result = functions.decomposed(composites.FOUND[name], function, args, kwargs)
             if result is not NotImplemented:
                 return result
         with hidden():
@@ -159,6 +158,8 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if not any("Tensor" in one.type for one in op._schema.arguments) and values.get("device") is None:
             values["device"] = _get_default_device()
     made = recording.run(op, *schemas.given(op._schema, values))
+    if isinstance(made, list):  # of a class or mode, which may return a list
+        return tuple(made)
     return made.requires_grad_() if requires_grad else made
 
 

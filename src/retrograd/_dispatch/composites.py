@@ -1,4 +1,4 @@
-"""Functions that torch makes of others before autograd sees them, made of the same ones."""
+"""Functions that torch makes of others before autograd sees them, made of the same ones: shapes, indexing, conversions, arithmetic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any
 
 from .._core.primitive import parameters_of
 from .._modes import current_mode
+from ..nn.modules.module import _parse_to as parsed_to
+from ..tensor import _base
+from ..tensor._functions.casting import PYTHON_TYPES
+from ..tensor._storage.storages import CONVERSIONS
 from . import flat_tensors, hidden
 
 torch: Any = import_module(__package__.partition(".")[0])
@@ -30,14 +34,14 @@ def composite(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return register
 
 
-def layer(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def layer(name: str, *reads: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Say for which function a decomposition is that gets its parameters by name, of those of the public function.
 
     It takes no call that gives any other parameter a value but its default.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.reads = parameters_of(function)  # type: ignore[attr-defined]
+        function.reads = reads or parameters_of(function)  # type: ignore[attr-defined]
         FOUND[name] = function
         return function
 
@@ -143,13 +147,6 @@ def _shape_of(input: Any, shape: Any) -> list[int]:
     return sizes
 
 
-@composite("view")
-def view(self: Any, *shape: Any) -> Any:
-    if len(shape) == 1 and isinstance(shape[0], torch.dtype):
-        return NotImplemented
-    return aten.view.default(self, list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape))
-
-
 @composite()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     rank = input.dim()
@@ -241,41 +238,10 @@ def cartesian_prod(*tensors: Any) -> Any:
     return torch.stack([one.flatten() for one in torch.meshgrid(given, indexing="ij")], 1)
 
 
-@composite("expand")
-def expand(self: Any, *sizes: Any, implicit: bool = False) -> Any:
-    return aten.expand.default(
-        self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
-    )
-
-
-@composite("permute")
-def permute(input: Any, *dims: Any) -> Any:
-    return aten.permute.default(input, list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims))
-
-
-@composite("repeat")
-def repeat(self: Any, *sizes: Any) -> Any:
-    return aten.repeat.default(
-        self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
-    )
-
-
 @composite("chunk")
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     size = input.shape[dim]
     return input.split(-(-size // chunks), dim)
-
-
-@composite("split")
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    if isinstance(split_size_or_sections, int):
-        return tuple(aten.split.Tensor(tensor, split_size_or_sections, *([dim] if dim else [])))
-    return tuple(aten.split_with_sizes.default(tensor, list(split_size_or_sections), *([dim] if dim else [])))
-
-
-@composite("unbind")
-def unbind(input: Any, dim: int = 0) -> Any:
-    return tuple(aten.unbind.int(input, *([dim] if dim else [])))
 
 
 @composite("__iter__")
@@ -283,51 +249,127 @@ def iterate(self: Any) -> Any:
     return iter(self.unbind(0))
 
 
+# ---- indexing ----
+@composite("__getitem__")
+def getitem(self: Any, index: Any) -> Any:
+    result, tensors = _by_views(self, index)
+    return result if tensors is None else aten.index.Tensor(result, tensors)
+
+
+def _by_views(self: Any, index: Any) -> tuple[Any, Any]:
+    """Take what views give of an index; and the tensors that are left, None if there are none."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    used = sum(_dims_of(one) for one in parts)
+    if any(one is Ellipsis for one in parts):
+        at = next(k for k, one in enumerate(parts) if one is Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (self.dim() - used)
+        parts = [slice(None) if one is Ellipsis else one for one in parts]  # any further one
+    tensors: list[Any] = []
+    dim, result = 0, self
+    for one in parts:
+        if one is None:
+            result = result.unsqueeze(dim)
+            tensors.append(None)
+            dim += 1
+        elif isinstance(one, bool):
+            result = result.unsqueeze(dim)
+            tensors.append(torch.tensor([0] if one else [], dtype=torch.int64))
+            dim += 1
+        elif isinstance(one, slice):
+            if one != slice(None):
+                size = result.shape[dim]
+                start, stop = (None if x is None else int(x) for x in (one.start, one.stop))
+                start = 0 if start is None else start
+                stop = 9223372036854775807 if stop is None else stop
+                if not (start == 0 and stop >= size and one.step in (None, 1)):
+                    step = () if one.step in (None, 1) else (int(one.step),)
+                    result = aten.slice.Tensor(result, dim, start, stop, *step)
+            tensors.append(None)
+            dim += 1
+        elif isinstance(one, Tensor) and (one.dim() or one.dtype == torch.bool):
+            tensors.append(one)
+            dim += one.dim() if one.dtype in (torch.bool, torch.uint8) else 1
+        elif isinstance(one, (list, tuple)) or (hasattr(one, "__array__") and not isinstance(one, Tensor) and one.ndim):
+            one = torch.tensor(one)
+            tensors.append(one)
+            dim += one.dim() if one.dtype == torch.bool else 1
+        else:
+            number = int(one)
+            size = result.shape[dim] if dim < result.dim() else 0
+            if dim >= result.dim():
+                raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
+            if not -size <= number < size:
+                raise IndexError(f"index {number} is out of bounds for dimension {dim} with size {size}")
+            result = result.select(dim, number)
+    while tensors and tensors[-1] is None:
+        tensors.pop()
+    if not any(one is not None for one in tensors):
+        return (result if result is not self or index in ((), Ellipsis) else aten.alias.default(result)), None
+    return result, tensors
+
+
+def _dims_of(part: Any) -> int:
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, Tensor) and part.dtype in (torch.bool, torch.uint8):
+        return int(part.dim())
+    return 1
+
+
+@composite("__setitem__")
+def setitem(self: Any, index: Any, value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        with hidden():
+            value = torch.tensor(value, dtype=self.dtype, device=self.device)
+        value = fresh(value) if current_mode().dispatch_modes else value
+    target, tensors = _by_views(self, index)
+    if tensors is not None:
+        if value.dtype != self.dtype:
+            value = value.to(self.dtype)
+        aten.index_put_.default(target, tensors, value)
+    elif not value.dim() and target.dim() and type(self) not in _base.dispatch_types:
+        target.fill_(value)
+    else:
+        while value.dim() > target.dim() and value.shape[0] == 1:
+            value = value.squeeze(0)
+        target.copy_(value)
+    return None
+
+
+@composite("take_along_dim")
+def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+    if dim is None:
+        return NotImplemented
+    batch = torch.broadcast_shapes(
+        [n if k != dim % input.dim() else 1 for k, n in enumerate(input.shape)],
+        [n if k != dim % input.dim() else 1 for k, n in enumerate(indices.shape)],
+    )
+    own, wanted = list(batch), list(batch)
+    own[dim], wanted[dim] = input.shape[dim], indices.shape[dim]
+    spread = input.expand(own)
+    return spread.gather(dim, indices.expand(wanted).remainder(input.shape[dim]))
+
+
 # ---- conversions ----
 @composite("to")
-def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
-    memory_format, non_blocking = kwargs.get("memory_format"), kwargs.get("non_blocking", False)
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor):
-        dtype, device = rest[0].dtype, rest[0].device
-        rest = rest[1:]
-    elif rest and isinstance(rest[0], torch.dtype):
-        dtype = rest.pop(0)
-    elif rest and (isinstance(rest[0], (str, torch.device, int)) or rest[0] is None):
-        device = rest.pop(0)
-        if rest and isinstance(rest[0], torch.dtype):
-            dtype = rest.pop(0)
-    if rest:
-        non_blocking, copy = rest[0], (rest[1] if len(rest) > 1 else copy)
-    device = None if device is None else torch.device(device)
+def to(self: Any, *args: Any, copy: bool = False, **kwargs: Any) -> Any:
+    args = tuple(PYTHON_TYPES[one] if isinstance(one, type) else one for one in args)
+    device, dtype, non_blocking, memory_format = parsed_to(args, kwargs)
+    flags = [one for one in args if isinstance(one, bool)]
+    non_blocking, copy = (*flags, *(non_blocking, copy)[len(flags) :])
     same = (dtype is None or dtype == self.dtype) and (device is None or _same_device(device, self.device))
     if same and not copy and (memory_format is None or self.is_contiguous(memory_format=memory_format)):
         return self
-    options: dict[str, Any] = {"dtype": dtype, "device": device, "memory_format": memory_format}
-    if non_blocking:
-        options["non_blocking"] = True
-    return aten._to_copy.default(self, **{key: value for key, value in options.items() if value is not None})
+    return aten._to_copy.default(
+        self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format
+    )
 
 
 def _same_device(one: Any, other: Any) -> bool:
     return one.type == other.type and (one.index is None or other.index is None or one.index == other.index)
 
 
-for _name, _dtype in {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "int": "int32",
-    "long": "int64",
-    "short": "int16",
-    "char": "int8",
-    "byte": "uint8",
-    "bool": "bool",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-}.items():
+for _name, _dtype in (CONVERSIONS | {"cfloat": "complex64", "cdouble": "complex128"}).items():
     FOUND[_name] = lambda self, _dtype=_dtype, memory_format=None: self.to(getattr(torch, _dtype))
 FOUND["cpu"] = lambda self, memory_format=None: self.to("cpu")
 
@@ -360,9 +402,10 @@ FOUND["__complex__"] = lambda self: complex(_number(self, "__complex__"))
 FOUND["is_nonzero"] = FOUND["__bool__"]
 
 
-@composite("as_tensor", "scalar_tensor", "new_tensor", "asarray")
-def made_of_tensors(*args: Any, **kwargs: Any) -> Any:
-    return NotImplemented
+# They are operations of their own.
+FOUND |= dict.fromkeys(
+    ("as_tensor", "new_tensor", "asarray", "__ror__", "__rand__", "__rxor__"), lambda *args, **kwargs: NotImplemented
+)
 
 
 def fresh(made: Any) -> Any:
@@ -403,8 +446,6 @@ FOUND["__pos__"] = FOUND["positive"] = lambda self: self
 FOUND["square"] = lambda input: input.pow(2)
 FOUND["__ipow__"] = lambda self, other: self.pow_(other)
 FOUND["square_"] = lambda self: self.pow_(2)
-FOUND["floor_divide_"] = lambda self, other: NotImplemented
-FOUND["__ror__"] = FOUND["__rand__"] = FOUND["__rxor__"] = lambda self, other: NotImplemented
 
 
 @composite("norm")

@@ -6,27 +6,24 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .._core.memory_order import dense_strides
 from .composites import FOUND, REDUCTIONS, F, aten, composite, layer, torch
 from .composites import pair as _pair
 
 
 # ---- layers ----
-@composite("softmax")
-def softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    return _softmax(aten._softmax, input, dim, dtype)
+def _softmax(packet: Any) -> Callable[..., Any]:
+    def softmax(input: Any, dim: Any = None, _stacklevel: Any = 3, dtype: Any = None) -> Any:
+        if isinstance(_stacklevel, torch.dtype):  # which only the function of nn.functional takes in between
+            dtype = _stacklevel
+        if dim is None:
+            dim = 0 if input.dim() in (0, 1, 3) else 1
+        return packet.default(input if dtype is None else input.to(dtype), dim, False)
+
+    return softmax
 
 
-@composite("log_softmax")
-def log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    return _softmax(aten._log_softmax, input, dim, dtype)
-
-
-def _softmax(packet: Any, input: Any, dim: Any, dtype: Any) -> Any:
-    if isinstance(dtype, int):
-        dtype = None
-    if dim is None:
-        dim = 0 if input.dim() in (0, 1, 3) else 1
-    return packet.default(input if dtype is None else input.to(dtype), dim, False)
+FOUND["softmax"], FOUND["log_softmax"] = _softmax(aten._softmax), _softmax(aten._log_softmax)
 
 
 @layer("cross_entropy")
@@ -45,31 +42,19 @@ def nll_loss(input: Any, target: Any, weight: Any, ignore_index: int, reduction:
     return op.default(input, target, weight, REDUCTIONS[reduction], ignore_index)[0]
 
 
-def _loss(name: str, *options: str) -> Callable[..., Any]:
-    def decomposed(
-        input: Any,
-        target: Any,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        if size_average is not None or reduce is not None or kwargs.pop("weight", None) is not None:
-            return NotImplemented
-        values = [*args, *(kwargs[one] for one in options if one in kwargs)]
+def _loss(name: str, *options: str) -> None:
+    def decomposed(input: Any, target: Any, reduction: str, **values: Any) -> Any:
         if input.shape != target.shape:
             input, target = torch.broadcast_tensors(input, target)
-        number = REDUCTIONS[reduction]
-        return getattr(aten, name).default(input, target, *([number, *values] if number != 1 or values else []))
+        return getattr(aten, name).default(input, target, REDUCTIONS[reduction], **values)
 
-    return decomposed
+    layer(name, "input", "target", "reduction", *options)(decomposed)
 
 
-FOUND["mse_loss"] = _loss("mse_loss")
-FOUND["smooth_l1_loss"] = _loss("smooth_l1_loss", "beta")
-FOUND["huber_loss"] = _loss("huber_loss", "delta")
-FOUND["soft_margin_loss"] = _loss("soft_margin_loss")
+_loss("mse_loss")
+_loss("smooth_l1_loss", "beta")
+_loss("huber_loss", "delta")
+_loss("soft_margin_loss")
 
 
 @layer("l1_loss")
@@ -93,28 +78,24 @@ def kl_div(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
     return _reduced(loss, reduction)
 
 
-@composite("layer_norm")
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+@layer("layer_norm")
+def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     return aten.native_layer_norm.default(input, shape, weight, bias, eps)[0]
 
 
-@composite("group_norm")
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+@layer("group_norm")
+def group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
     n, c = input.shape[:2]
+    last = [0, *range(2, input.dim()), 1]  # channels may lie last
+    if tuple(input.stride(k) for k in last) != dense_strides([input.shape[k] for k in last]):
+        input = input.contiguous()
     return aten.native_group_norm.default(input, weight, bias, n, c, math.prod(input.shape[2:]), num_groups, eps)[0]
 
 
-@composite("batch_norm")
+@layer("batch_norm")
 def batch_norm(
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
     if training:
         # what torch keeps for other libraries' kernels
@@ -127,69 +108,42 @@ def instance_norm(input: Any, weight: Any, bias: Any, use_input_stats: bool, mom
     if not use_input_stats:
         return NotImplemented
     n, c = input.shape[:2]
-    made = batch_norm(
-        input.reshape(1, n * c, *input.shape[2:]),
-        None,
-        None,
-        None if weight is None else weight.repeat(n),
-        None if bias is None else bias.repeat(n),
-        True,
-        momentum,
-        eps,
-    )
-    return made.view(input.shape)
+    rows = input.reshape(1, n * c, *input.shape[2:])
+    weight, bias = (None if one is None else one.repeat(n) for one in (weight, bias))
+    return batch_norm(rows, weight, bias, None, None, True, momentum, eps).view(input.shape)
 
 
-def _convolution(dims: int, transposed: bool) -> Callable[..., Any]:
-    def forward(
-        input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-    ) -> Any:
-        if isinstance(padding, str):
-            if padding == "valid":
-                padding = 0
-            else:
-                total = [d * (k - 1) for d, k in zip(_pair(dilation, dims), weight.shape[2:], strict=True)]
-                if any(n % 2 for n in total):
-                    sides = [side for n in reversed(total) for side in (0, n % 2)]
-                    input = torch.constant_pad_nd(input, sides, 0)
-                padding = [n // 2 for n in total]
-        return _run(input, weight, bias, stride, padding, dilation, [0] * dims, groups)
-
-    def backward(
+def _convolution(name: str, dims: int, transposed: bool) -> None:
+    def convolution(
         input: Any,
         weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
+        bias: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
         output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
     ) -> Any:
-        return _run(input, weight, bias, stride, padding, dilation, _pair(output_padding, dims), groups)
-
-    def _run(
-        input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
-    ) -> Any:
+        if isinstance(padding, str):
+            total = [d * (k - 1) for d, k in zip(_pair(dilation, dims), weight.shape[2:], strict=True)]
+            total = [0] * dims if padding == "valid" else total
+            if any(n % 2 for n in total):
+                sides = [side for n in reversed(total) for side in (0, n % 2)]
+                input = torch.constant_pad_nd(input, sides, 0)
+            padding = [n // 2 for n in total]
         alone = input.dim() == dims + 1
-        made = aten.convolution.default(
-            input.unsqueeze(0) if alone else input,
-            weight,
-            bias,
-            _pair(stride, dims),
-            _pair(padding, dims),
-            _pair(dilation, dims),
-            transposed,
-            output_padding,
-            groups,
-        )
+        spread = [_pair(one, dims) for one in (stride, padding, dilation)]
+        given = input.unsqueeze(0) if alone else input
+        made = aten.convolution.default(given, weight, bias, *spread, transposed, _pair(output_padding, dims), groups)
         return made.squeeze(0) if alone else made
 
-    return backward if transposed else forward
+    own = ("output_padding",) if transposed else ()
+    layer(name, "input", "weight", "bias", "stride", "padding", "dilation", "groups", *own)(convolution)
 
 
 for _dims in (1, 2, 3):
-    FOUND[f"conv{_dims}d"] = _convolution(_dims, False)
-    FOUND[f"conv_transpose{_dims}d"] = _convolution(_dims, True)
+    _convolution(f"conv{_dims}d", _dims, False)
+    _convolution(f"conv_transpose{_dims}d", _dims, True)
 
 
 @layer("max_pool2d")
@@ -260,34 +214,28 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     return torch.zeros([*input.shape, num_classes], dtype=torch.int64).scatter_(-1, input.unsqueeze(-1), 1)
 
 
-@composite("scaled_dot_product_attention")
+def _added(mask: Any, dtype: Any, left_out: Callable[[Any], Any] = lambda mask: mask.logical_not()) -> Any:
+    """Return a mask as numbers that are added to scores."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(left_out(mask), -math.inf)
+
+
+@layer("scaled_dot_product_attention")
 def attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: Any = None,
-    enable_gqa: bool = False,
+    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None
 ) -> Any:
-    if enable_gqa:
-        return NotImplemented
     if query.dim() == 4 and not dropout_p and not (attn_mask is not None and attn_mask.requires_grad):
-        if attn_mask is not None and attn_mask.dtype == torch.bool:
-            attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), -math.inf)
-        options = {} if attn_mask is None else {"attn_mask": attn_mask}
-        options |= {} if scale is None else {"scale": scale}
-        flags = [dropout_p, is_causal] if is_causal else []
-        return aten._scaled_dot_product_flash_attention_for_cpu.default(query, key, value, *flags, **options)[0]
+        attn_mask = _added(attn_mask, query.dtype)
+        return aten._scaled_dot_product_flash_attention_for_cpu.default(
+            query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+        )[0]
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     scores = (query * factor) @ (key.transpose(-2, -1) * factor)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if attn_mask is not None:
-        if attn_mask.dtype == torch.bool:
-            attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), -math.inf)
-        scores = scores + attn_mask
+        scores = scores + _added(attn_mask, query.dtype)
     weights = aten._safe_softmax.default(scores, -1)
     return (F.dropout(weights, dropout_p) if dropout_p else weights) @ value
 
@@ -303,32 +251,26 @@ def multi_head_attention(
         return NotImplemented
     length, batch, width = query.shape
     head = width // num_heads
-    if use_separate_proj_weight:
-        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = (F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
-    elif query is key and key is value:
+    if not use_separate_proj_weight and query is key and key is value:
         made = F.linear(query, in_proj_weight, in_proj_bias)
         made = made.unflatten(-1, (3, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
         q, k, v = made[0], made[1], made[2]
     else:
-        weights = in_proj_weight.chunk(3)
+        own = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights = own if use_separate_proj_weight else in_proj_weight.chunk(3)
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         q, k, v = (F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
     source = k.shape[0]
-    q = q.view(length, batch * num_heads, head).transpose(0, 1)
-    k = k.view(source, batch * num_heads, head).transpose(0, 1)
-    v = v.view(source, batch * num_heads, head).transpose(0, 1)
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill_(attn_mask, -math.inf)
+    q, k, v = (x.view(x.shape[0], batch * num_heads, head).transpose(0, 1) for x in (q, k, v))
+    attn_mask = _added(attn_mask, q.dtype, lambda mask: mask)
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         scaled = q * math.sqrt(1.0 / head)
-        if attn_mask is not None:
+        if attn_mask is None:
+            scores = torch.bmm(scaled, k.transpose(-2, -1))
+        else:
             mask = attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
             scores = torch.baddbmm(mask, scaled, k.transpose(-2, -1))
-        else:
-            scores = torch.bmm(scaled, k.transpose(-2, -1))
         weights = F.softmax(scores, -1)
         if dropout_p:
             weights = F.dropout(weights, dropout_p)
@@ -338,9 +280,7 @@ def multi_head_attention(
         return out, shown.mean(1) if average_attn_weights else shown
     if attn_mask is not None and attn_mask.dim() == 3:
         attn_mask = attn_mask.view(batch, num_heads, length, source)
-    q = q.view(batch, num_heads, length, head)
-    k = k.view(batch, num_heads, source, head)
-    v = v.view(batch, num_heads, source, head)
+    q, k, v = (x.view(batch, num_heads, x.shape[1], head) for x in (q, k, v))
     out = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal and attn_mask is None)
     out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, width)
     return F.linear(out, out_proj_weight, out_proj_bias).view(length, batch, width), None

@@ -260,17 +260,12 @@ def _of_larger(grad: Any, self: Any, other: Any, loses: Formula) -> Any:
     return torch.where(self == other, half, grad).masked_fill_(loses(other), 0)
 
 
-def _where_kept(grad: Any, kept: Formula) -> Any:
-    zero = _zero_beside(grad)
-    return torch.where(kept(), grad, zero)
-
-
 def _of_clamp(grad: Any, self: Any, min: Any, max: Any) -> Any:
-    if max is None:
-        return _where_kept(grad, lambda: self >= min)
-    if min is None:
-        return _where_kept(grad, lambda: self <= max)
-    return _where_kept(grad, lambda: (self >= min).logical_and_(self <= max))
+    zero = _zero_beside(grad)
+    kept = None if min is None else self >= min
+    if max is not None:
+        kept = self <= max if kept is None else kept.logical_and_(self <= max)
+    return torch.where(kept, grad, zero)
 
 
 def _of_added_divisor(grad: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
@@ -296,69 +291,18 @@ def _of_bce_with_logits(grad: Any, self: Any, target: Any, weight: Any, pos_weig
     return aten.div_.Scalar(found, self.numel()) if reduction == 1 else found
 
 
-def _of_convolution(
-    grad: Any, needed: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any,
-    groups: Any,
-) -> Any:  # fmt: skip
-    return aten.convolution_backward.default(
-        grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, list(needed)
-    )
-
-
-def _of_layer_norm(
-    grads: Any, needed: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, result1: Any, result2: Any
-) -> Any:
-    return aten.native_layer_norm_backward.default(
-        grads[0], input, normalized_shape, result1, result2, weight, bias, list(needed)
-    )
-
-
 def _of_group_norm(
     grads: Any, needed: Any, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, result1: Any, result2: Any
 ) -> Any:  # fmt: skip
     if any(one is not None for one in grads[1:]):  # of the means and deviations
         vjp = import_module(f"{torch.__name__}.ops").vjp_of(aten.native_group_norm.default)
-        arrived = [one for one in grads if one is not None]
-        found = iter(
-            vjp(
-                arrived,
-                [one is not None for one in grads],
-                list(needed),
-                None,
-                [],
-                input,
-                weight,
-                bias,
-                N,
-                C,
-                HxW,
-                group,
-                eps,
-            )
-        )
+        which, arrived = [one is not None for one in grads], [one for one in grads if one is not None]
+        found = iter(vjp(arrived, which, list(needed), None, [], input, weight, bias, N, C, HxW, group, eps))
         return [None if one is None else next(found) for one in (input, weight, bias)]
     if torch.is_grad_enabled():  # how they depend on the input is in the derivative of the backward
         result1, result2 = result1.detach(), result2.detach()
     return aten.native_group_norm_backward.default(
         grads[0].contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needed)
-    )
-
-
-def _of_batch_norm(
-    grads: Any, needed: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, training: Any, eps: Any, result1: Any, result2: Any
-) -> Any:  # fmt: skip
-    return aten.native_batch_norm_backward.default(
-        grads[0], input, weight, running_mean, running_var, result1, result2, training, eps, list(needed)
-    )
-
-
-def _of_attention(
-    grads: Any, query: Any, key: Any, value: Any, dropout_p: Any, is_causal: Any, attn_mask: Any, scale: Any, result0: Any, result1: Any
-) -> Any:  # fmt: skip
-    more = {} if attn_mask is None else {"attn_mask": attn_mask}
-    more |= {} if scale is None else {"scale": scale}
-    return aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
-        grads[0], query, key, value, result0, result1, dropout_p, is_causal, **more
     )
 
 
@@ -386,15 +330,6 @@ def reading(formula: Formula, names: tuple[str, ...]) -> Formula:
 def reads(formula: Formula) -> tuple[str, ...]:
     """Return the names of what a formula reads."""
     return getattr(formula, "reads", None) or parameters_of(formula)
-
-
-def _of_upsampling(name: str, flags: tuple[str, ...]) -> Formula:
-    op = getattr(aten, f"{name}_backward").default
-
-    def formula(grad: Any, sizes: Any, output_size: Any, *more: Any) -> Any:
-        return op(grad, output_size, sizes, *more)
-
-    return reading(formula, ("grad", "self_sizes", "output_size", *flags))
 
 
 # Operations whose formulas hold for complex numbers, too.
@@ -454,16 +389,8 @@ FORMULAS: dict[str, Formulas] = {
     "atan": {"self": lambda grad, self: grad / _plus(self * self, 1)},
     "abs": {"self": lambda grad, self: grad * self.sgn()},
     "erf": {"self": lambda grad, self: _times(torch.exp(-(self.pow(2))), 2.0 / math.sqrt(math.pi)) * grad},
-    "sigmoid": {"self": lambda grad, result: aten.sigmoid_backward.default(grad, result)},
-    "tanh": {"self": lambda grad, result: aten.tanh_backward.default(grad, result)},
     "relu": {"self": lambda grad, result: aten.threshold_backward.default(grad, result, 0)},
-    "threshold": {"self": lambda grad, self, threshold: aten.threshold_backward.default(grad, self, threshold)},
-    "gelu": {"self": lambda grad, self, approximate: aten.gelu_backward.default(grad, self, **({} if approximate == "none" else {"approximate": approximate}))},
     "silu": {"self": lambda grad, self: aten.silu_backward.default(grad, self)},
-    "leaky_relu": {"self": lambda grad, self, negative_slope: aten.leaky_relu_backward.default(grad, self, negative_slope, False)},
-    "elu": {"self": lambda grad, self, alpha, scale, input_scale: aten.elu_backward.default(grad, alpha, scale, input_scale, False, self)},
-    "softplus": {"self": lambda grad, self, beta, threshold: aten.softplus_backward.default(grad, self, beta, threshold)},
-    "hardtanh": {"self": lambda grad, self, min_val, max_val: aten.hardtanh_backward.default(grad, self, min_val, max_val)},
     "sign": {"self": zeros_of},
     "floor": {"self": zeros_of},
     "ceil": {"self": zeros_of},
@@ -473,8 +400,8 @@ FORMULAS: dict[str, Formulas] = {
     "maximum": {"self": lambda grad, self, other: _of_larger(grad, self, other, self.lt), "other": lambda grad, self, other: _of_larger(grad, self, other, self.gt)},
     "minimum": {"self": lambda grad, self, other: _of_larger(grad, self, other, self.gt), "other": lambda grad, self, other: _of_larger(grad, self, other, self.lt)},
     "clamp.default": {"self": _of_clamp},
-    "clamp_min.default": {"self": lambda grad, self, min: _where_kept(grad, lambda: self >= min)},
-    "clamp_max.default": {"self": lambda grad, self, max: _where_kept(grad, lambda: self <= max)},
+    "clamp_min.default": {"self": lambda grad, self, min: _of_clamp(grad, self, min, None)},
+    "clamp_max.default": {"self": lambda grad, self, max: _of_clamp(grad, self, None, max)},
     "where.self": {"self": lambda grad, condition: _of_where(grad, condition, True), "other": lambda grad, condition: _of_where(grad, condition, False)},
     "lerp.Scalar": {"self": lambda grad, weight: _times(grad, 1 - weight), "end": lambda grad, weight: _times(grad, weight)},
     "addcmul": {"self": _same, "tensor1": lambda grad, tensor2, value: grad * aten.mul.Scalar(tensor2, value),
@@ -497,8 +424,6 @@ FORMULAS: dict[str, Formulas] = {
                 "self": lambda grad, beta: _times(grad, beta)},
     "mv": {"self": lambda grad, vec: torch.outer(grad, vec), "vec": lambda grad, self: self.t().mv(grad)},
     "dot": {"self": lambda grad, tensor: grad * tensor, "tensor": lambda grad, self: grad * self},
-    "convolution": {("input", "weight", "bias"): _of_convolution},
-    "_scaled_dot_product_flash_attention_for_cpu": {("query", "key", "value"): _of_attention},
     # ---- views and shapes ----
     "view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
     "_unsafe_view": {"self": lambda grad, self_sizes: grad.reshape(self_sizes)},
@@ -510,7 +435,6 @@ FORMULAS: dict[str, Formulas] = {
     "squeeze.default": {"self": lambda grad, self_sizes: _sizes_back(grad, self_sizes, range(len(self_sizes)))},
     "squeeze.dim": {"self": lambda grad, self_sizes, dim: _sizes_back(grad, self_sizes, [dim])},
     "squeeze.dims": {"self": lambda grad, self_sizes, dim: _sizes_back(grad, self_sizes, dim)},
-    "select.int": {"self": lambda grad, self_sizes, dim, index: aten.select_backward.default(grad, self_sizes, dim, index)},
     "slice.Tensor": {"self": lambda grad, self_sizes, dim, start, end, step: aten.slice_backward.default(
         grad, self_sizes, dim, start or 0, 9223372036854775807 if end is None else end, step)},
     "select_backward": {"grad_output": lambda grad, dim, index: grad.select(dim, index)},
@@ -560,30 +484,11 @@ FORMULAS: dict[str, Formulas] = {
     "cumsum": {"self": _of_cumsum},
     "linalg_vector_norm": {"self": _of_vector_norm},
     # ---- layers and losses ----
-    "_softmax": {"self": lambda grad, self_options, dim, result: aten._softmax_backward_data.default(grad, result, dim, self_options["dtype"])},
-    "_log_softmax": {"self": lambda grad, self_options, dim, result: aten._log_softmax_backward_data.default(grad, result, dim, self_options["dtype"])},
-    "nll_loss_forward": {"self": lambda grads, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
-        grads[0], self, target, weight, reduction, ignore_index, result1)},
-    "nll_loss2d_forward": {"self": lambda grads, self, target, weight, reduction, ignore_index, result1: aten.nll_loss2d_backward.default(
-        grads[0], self, target, weight, reduction, ignore_index, result1)},
-    "mse_loss": {"self": lambda grad, self, target, reduction: aten.mse_loss_backward.default(grad, self, target, reduction),
-                 "target": lambda grad, self, target, reduction: aten.mse_loss_backward.default(grad, target, self, reduction)},
-    "smooth_l1_loss": {"self": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward.default(grad, self, target, reduction, beta),
-                       "target": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward.default(grad, target, self, reduction, beta)},
+    "mse_loss": {"target": lambda grad, self, target, reduction: aten.mse_loss_backward.default(grad, target, self, reduction)},
+    "smooth_l1_loss": {"target": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward.default(grad, target, self, reduction, beta)},
+    "huber_loss": {"target": lambda grad, self, target, reduction, delta: aten.huber_loss_backward.default(grad, target, self, reduction, delta)},
     "binary_cross_entropy_with_logits": {"self": _of_bce_with_logits},
-    "native_layer_norm": {("input", "weight", "bias"): _of_layer_norm},
     "native_group_norm": {("input", "weight", "bias"): _of_group_norm},
-    "native_batch_norm": {("input", "weight", "bias"): _of_batch_norm},
-    "max_pool2d_with_indices": {"self": lambda grads, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
-        aten.max_pool2d_with_indices_backward.default(grads[0], self, kernel_size, stride, padding, dilation, ceil_mode, result1)},
-    "avg_pool2d": {"self": lambda grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
-        aten.avg_pool2d_backward.default(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)},
-    **{name: {"self": _of_upsampling(name, flags)} for name, flags in (
-        ("upsample_nearest1d", ("scales",)), ("upsample_nearest2d", ("scales_h", "scales_w")),
-        ("upsample_nearest3d", ("scales_d", "scales_h", "scales_w")), ("upsample_linear1d", ("align_corners", "scales")),
-        ("upsample_bilinear2d", ("align_corners", "scales_h", "scales_w")), ("upsample_bicubic2d", ("align_corners", "scales_h", "scales_w")),
-        ("upsample_trilinear3d", ("align_corners", "scales_d", "scales_h", "scales_w")))},
-    "_adaptive_avg_pool2d": {"self": lambda grad, self: aten._adaptive_avg_pool2d_backward.default(grad, self)},
 }  # fmt: skip
 
 

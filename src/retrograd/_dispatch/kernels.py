@@ -1,3 +1,4 @@
+# ruff: noqa: N803 - torch's names of arguments
 """What computes torch's operations on tensors that no mode or class watches.
 
 Most operations are public functions with the same arguments. Here are those that programs do not call themselves: what layers and
@@ -17,8 +18,10 @@ import numpy as np
 
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
+from ..ops import has_function
 from ..tensor._base import LEAF, wrap
 from ..tensor._functions.generators import drawing_apart
+from . import backwards, flat_tensors, kernel_of, schemas
 
 torch: Any = import_module(__package__.partition(".")[0])
 F: Any = torch.nn.functional
@@ -42,18 +45,34 @@ def find(op: Any) -> Callable[..., Any]:
     packet = op._overloadpacket
     if op.namespace != "aten":
         return packet._computes(op)  # type: ignore[no-any-return]
-    import_module(f"{__package__}.kernels_layers")
     name = packet.__name__
     found = KERNELS.get(f"{name}.{op._overloadname}") or KERNELS.get(name)
     schema = packet._forms().get(op._overloadname)  # none for an operation that only torch has
     in_functional = not hasattr(torch, name) and not hasattr(torch.Tensor, name) and hasattr(F, name.removesuffix("_"))
-    if (
-        found is None
-        and schema is not None
-        and (in_functional or any(one.name == "reduction" for one in schema.arguments))
-    ):
+    if found is None and (forward := backwards.forward_of(name)) is not None and not has_function(name):
+        return _derivative(forward, op)
+    if found is None and schema and (in_functional or any(one.name == "reduction" for one in schema.arguments)):
         return _by_name(packet._public(), schema, in_functional)
     return found or packet._public()
+
+
+def _derivative(forward: Any, backward: Any) -> Callable[..., Any]:
+    """Compute the backward of an operation: compute it again, and differentiate it."""
+    names = backwards.differentiated(forward, backward)
+
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        values, mask = backwards.values_of_forward(forward, backward, args, kwargs)
+
+        def run(*own: Any) -> Any:
+            known = values | {name: one for name, one in zip(names, own, strict=True) if one is not None}
+            positional, named = schemas.given(forward._schema, known)
+            out = kernel_of(forward)(*positional, **named)
+            return out[0] if isinstance(out, tuple) else out
+
+        found = of_forward(run, [values[name] if one else None for name, one in zip(names, mask, strict=True)], args[0])
+        return found if len(names) > 1 else found[0]
+
+    return compute
 
 
 def _by_name(function: Callable[..., Any], schema: Any, in_functional: bool) -> Callable[..., Any]:
@@ -61,10 +80,9 @@ def _by_name(function: Callable[..., Any], schema: Any, in_functional: bool) -> 
 
     The reduction is said even where it is the usual.
     """
-    from .schemas import bind
 
     def loss(*args: Any, **kwargs: Any) -> Any:
-        values = bind(schema, args, kwargs) or {}
+        values = schemas.bind(schema, args, kwargs) or {}
         if any(one.name == "reduction" for one in schema.arguments):
             reduction = values.get("reduction", 1)
             values["reduction"] = REDUCTIONS[reduction] if in_functional else reduction
@@ -114,8 +132,6 @@ def vjp(op: Any) -> Callable[..., Any]:
     """
 
     def run(seeds: Any, which: Any, wanted: Any, drawing: Any, stale: Any, *args: Any) -> Any:
-        from . import flat_tensors, kernel_of, schemas
-
         keep = _is_recorded(flat_tensors((seeds, *args)))
         schema = op._schema
         grads = iter(seeds)
@@ -269,44 +285,6 @@ def _local_scalar_dense(self: Any) -> Any:
     return self.item()
 
 
-@kernel("scalar_tensor")
-def _scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
-    return torch.scalar_tensor(s, dtype=dtype, device=device)
-
-
-@kernel("select_backward")
-def _select_backward(grad_output: Any, input_sizes: Any, dim: int, index: int) -> Any:
-    made = torch.zeros(input_sizes, dtype=grad_output.dtype, device=grad_output.device)
-    return (
-        made.select_scatter(grad_output, dim, index)
-        if current_mode().grad
-        else _filled(made, grad_output, made.select(dim, index))
-    )
-
-
-@kernel("slice_backward")
-def _slice_backward(grad_output: Any, input_sizes: Any, dim: int, start: int, end: int, step: int) -> Any:
-    made = torch.zeros(input_sizes, dtype=grad_output.dtype, device=grad_output.device)
-    if current_mode().grad:
-        return made.slice_scatter(grad_output, dim, start, end, step)
-    return _filled(made, grad_output, _slice(made, dim, start, end, step))
-
-
-def _filled(made: Any, value: Any, part: Any) -> Any:
-    part.copy_(value)
-    return made
-
-
-@kernel("mul.Scalar", "mul_.Scalar")
-def _mul_scalar(self: Any, other: Any) -> Any:
-    return self * other
-
-
-@kernel("div_.Scalar")
-def _div_scalar_(self: Any, other: Any) -> Any:
-    return self.div_(other)
-
-
 @kernel("copy")
 def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self.clone().copy_(src)
@@ -338,36 +316,6 @@ def _tanh_backward(grad_output: Any, output: Any) -> Any:
     return grad_output * (1 - output * output)
 
 
-def _derivative_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the backward of an activation: its gradient, the input, and options of the forward."""
-
-    def backward(grad_output: Any, self: Any, *args: Any, **options: Any) -> Any:
-        return of_forward(lambda x: function(x, *args, **options), [self], grad_output)[0]
-
-    return backward
-
-
-KERNELS["gelu_backward"] = _derivative_of(lambda x, approximate="none": F.gelu(x, approximate=approximate))
-KERNELS["silu_backward"] = _derivative_of(F.silu)
-KERNELS["leaky_relu_backward"] = _derivative_of(lambda x, slope, of_result: F.leaky_relu(x, slope))
-KERNELS["softplus_backward"] = _derivative_of(lambda x, beta, threshold: F.softplus(x, beta, threshold))
-KERNELS["hardtanh_backward"] = _derivative_of(lambda x, low, high: F.hardtanh(x, low, high))
-KERNELS["hardswish_backward"] = _derivative_of(F.hardswish)
-KERNELS["mish_backward"] = _derivative_of(F.mish)
-KERNELS["_adaptive_avg_pool2d_backward"] = lambda grad, self: of_forward(
-    lambda x: F.adaptive_avg_pool2d(x, grad.shape[-2:]), [self], grad
-)[0]
-KERNELS["_adaptive_avg_pool2d"] = lambda self, output_size: F.adaptive_avg_pool2d(self, output_size)
-KERNELS["_adaptive_avg_pool3d"] = lambda self, output_size: F.adaptive_avg_pool3d(self, output_size)
-
-
-@kernel("elu_backward")
-def _elu_backward(
-    grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Any
-) -> Any:
-    return of_forward(lambda x: _elu(x, alpha, scale, input_scale), [self_or_result], grad_output)[0]
-
-
 @kernel("elu")
 def _elu(self: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     if scale == 1 and input_scale == 1:
@@ -376,14 +324,10 @@ def _elu(self: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any
 
 
 # ---- softmax and losses ----
-@kernel("_softmax")
-def _softmax(self: Any, dim: int, half_to_float: bool = False) -> Any:
-    return F.softmax(self, dim, dtype=torch.float32 if half_to_float else None)
-
-
-@kernel("_log_softmax")
-def _log_softmax(self: Any, dim: int, half_to_float: bool = False) -> Any:
-    return F.log_softmax(self, dim, dtype=torch.float32 if half_to_float else None)
+for _name, _of in (("_softmax", F.softmax), ("_log_softmax", F.log_softmax)):
+    KERNELS[_name] = lambda self, dim, half_to_float=False, _of=_of: _of(
+        self, dim, dtype=torch.float32 if half_to_float else None
+    )
 
 
 @kernel("_safe_softmax")
@@ -414,41 +358,118 @@ def _nll_loss_forward(self: Any, target: Any, weight: Any, reduction: int, ignor
     return out, (weight[target.clamp_min(0)] * counted).sum()
 
 
-@kernel("nll_loss_backward", "nll_loss2d_backward")
-def _nll_loss_backward(
-    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total_weight: Any
+# ---- layers ----
+@kernel("_convolution", "convolution_overrideable")
+def _convolution(*args: Any) -> Any:
+    return torch.convolution(*args[:9])  # the others are for libraries of kernels
+
+
+def _in_single(x: Any) -> Any:
+    """Return a tensor of halves as one in which sums are precise."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def _normalised(x: Any, input: Any, rstd: Any, dims: Any) -> Any:
+    """Return `x` with mean 0 and deviation 1. What was added to the variance of `input`, its value, is known by `rstd` alone."""
+    x, rstd = _in_single(x), _in_single(rstd)
+    before = _in_single(input).var(dims, correction=0, keepdim=True).detach()
+    variance = x.var(dims, correction=0, keepdim=True) - before + rstd.detach().pow(-2)
+    return (x - x.mean(dims, keepdim=True)) * variance.rsqrt()
+
+
+def _norm_backward(grad: Any, input: Any, weight: Any, shape: Any, mask: Any, normalise: Callable[[Any], Any]) -> Any:
+    """Return the gradients of an input, and of the weight and bias of a shape that follow once it is normalised."""
+
+    def forward(x: Any, w: Any, b: Any) -> Any:
+        out = normalise(_in_single(input if x is None else x))
+        w = weight if w is None else w
+        out = out if w is None else out * w.reshape(shape)
+        return out if b is None else out + b.reshape(shape)
+
+    bias = (input if weight is None else weight).new_zeros(shape).reshape(-1)  # only its gradient counts
+    wanted = (input, weight, bias if weight is None else bias.reshape(weight.shape))
+    return of_forward(forward, [one if is_needed else None for one, is_needed in zip(wanted, mask, strict=True)], grad)
+
+
+@kernel("native_layer_norm_backward")
+def _native_layer_norm_backward(
+    grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
 ) -> Any:
-    def forward(x: Any) -> Any:
-        return F.nll_loss(x, target, weight, ignore_index=ignore_index, reduction=REDUCTIONS[reduction])
-
-    return of_forward(forward, [self], grad_output)[0]
-
-
-def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, target, reduction=1, *more: function(self, target, *more, reduction=REDUCTIONS[reduction])
+    dims = [*range(-len(normalized_shape), 0)]
+    shape = list(normalized_shape)
+    return _norm_backward(grad_out, input, weight, shape, output_mask, lambda x: _normalised(x, input, rstd, dims))
 
 
-def _loss_backward(function: Callable[..., Any]) -> Callable[..., Any]:
-    def backward(grad_output: Any, self: Any, target: Any, reduction: int, *more: Any) -> Any:
-        return of_forward(lambda x: function(x, target, *more, reduction=REDUCTIONS[reduction]), [self], grad_output)[0]
+@kernel("native_group_norm_backward")
+def _native_group_norm_backward(
+    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int, group: int, output_mask: Any
+) -> Any:
+    def normalise(x: Any) -> Any:
+        own, given = (one.reshape(N, group, -1) for one in (x, input))
+        return _normalised(own, given, rstd.reshape(N, group, 1), 2).reshape(input.shape)
 
-    return backward
+    return _norm_backward(grad_out, input, weight, (1, C, *(1,) * (input.dim() - 2)), output_mask, normalise)
 
 
-for _name, _function in {
-    "mse_loss": F.mse_loss,
-    "smooth_l1_loss": lambda x, y, beta=1.0, *, reduction: F.smooth_l1_loss(x, y, beta=beta, reduction=reduction),
-    "huber_loss": lambda x, y, delta=1.0, *, reduction: F.huber_loss(x, y, delta=delta, reduction=reduction),
-    "soft_margin_loss": F.soft_margin_loss,
-}.items():
-    KERNELS[_name] = _loss(_function)
-    KERNELS[f"{_name}_backward"] = _loss_backward(_function)
-KERNELS["binary_cross_entropy"] = lambda self, target, weight=None, reduction=1: F.binary_cross_entropy(
-    self, target, weight, reduction=REDUCTIONS[reduction]
-)
-KERNELS["binary_cross_entropy_backward"] = lambda grad, self, target, weight=None, reduction=1: of_forward(
-    lambda x: KERNELS["binary_cross_entropy"](x, target, weight, reduction), [self], grad
-)[0]
-KERNELS["binary_cross_entropy_with_logits"] = lambda self, target, weight=None, pos_weight=None, reduction=1: (
-    F.binary_cross_entropy_with_logits(self, target, weight, pos_weight=pos_weight, reduction=REDUCTIONS[reduction])
-)
+@kernel("native_batch_norm_backward")
+def _native_batch_norm_backward(grad_out: Any, input: Any, weight: Any, *rest: Any) -> Any:
+    running_mean, running_var, _, _, train, eps, output_mask = rest
+    means = (None, None) if train else (running_mean, running_var)
+    shape = (1, input.shape[1], *(1,) * (input.dim() - 2))
+    return _norm_backward(
+        grad_out, input, weight, shape, output_mask, lambda x: F.batch_norm(x, *means, None, None, train, 0.0, eps)
+    )
+
+
+@kernel("embedding_dense_backward")
+def _embedding_dense_backward(
+    grad_output: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    weight = torch.zeros(num_weights, grad_output.shape[-1], dtype=grad_output.dtype, device=grad_output.device)
+    return of_forward(lambda w: torch.embedding(w, indices, padding_idx, scale_grad_by_freq), [weight], grad_output)[0]
+
+
+def _upsampled(mode: str, has_corners: bool) -> Callable[..., Any]:
+    def upsample(self: Any, output_size: Any, *more: Any) -> Any:
+        corners = more[0] if has_corners else None
+        scales = [one for one in more[int(has_corners) :] if one is not None]
+        if scales and not corners:  # which the scale decides, not the sizes that it gave
+            return F.interpolate(self, scale_factor=scales, mode=mode, align_corners=corners)
+        return F.interpolate(self, tuple(output_size), mode=mode, align_corners=corners)
+
+    return upsample
+
+
+for _dims in (1, 2, 3):
+    KERNELS[f"upsample_nearest{_dims}d"] = _upsampled("nearest", False)
+KERNELS["upsample_linear1d"] = _upsampled("linear", True)
+KERNELS["upsample_bilinear2d"] = _upsampled("bilinear", True)
+KERNELS["upsample_bicubic2d"] = _upsampled("bicubic", True)
+KERNELS["upsample_trilinear3d"] = _upsampled("trilinear", True)
+
+KERNELS["block_diag"] = lambda tensors: torch.block_diag(*tensors)
+
+
+@kernel("_linalg_det")
+def _linalg_det(A: Any) -> Any:
+    return (torch.linalg.det(A), *torch.linalg.lu_factor_ex(A)[:2])
+
+
+@kernel("_scaled_dot_product_flash_attention_for_cpu")
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: Any = None,
+) -> Any:
+    out = F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -math.inf)
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    return out, scores.logsumexp(-1)

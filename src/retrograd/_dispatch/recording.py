@@ -27,7 +27,7 @@ from ..tensor._aliasing.views import NOWHERE, check_inplace, rebase
 from ..tensor._base import edge_of, storage_of, wrap
 from ..tensor._functions.generators import Generator, default_generator
 from ..tensor._recording.saved import note_origin
-from . import flat_tensors, hidden, redispatch, writing
+from . import backwards, flat_tensors, hidden, redispatch, writing
 from .derivatives import (
     FORMULAS,
     NO_DERIVATIVE,
@@ -103,32 +103,42 @@ class OperationNode(Node):
         many = self.num_outputs != 1
         parts = g if many else (g,)
         grads = [None if one is None else one if graph else wrap(one) for one in parts]
-        known: dict[str, Any] = {"grads": grads, "grad": grads[0]}  # what was saved is unpacked once
-        found: list[Any] = [None] * len(self._edges)
-        for names, formula in self.formulas:
-            needed = tuple(_is_needed(self.places.get(name), self._edges) for name in names)
-            if not any(needed):
-                continue
-            known["needed"] = needed
-            for one in reads(formula):
-                if one not in known:
-                    known[one] = self._stale(formula) if one == "stale" else self.value(one, "stale" in known)
-            try:
-                made = formula(*[known[one] for one in reads(formula)])
-            except ValuesNeededError:
-                for one in self.kept:
-                    self.value(one)  # raises for the one that was overwritten
-                raise
-            for name, one in zip(names, made if len(names) > 1 else (made,), strict=True):
-                place = self.places.get(name)
-                if isinstance(place, int):
-                    found[place] = one
-                elif place is not None and one is not None:
-                    for at, part in zip(place, one, strict=True):
-                        if at >= 0:
-                            found[at] = part
+        stale = [one for _, formula in self.formulas if "stale" in reads(formula) for one in self._stale(formula)]
+
+        def read(name: str) -> Any:
+            return stale if name == "stale" else self.value(name, bool(stale))
+
+        try:
+            found = gradients(self.formulas, self.places, self._edges, grads, read)
+        except ValuesNeededError:
+            for one in self.kept:
+                self.value(one)  # raises for the one that was overwritten
+            raise
         fitted = [_fitted(one, facts) for one, facts in zip(found, self.facts, strict=True)]
         return [one if one is None or graph else one._array for one in fitted]
+
+
+def gradients(formulas: Any, places: dict[str, Any], edges: Any, grads: list[Any], read: Formula) -> list[Any]:
+    """Return a gradient for each edge, by the formulas of an operation; `read` gives the values that these name, once each."""
+    known: dict[str, Any] = {"grads": grads, "grad": grads[0]}
+    found: list[Any] = [None] * len(edges)
+    for names, formula in formulas:
+        known["needed"] = tuple(_is_needed(places.get(name), edges) for name in names)
+        if not any(known["needed"]):
+            continue
+        for one in reads(formula):
+            if one not in known:
+                known[one] = read(one)
+        made = formula(*[known[one] for one in reads(formula)])
+        for name, one in zip(names, made if len(names) > 1 else (made,), strict=True):
+            place = places.get(name)
+            if isinstance(place, int):
+                found[place] = one
+            elif place is not None and one is not None:
+                for at, part in zip(place, one, strict=True):
+                    if at >= 0:
+                        found[at] = part
+    return found
 
 
 def flat(values: Iterable[Any]) -> list[Any]:
@@ -238,8 +248,11 @@ def _formulas(op: Any) -> Any:
     inner = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if name in NO_DERIVATIVE or inner in NO_DERIVATIVE:  # a write without a derivative ends that of what was there
         return [(("self",), zeros_of)] if op._schema.is_mutable else None
-    found = FORMULAS.get(f"{inner}.{op._overloadname}") or FORMULAS.get(inner)
-    if found is None:
+    found = dict(FORMULAS.get(f"{inner}.{op._overloadname}") or FORMULAS.get(inner) or {})
+    if op.namespace == "aten" and (derived := backwards.formula_of(op, inner)) is not None:
+        names, formula, read = derived
+        found.setdefault(names if len(names) > 1 else names[0], reading(formula, read))
+    if not found:
         return [_by_vjp(op)]
     listed = [((names,) if isinstance(names, str) else names, formula) for names, formula in found.items()]
     return sorted(listed, key=lambda one: one[0])  # torch's order
@@ -495,6 +508,10 @@ def _of_linear(node: Any, g: Any, has_bias: bool) -> Any:
     return list(found.values())
 
 
+class _NotSavedError(Exception):
+    """A formula reads what a node has not kept."""
+
+
 def _by_formula(node: Any, g: Any) -> Any:
     """Return the gradients of a node by the formula of its operation; None if there is none, or it reads what the node has not."""
     primitive = None if node.primitive is None else node.primitive.name
@@ -514,32 +531,22 @@ def _by_formula(node: Any, g: Any) -> Any:
     places = range(len(node._edges)) if node.visible is None else node.visible
     names = [one.name for one in arguments if one.type.startswith("Tensor")]
     where = dict(zip(names, places, strict=False))
-    edges = node._edges
     if len(names) != len(places) or formulas is None or any("[" in one.type for one in arguments if one.name in where):
         return None
-    grads = list(g) if isinstance(g, tuple) else [g]
-    found: list[Any] = [None] * len(edges)
     defaults = {one.name: one.default_value for one in arguments if not one.required}
-    for wanted, formula in formulas:
-        needed = tuple(edges[where[name]] is not None for name in wanted if name in where)
-        if not any(needed):
-            continue
-        values: list[Any] = []
-        for name in reads(formula):
-            known = {"grads": grads, "grad": grads[0], "needed": needed}
-            saved = f"_saved_{name.removesuffix('_sizes')}_sym_sizes" if name.endswith("_sizes") else f"_saved_{name}"
-            saved = saved if hasattr(node, saved) else f"{saved}_opt"
-            if name in known:
-                values.append(known[name])
-            elif hasattr(node, saved):
-                value = getattr(node, saved)
-                value = value - (1 << 64) if type(value) is int and value >= 1 << 63 else value
-                values.append(list(value) if isinstance(value, tuple) else value)
-            elif name in defaults:
-                values.append(defaults[name])
-            else:
-                return None
-        made = formula(*values)
-        for name, one in zip(wanted, made if len(wanted) > 1 else (made,), strict=True):
-            found[where[name]] = one
-    return found
+
+    def read(name: str) -> Any:
+        saved = f"_saved_{name.removesuffix('_sizes')}_sym_sizes" if name.endswith("_sizes") else f"_saved_{name}"
+        saved = saved if hasattr(node, saved) else f"{saved}_opt"
+        if not hasattr(node, saved):
+            if name not in defaults:
+                raise _NotSavedError
+            return defaults[name]
+        value = getattr(node, saved)
+        value = value - (1 << 64) if type(value) is int and value >= 1 << 63 else value
+        return list(value) if isinstance(value, tuple) else value
+
+    try:
+        return gradients(formulas, where, node._edges, list(g) if isinstance(g, tuple) else [g], read)
+    except _NotSavedError:
+        return None

@@ -19,7 +19,6 @@ from .._signatures import NUMBERS_AS_TENSORS
 from ..tensor import Tensor
 
 _FILE = os.path.join(os.path.dirname(__file__), "schemas.txt")
-NO_DEFAULT = object()
 _CONSTANTS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": "contiguous_format"}
 _PART = re.compile(r"(?:[^,\[(]|\[[^\]]*\]|\([^)]*\))+")
 _ARGUMENT = re.compile(

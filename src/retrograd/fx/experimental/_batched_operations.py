@@ -11,16 +11,17 @@ from importlib import import_module
 from typing import Any
 
 from ..._core.arrays import Batched, Dual, LevelArray, highest_level
-from ...ops import OpOverload, OpOverloadPacket, aten
+from ..._dispatch import kernel_of, schemas
+from ...ops import OpOverload, OpOverloadPacket, Tag, aten
 from ...tensor import Tensor
 from ...tensor._base import wrap
 from ...utils import _pytree as pytree
 
-POINTWISE = frozenset(
-    """abs add sub mul div neg exp log sin cos tan tanh sigmoid relu sqrt rsqrt pow reciprocal maximum minimum clamp where eq ne lt le gt ge
-    gelu silu log1p expm1 erf square sign floor ceil round clone detach tanh_backward sigmoid_backward threshold_backward gelu_backward
-    silu_backward logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not zeros_like ones_like masked_fill""".split()  # noqa: SIM905
-)
+ALIKE = frozenset(("clone", "detach", "zeros_like", "ones_like"))  # they do the same to a batch as to a sample
+
+
+def _is_pointwise(op: OpOverload) -> bool:
+    return (Tag.pointwise in op.tags and not op._schema.is_mutable) or op._overloadpacket.__name__ in ALIKE
 
 
 def physical(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
@@ -32,7 +33,7 @@ def physical(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
         return None
     (level,) = levels
     name, overload = func._overloadpacket.__name__, func._overloadname
-    if name in POINTWISE:
+    if _is_pointwise(func):
         ranks = {one.dim() for one in leveled}
         tensors = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         if len(ranks) != 1 or max(one.dim() for one in tensors) > max(ranks):
@@ -63,7 +64,6 @@ class _Transformed(OpOverloadPacket):
     def __init__(self, of: OpOverload) -> None:
         super().__init__("retrograd", f"{of._overloadpacket.__name__}_{self.kind}")
         self.of = of
-        schemas = import_module("..._dispatch.schemas", __package__)
         number = 1 + sum(one.name.startswith(self.own[0][0]) for one in of._schema.arguments)
         arguments = [schemas.Argument(f"{name}{number}", kind, None, False, None, True) for name, kind in self.own]
         kept = {} if self.writes else {"alias_info": None}
@@ -76,14 +76,12 @@ class _Transformed(OpOverloadPacket):
 
     def _call(self, args: Any, tensors: Any) -> list[Any]:
         """Run the operation with tensors in place of those among its arguments; return its results as a list."""
-        schemas = import_module("..._dispatch.schemas", __package__)
-        dispatch = import_module("..._dispatch", __package__)
         left = iter(tensors)
         values = pytree.tree_map(lambda one: next(left) if isinstance(one, Tensor) else one, list(args))
         positional, named = schemas.given(
             self.of._schema, dict(zip([one.name for one in self.of._schema.arguments], values, strict=False))
         )
-        out = dispatch.kernel_of(self.of)(*positional, **named)
+        out = kernel_of(self.of)(*positional, **named)
         self.gave_one = not isinstance(out, (list, tuple))
         results = [out] if self.gave_one else list(out)
         return [one.resolve_conj().resolve_neg() if isinstance(one, Tensor) else one for one in results]
@@ -150,7 +148,6 @@ def written_at(op: OpOverload) -> int:
 
 def taken_apart(func: Any, args: Any, kwargs: Any, leveled: list[Any]) -> Any:
     """Return an operation on arguments without the innermost level, and what puts the level back on its results."""
-    schemas = import_module("..._dispatch.schemas", __package__)
     level: Any = highest_level([one._array for one in leveled])
     values = schemas.bind(func._schema, args, kwargs) if func.namespace == "aten" else None
     names = [one.name for one in func._schema.arguments]
