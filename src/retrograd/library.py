@@ -70,19 +70,11 @@ class CustomOpDef(Operation):
 
     def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
         """Say what computes the operation on a kind of device, or on every one (None)."""
-
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
-            for kind in kinds:
-                self.set_kernel(None if kind == "default" else kind, function)
-            return function
-
-        return register if func is None else register(func)
+        return register_kernel(self, device_types, func)
 
     def register_fake(self, func: Callable[..., Any], /) -> Callable[..., Any]:
         """Say what gives a result of the right shape and dtype where tensors have no numbers."""
-        self.fake = func
-        return func
+        return register_fake(self, func)  # type: ignore[no-any-return]
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
@@ -92,21 +84,11 @@ class CustomOpDef(Operation):
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Say how the operation runs on batches: `func(info, in_dims, *args)` returns the result and its `out_dims`."""
-
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.by_vmap = function
-            return function
-
-        return register if func is None else register(func)
+        return register_vmap(self, func)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """Say what a mode or a class of tensors does with the operation, instead of its `__torch_dispatch__`."""
-
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.by_dispatch[torch_dispatch_class] = function
-            return function
-
-        return register if fn is None else register(fn)
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
@@ -314,19 +296,18 @@ class Library:
         raise NotImplementedError("Library._impl_with_aoti_compile: retrograd does not compile kernels ahead of time")
 
 
-def _set_kernel(operation: Operation, key: str, fn: Callable[..., Any], undo: list[Any] | None = None) -> None:
+def _set_kernel(operation: Operation, key: str, fn: Callable[..., Any], undo: list[Any]) -> None:
+    """Say what computes an operation for a key; `undo` gets what takes that back."""
     if fn is fallthrough_kernel:
         return
     if key.startswith("Autograd"):
         operation.by_autograd = fn
-        if undo is not None:
-            undo.append(lambda: setattr(operation, "by_autograd", None))
+        undo.append(lambda: setattr(operation, "by_autograd", None))
         return
     if key.startswith("Autocast"):  # the kernel ends in the operation itself, with autocast off
         kind = key.removeprefix("Autocast")
         operation.by_autocast[DEVICES.get(kind, kind.lower())] = fn
-        if undo is not None:
-            undo.append(lambda: operation.by_autocast.clear())
+        undo.append(operation.by_autocast.clear)
         return
     if key in EVERYWHERE:
         device = None
@@ -344,8 +325,7 @@ def _set_kernel(operation: Operation, key: str, fn: Callable[..., Any], undo: li
             f"{operation._schema}\n  dispatch key: {key}"
         )
     operation.set_kernel(device, fn)
-    if undo is not None:
-        undo.append(lambda: operation.kernels.pop(device, None))
+    undo.append(lambda: operation.kernels.pop(device, None))
 
 
 def fallthrough_kernel() -> None:
@@ -399,17 +379,19 @@ def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, l
         operation = find(qualname)
         for kind in kinds:
             key = "CompositeExplicitAutograd" if kind == "default" else kind
-            _set_kernel(operation, key, function)
+            _set_kernel(operation, key, function, [])
 
     return _returning(register) if func is None else register(func)
 
 
-def _returning(register: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _returning(register: Callable[[Any], Any], func: Any = None) -> Any:
+    """Return a decorator that registers functions; if one is given, register it at once."""
+
     def decorate(function: Any) -> Any:
         register(function)
         return function
 
-    return decorate
+    return decorate if func is None else decorate(func)
 
 
 def register_fake(
@@ -423,12 +405,7 @@ def register_fake(
 ) -> Any:
     """Say what gives an operation's result where tensors have no numbers."""
     found = _operation(op)
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        found.fake = function
-        return function
-
-    return register if func is None else register(func)
+    return _returning(lambda function: setattr(found, "fake", function), func)
 
 
 def impl_abstract(
@@ -451,36 +428,25 @@ def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None 
     found = _operation(op)
     kinds = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> None:
         for kind in kinds:
             found.set_kernel(None if kind == "default" else kind, function)
-        return function
 
-    return register if func is None else register(func)
+    return _returning(register, func)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
     """Say how an operation runs on batches: `func(info, in_dims, *args)` returns the result and its `out_dims`."""
     found = _operation(op)
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        found.by_vmap = function
-        return function
-
-    return register if func is None else register(func)
+    return _returning(lambda function: setattr(found, "by_vmap", function), func)
 
 
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
 ) -> Any:
     """Say what a mode, `func(mode, func, types, args, kwargs)`, or a class of tensors does with an operation."""
-    found = _operation(op)
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        found.by_dispatch[torch_dispatch_class] = function
-        return function
-
-    return register if func is None else register(func)
+    rules = _operation(op).by_dispatch
+    return _returning(lambda function: rules.__setitem__(torch_dispatch_class, function), func)
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> Any:
