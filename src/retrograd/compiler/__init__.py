@@ -60,7 +60,7 @@ def _as_it_is(fn: Any = None, *args: Any, **kwargs: Any) -> Any:
     return _as_it_is if fn is None else fn
 
 
-disable = allow_in_graph = assume_constant_result = wrap_numpy = _as_it_is
+disable = allow_in_graph = assume_constant_result = wrap_numpy = _disable_dynamo = _as_it_is
 
 
 def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]:
@@ -110,8 +110,3 @@ __all__ = [
     "substitute_in_graph",
     "wrap_numpy",
 ]
-
-
-def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
-    """Return a function as it is: nothing is compiled."""
-    return (lambda function: function) if fn is None else fn

@@ -47,13 +47,9 @@ class Archive:
         """Read what `write` wrote; `extra_files` gets the contents of the files that it names."""
         content = content_of(f)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = archive.namelist()
-            for name in extra_files or {}:
-                found = [one for one in names if one.endswith(f"/extra/{name}")]
-                if found:
-                    extra_files[name] = archive.read(found[0])  # type: ignore[index]
-            if self.mark not in names:
-                raise _not_ours(names)
+            _read_extra(archive, extra_files)
+            if self.mark not in archive.namelist():
+                raise _not_ours(archive.namelist())
             version = int(archive.read(self.mark))
         if version > VERSION:
             raise RuntimeError(
@@ -84,13 +80,17 @@ def content_of(f: Any) -> bytes:
 def is_torchscript(content: bytes, extra_files: dict[str, Any] | None) -> bool:
     """Tell whether torch.jit.save has written an archive; `extra_files` gets the contents of the files that it names."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        names = archive.namelist()
-        found = any(name.endswith("/constants.pkl") for name in names)
-        for name in extra_files or {} if found else ():
-            for one in names:
-                if one.endswith(f"/extra/{name}"):
-                    extra_files[name] = archive.read(one)  # type: ignore[index]
+        found = any(name.endswith("/constants.pkl") for name in archive.namelist())
+        if found:
+            _read_extra(archive, extra_files)
     return found
+
+
+def _read_extra(archive: zipfile.ZipFile, extra_files: dict[str, Any] | None) -> None:
+    for one in archive.namelist():
+        _, inside, name = one.partition("/extra/")
+        if extra_files is not None and inside and name in extra_files:
+            extra_files[name] = archive.read(one)
 
 
 def _not_ours(names: list[str]) -> Exception:

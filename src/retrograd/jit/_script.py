@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import io
 import textwrap
 from collections.abc import Callable, Iterator
 from pickle import PickleError
@@ -34,8 +35,42 @@ def _no_graph(what: str) -> NoReturn:
     )
 
 
-class ScriptFunction:
-    """A scripted or traced function. It takes what its signature says, and runs."""
+class _Saved:
+    """What can be written to a file."""
+
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        """Write it to a file."""
+        from ._serialization import save
+
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """Return what `save` writes."""
+        file = io.BytesIO()
+        self.save(file, _extra_files)
+        return file.getvalue()
+
+
+class _Callable:
+    """A function with a signature: it takes what that says, and runs."""
+
+    schema: Any
+    _function: Callable[..., Any]
+
+    @property
+    def code(self) -> str:
+        """The source."""
+        return source_of(self._function)
+
+    def _run(self, is_scripted: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.schema is not None:
+            args, kwargs = self.schema.bind(args, kwargs), {}
+        with scripting(is_scripted):
+            return self._function(*args, **kwargs)
+
+
+class ScriptFunction(_Saved, _Callable):
+    """A scripted or traced function."""
 
     def __init__(self, function: Callable[..., Any], schema: Any = None, graph: Any = None) -> None:
         functools.update_wrapper(self, function)
@@ -51,11 +86,6 @@ class ScriptFunction:
         return f"__torch__.{self.name}" if home == "__main__" else f"__torch__.{home}.{self.name}"
 
     @property
-    def code(self) -> str:
-        """The source."""
-        return source_of(self._function)
-
-    @property
     def graph(self) -> Any:
         """The graph of a traced function, as one of torch.fx."""
         return self._graph if self._graph is not None else _no_graph(f"the scripted function '{self.name}'")
@@ -67,24 +97,12 @@ class ScriptFunction:
         return self.graph
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.schema.bind(args, kwargs) if self.schema is not None else None
         if recordings:
             from ..fx._recording import has_recorded
 
             if has_recorded((args, kwargs)):  # one node: its branches stay
                 return recordings[-1].run(self, "call_function", self, args, kwargs)
-        with scripting(self._graph is None):
-            return self._function(*values) if values is not None else self._function(*args, **kwargs)
-
-    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        """Write the function to a file."""
-        from ._serialization import save
-
-        save(self, f, _extra_files)
-
-    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        """Return what `save` writes."""
-        return _buffer(self, _extra_files)
+        return self._run(self._graph is None, args, kwargs)
 
     def __repr__(self) -> str:
         return f"<torch.jit.ScriptFunction object at {id(self):#x}>"
@@ -96,7 +114,7 @@ class ScriptFunction:
         return self
 
 
-class ScriptMethod:
+class ScriptMethod(_Callable):
     """A method of a scripted or traced module."""
 
     def __init__(
@@ -107,11 +125,6 @@ class ScriptMethod:
         self._function, self._is_scripted = function, is_scripted
 
     @property
-    def code(self) -> str:
-        """The source."""
-        return source_of(self._function)
-
-    @property
     def graph(self) -> Any:
         """The graph of a traced method."""
         return self.owner.graphs().get(self.name) or _no_graph(f"the scripted method '{self.name}'")
@@ -119,9 +132,7 @@ class ScriptMethod:
     inlined_graph = graph
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.schema.bind(args, kwargs) if self.schema is not None else None
-        with scripting(self._is_scripted):
-            return self._function(*values) if values is not None else self._function(*args, **kwargs)
+        return self._run(self._is_scripted, args, kwargs)
 
     def __repr__(self) -> str:
         return f"<torch.ScriptMethod object at {id(self):#x}>"
@@ -138,7 +149,7 @@ def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-class ScriptModule(Module):
+class ScriptModule(_Saved, Module):
     """The base of scripted and traced modules; a subclass marks its methods by `script_method`."""
 
     is_leaf_of_traces = True  # to a trace around it
@@ -177,16 +188,6 @@ class ScriptModule(Module):
         exec(compiled(textwrap.dedent(src), "<torch.jit.ScriptModule.define>"), {"torch": torch}, scope)
         for name, function in scope.items():
             object.__setattr__(self, name, MethodType(script_method(function), self))
-
-    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        """Write the module to a file."""
-        from ._serialization import save
-
-        save(self, f, _extra_files)
-
-    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        """Return what `save` writes."""
-        return _buffer(self, _extra_files)
 
 
 class _Forward:
@@ -402,16 +403,6 @@ def source_of(function: Any) -> str:
             f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make "
             f"sure original .py files are available.\nHint: '{name}' was not read from a file."
         ) from error
-
-
-def _buffer(program: Any, extra_files: dict[str, Any] | None) -> bytes:
-    import io
-
-    from ._serialization import save
-
-    file = io.BytesIO()
-    save(program, file, extra_files)
-    return file.getvalue()
 
 
 def script(

@@ -18,6 +18,7 @@ from ..fx.node import RANDOM_FUNCTIONS, Node
 from ..fx.operator_schemas import normalize_function
 from ..nn.modules.module import Module
 from ..tensor import Tensor
+from ..utils._pytree import tree_leaves, tree_map
 from ._schema import Argument, Schema
 from ._script import FacedModule, ScriptFunction, ScriptModule
 
@@ -139,11 +140,8 @@ def trace(
 ) -> Any:
     """Run a function or module on example inputs; return one that computes the same operations for any input."""
     if isinstance(func, (ScriptModule, ScriptFunction)):
-        warn(
-            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is."
-            if isinstance(func, ScriptModule)
-            else "The input to trace is already a ScriptFunction, tracing it is a no-op. Returning the object as is."
-        )
+        kind = "ScriptModule" if isinstance(func, ScriptModule) else "ScriptFunction"
+        warn(f"The input to trace is already a {kind}, tracing it is a no-op. Returning the object as is.")
         return func
     owner = getattr(func, "__self__", None)
     if isinstance(owner, Module) and getattr(func, "__name__", "") == "forward":
@@ -154,21 +152,14 @@ def trace(
             "example_kwarg_inputs."
         )
     given = () if example_inputs is None else example_inputs
-    options = {
-        "check_trace": check_trace,
-        "check_inputs": check_inputs,
-        "check_tolerance": check_tolerance,
-        "strict": strict,
-    }
+    checks = _Checks(check_trace, check_inputs, check_tolerance, strict)
     if isinstance(func, Module):
-        return _trace_methods(func, {"forward": given}, example_kwarg_inputs, **options)
+        return _trace_methods(func, {"forward": given}, example_kwarg_inputs, checks)
     name = getattr(func, "__name__", type(func).__name__)
     name = name if name.isidentifier() else "forward"
-    held = _traced(None, func, name, given, example_kwarg_inputs, strict)
-    made = function_of(held)
-    if check_trace:
-        for each in [given] if check_inputs is None else check_inputs:
-            _check(made, func, None, name, each, example_kwarg_inputs, strict, check_tolerance)
+    made = function_of(_traced(None, func, name, given, example_kwarg_inputs, strict))
+    for each in checks.examples(given, None):
+        _check(made, func, None, name, each, example_kwarg_inputs, checks)
     return made
 
 
@@ -194,26 +185,26 @@ def trace_module(
     by_keyword = None
     if example_inputs_is_kwarg:
         by_keyword, inputs = next(iter(inputs.values())), {next(iter(inputs)): ()}
-    return _trace_methods(
-        mod,
-        inputs,
-        by_keyword,
-        check_trace=check_trace,
-        check_inputs=check_inputs,
-        check_tolerance=check_tolerance,
-        strict=strict,
-    )
+    return _trace_methods(mod, inputs, by_keyword, _Checks(check_trace, check_inputs, check_tolerance, strict))
+
+
+class _Checks(NamedTuple):
+    """Whether, and on which examples, a trace is compared with the program."""
+
+    wanted: bool
+    inputs: Any
+    tolerance: float
+    strict: bool
+
+    def examples(self, given: Any, method: str | None) -> list[Any]:
+        """Return the arguments on which a function (None) or a method is checked; those of the trace if there are no others."""
+        if not self.wanted or self.inputs is None:
+            return [given] if self.wanted else []
+        return [each.get(method, ()) if method and isinstance(each, dict) else each for each in self.inputs]
 
 
 def _trace_methods(
-    module: Module,
-    inputs: dict[str, Any],
-    kwargs: dict[str, Any] | None,
-    *,
-    check_trace: bool,
-    check_inputs: Any,
-    check_tolerance: float,
-    strict: bool,
+    module: Module, inputs: dict[str, Any], kwargs: dict[str, Any] | None, checks: _Checks
 ) -> TopLevelTracedModule:
     for each in module.modules():
         if each._backward_hooks or each._backward_pre_hooks:
@@ -223,17 +214,10 @@ def _trace_methods(
         made.__dict__[table].clear()  # the graph has what they compute
     for name, given in inputs.items():
         function = module if name == "forward" else getattr(module, name)
-        held = _traced(module, function, name, given, kwargs, strict)
-        made._graphs[name] = held
+        held = made._graphs[name] = _traced(module, function, name, given, kwargs, checks.strict)
         made.__dict__.update(held.constants)
-        if check_trace:
-            checks = (
-                [given]
-                if check_inputs is None
-                else [each.get(name, ()) if isinstance(each, dict) else each for each in check_inputs]
-            )
-            for each in checks:
-                _check(made._method(name), function, module, name, each, kwargs, strict, check_tolerance)
+        for each in checks.examples(given, name):
+            _check(made._method(name), function, module, name, each, kwargs, checks)
     return made
 
 
@@ -336,8 +320,7 @@ def _check(
     name: str,
     given: Any,
     kwargs: dict[str, Any] | None,
-    strict: bool,
-    tolerance: float,
+    checks: _Checks,
 ) -> None:
     """Trace again, and compare the graphs; run the trace and the program, and compare what they give."""
     import retrograd as torch
@@ -348,10 +331,10 @@ def _check(
 
     with torch.random.fork_rng():
         args, named = copies()
-        again = _traced(module, function, name, args, named, strict)
+        again = _traced(module, function, name, args, named, checks.strict)
         _warn_of_chance(again.graph)
         ours, theirs = copies(), copies()
-        _compare(made(*ours[0], **ours[1]), function(*theirs[0], **theirs[1]), tolerance, "Python function")
+        _compare(made(*ours[0], **ours[1]), function(*theirs[0], **theirs[1]), checks.tolerance, "Python function")
     first = made.graph
     differing = _graph_difference(first, again.graph)
     constants = _constant_difference(made, again) if differing is None else None
@@ -360,20 +343,14 @@ def _check(
 
 
 def _cloned(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        made = value.detach().clone()
-        return made.requires_grad_(value.requires_grad) if value.requires_grad else made
-    if isinstance(value, dict):
-        return {key: _cloned(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        parts = [_cloned(each) for each in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return copy.deepcopy(value)
+    def copied(one: Any) -> Any:
+        return one.detach().clone().requires_grad_(one.requires_grad) if isinstance(one, Tensor) else copy.deepcopy(one)
+
+    return tree_map(copied, value)
 
 
 def _compare(ours: Any, theirs: Any, tolerance: float, what: str) -> None:
     from ..testing import assert_close
-    from ..utils._pytree import tree_leaves
 
     for number, (one, other) in enumerate(zip(tree_leaves(ours), tree_leaves(theirs), strict=False), 1):
         if not isinstance(other, Tensor):
@@ -432,11 +409,6 @@ def _constant_difference(made: Any, again: Traced) -> str | None:
 
 def _indented(text: str) -> str:
     return "\n".join(f"\t{line}" for line in text.split("\n"))
-
-
-def is_traced(value: Any) -> bool:
-    """Tell whether a program was traced."""
-    return isinstance(value, TracedModule) or (isinstance(value, ScriptFunction) and value._graph is not None)
 
 
 def _get_trace_graph(
