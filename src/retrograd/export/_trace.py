@@ -259,8 +259,7 @@ def _guards(
                 guards.append((spec.arg.name, f"size()[{dim}]", int(size)))
             elif isinstance(word, shapes.Dim):
                 guards.append((spec.arg.name, f"range {dim}", (word.__name__, word.min, word.max)))
-                start = word.of_root(0)
-                place = (spec.arg.name, dim, word.of_root(1) - start, start)
+                place = (spec.arg.name, dim, word.factor, word.start)
                 if (first := first_of.setdefault(word.root.__name__, place)) != place:
                     guards.append((spec.arg.name, f"same {dim}", (place, first)))
     return guards

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from enum import Enum, auto
 from importlib import import_module
 from typing import Any
@@ -41,6 +40,7 @@ class Dim:
     AUTO = _DimHint(_DimHintType.AUTO)
     STATIC = _DimHint(_DimHintType.STATIC)
     DYNAMIC = _DimHint(_DimHintType.DYNAMIC)
+    factor, start = 1, 0
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         low, high = 0 if min is None else min, UNLIMITED if max is None else max
@@ -49,37 +49,28 @@ class Dim:
         if not name.isidentifier():
             raise AssertionError(f"Dim name must be a valid identifier, got {name}")
         self.__name__ = name
+        self.root: Dim = self  # from which others are computed
         self.min, self.max = low, high
 
     def size_of(self, value: int) -> int | None:
-        """Return what the root of a dim is if the dim is `value`; None if it cannot be."""
-        return value
-
-    def of_root(self, value: int) -> int:
-        """Return what the dim is if its root is `value`."""
-        return value
-
-    @property
-    def root(self) -> Dim:
-        """The dim from which this one is computed."""
-        return self
+        """Return what the root of the dim is if the dim is `value`; None if it cannot be."""
+        found, rest = divmod(value - self.start, self.factor)
+        return None if rest else found
 
     def __add__(self, other: int) -> Dim:
-        return _DerivedDim(f"{self.__name__} + {_whole(other)}", self, lambda n: n + other, lambda n: n - other)
+        return _DerivedDim(f"{self.__name__} + {_whole(other)}", self.root, self.factor, self.start + other)
 
     __radd__ = __add__
 
     def __sub__(self, other: int) -> Dim:
-        return _DerivedDim(f"{self.__name__} - {_whole(other)}", self, lambda n: n - other, lambda n: n + other)
+        return _DerivedDim(f"{self.__name__} - {_whole(other)}", self.root, self.factor, self.start - other)
 
     def __mul__(self, other: int) -> Dim:
         if _whole(other) <= 0:
             raise NotImplementedError(
                 f"Attempted to multiply {self.__name__} by {other}, where a positive integer was expected."
             )
-        return _DerivedDim(
-            f"{other}*{self.__name__}", self, lambda n: n * other, lambda n: n // other if n % other == 0 else None
-        )
+        return _DerivedDim(f"{other}*{self.__name__}", self.root, self.factor * other, self.start * other)
 
     __rmul__ = __mul__
 
@@ -93,27 +84,13 @@ class Dim:
 
 
 class _DerivedDim(Dim):
-    """A size that is computed from another one, as `2 * batch`."""
+    """A size that is computed from another one, as `2 * batch`: `factor * root + start`."""
 
-    def __init__(self, name: str, base: Dim, forward: Callable[[int], int], back: Callable[[int], int | None]) -> None:
+    def __init__(self, name: str, root: Dim, factor: int, start: int) -> None:
         self.__name__ = name
-        self.base, self._forward, self._back = base, forward, back
-        self.min = forward(int(base.min))
-        self.max = UNLIMITED if base.max == UNLIMITED else forward(int(base.max))
-
-    def size_of(self, value: int) -> int | None:
-        """Return what the root of the dim is if the dim is `value`."""
-        found = self._back(value)
-        return None if found is None else self.base.size_of(found)
-
-    def of_root(self, value: int) -> int:
-        """Return what the dim is if its root is `value`."""
-        return self._forward(self.base.of_root(value))
-
-    @property
-    def root(self) -> Dim:
-        """The dim from which this one is computed."""
-        return self.base.root
+        self.root, self.factor, self.start = root, factor, start
+        self.min = factor * int(root.min) + start
+        self.max = UNLIMITED if root.max == UNLIMITED else factor * int(root.max) + start
 
     def __repr__(self) -> str:
         return self.__name__

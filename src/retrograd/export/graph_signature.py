@@ -89,6 +89,12 @@ class ExportBackwardSignature:
     loss_output: str
 
 
+def _given(specs: Any, kind: Any) -> tuple[Any, ...]:
+    """Return the names of nodes, or the fixed values, of inputs or outputs of a kind."""
+    given = [spec.arg for spec in specs if spec.kind is kind]
+    return tuple(arg.value if isinstance(arg, ConstantArgument) else arg.name for arg in given)
+
+
 @dataclass
 class ExportGraphSignature:
     """The inputs and outputs of a graph, in order."""
@@ -102,57 +108,28 @@ class ExportGraphSignature:
     def _by_name(self, *kinds: InputKind) -> dict[str, str]:
         return {spec.arg.name: spec.target or "" for spec in self.input_specs if spec.kind in kinds}
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters."""
-        return self._targets(InputKind.PARAMETER)
-
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        """The names of the buffers."""
-        return self._targets(InputKind.BUFFER)
+    parameters = property(lambda self: self._targets(InputKind.PARAMETER), doc="The names of the parameters.")
+    buffers = property(lambda self: self._targets(InputKind.BUFFER), doc="The names of the buffers.")
+    lifted_tensor_constants = property(
+        lambda self: self._targets(InputKind.CONSTANT_TENSOR), doc="The names of the tensors that are neither."
+    )
+    lifted_custom_objs = property(lambda self: self._targets(InputKind.CUSTOM_OBJ), doc="The names of other objects.")
+    inputs_to_parameters = property(
+        lambda self: self._by_name(InputKind.PARAMETER), doc="The names of parameters by those of their nodes."
+    )
+    inputs_to_buffers = property(
+        lambda self: self._by_name(InputKind.BUFFER), doc="The names of buffers by those of their nodes."
+    )
+    inputs_to_lifted_tensor_constants = property(
+        lambda self: self._by_name(InputKind.CONSTANT_TENSOR), doc="The names of constants by those of their nodes."
+    )
+    user_inputs = property(lambda self: _given(self.input_specs, InputKind.USER_INPUT), doc="What a caller gives.")
+    user_outputs = property(lambda self: _given(self.output_specs, OutputKind.USER_OUTPUT), doc="What a caller gets.")
 
     @property
     def non_persistent_buffers(self) -> tuple[str, ...]:
         """The names of the buffers that are not in the state."""
         return tuple(s.target or "" for s in self.input_specs if s.kind is InputKind.BUFFER and s.persistent is False)
-
-    @property
-    def lifted_tensor_constants(self) -> tuple[str, ...]:
-        """The names of the tensors that are neither."""
-        return self._targets(InputKind.CONSTANT_TENSOR)
-
-    @property
-    def lifted_custom_objs(self) -> tuple[str, ...]:
-        """The names of other objects."""
-        return self._targets(InputKind.CUSTOM_OBJ)
-
-    @property
-    def user_inputs(self) -> tuple[Any, ...]:
-        """What a caller gives: names of nodes, or fixed values."""
-        given = [spec.arg for spec in self.input_specs if spec.kind is InputKind.USER_INPUT]
-        return tuple(arg.value if isinstance(arg, ConstantArgument) else arg.name for arg in given)
-
-    @property
-    def user_outputs(self) -> tuple[Any, ...]:
-        """What a caller gets: names of nodes, or fixed values."""
-        given = [spec.arg for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT]
-        return tuple(arg.value if isinstance(arg, ConstantArgument) else arg.name for arg in given)
-
-    @property
-    def inputs_to_parameters(self) -> dict[str, str]:
-        """The names of parameters by those of their nodes."""
-        return self._by_name(InputKind.PARAMETER)
-
-    @property
-    def inputs_to_buffers(self) -> dict[str, str]:
-        """The names of buffers by those of their nodes."""
-        return self._by_name(InputKind.BUFFER)
-
-    @property
-    def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
-        """The names of constants by those of their nodes."""
-        return self._by_name(InputKind.CONSTANT_TENSOR)
 
     @property
     def buffers_to_mutate(self) -> dict[str, str]:

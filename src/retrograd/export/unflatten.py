@@ -8,7 +8,7 @@ from typing import Any
 from .. import nn
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..fx.node import Node, boundary
 from ..utils import _pytree as pytree
 from .exported_program import ExportedProgram, forget_in_state
 
@@ -100,9 +100,7 @@ def _runs(graph: Graph, stack: tuple[str, ...]) -> list[tuple[str | None, list[N
 
 def _part(nodes: list[Node], prefix: str, path: str) -> tuple[list[Node], list[Node], Graph]:
     """Return what the nodes of a module take from outside, what others take from them, and their graph."""
-    inside = set(nodes)
-    outside = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in inside))
-    outputs = [node for node in nodes if any(user not in inside for user in node.users)]
+    outside, outputs = boundary(nodes)
     graph, own = Graph(), {}
     inputs = []
     for node in outside:
