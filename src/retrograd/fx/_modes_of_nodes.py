@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .._modes import current_mode
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node
+from .node import Node, boundary
 
 
 class Modes(NamedTuple):
@@ -53,9 +53,7 @@ def _wrapped(
     graph: Graph, nodes: list[Node], name: str, target: Any, first: tuple[Any, ...]
 ) -> tuple[GraphModule, list[Node]]:
     """Replace nodes that follow each other by one call; return the module that it calls, and the nodes in their place."""
-    inside = set(nodes)
-    inputs = list(dict.fromkeys(each for node in nodes for each in node.all_input_nodes if each not in inside))
-    outputs = [node for node in nodes if any(user not in inside for user in node.users)]
+    inside, (inputs, outputs) = set(nodes), boundary(nodes)
     for read in inputs:
         if read.op == "get_attr":
             nodes[0].prepend(read)  # what it reads is there from the beginning

@@ -105,20 +105,16 @@ class Tracer(TracerBase):
 
     def create_arg(self, a: Any) -> Argument:
         """Turn an argument into one of a node: parameters, buffers and other tensors become reads of attributes."""
-        if isinstance(a, nn.Parameter):
-            for name, parameter in self.root.named_parameters():
-                if a is parameter:
+        if isinstance(a, (Tensor, nn.Module)):
+            named = self.root.named_modules if isinstance(a, nn.Module) else self.root.named_buffers
+            named = self.root.named_parameters if isinstance(a, nn.Parameter) else named
+            for name, own in named():
+                if a is own:
                     return self.create_node("get_attr", name, (), {})
-            raise NameError("parameter is not a member of this module")
-        if isinstance(a, Tensor):
-            for name, buffer in self.root.named_buffers():
-                if a is buffer:
-                    return self.create_node("get_attr", name, (), {})
-            return self._constant(a, "_tensor_constant")
-        if isinstance(a, nn.Module):
-            for name, module in self.root.named_modules():
-                if a is module:
-                    return self.create_node("get_attr", name, (), {})
+            if isinstance(a, nn.Parameter):
+                raise NameError("parameter is not a member of this module")
+            if isinstance(a, Tensor):
+                return self._constant(a, "_tensor_constant")
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(self.create_arg(each) for each in a), {})
         if isinstance(a, pytree.TreeSpec):
@@ -143,15 +139,10 @@ class Tracer(TracerBase):
 
     def path_of_module(self, mod: nn.Module) -> str:
         """Return the name of a module below the root."""
-        if self.submodule_paths:
-            path = self.submodule_paths.get(mod)
-            if path is None:
-                raise NameError("module is not installed as a submodule")
-            return path
-        for name, module in self.root.named_modules():
-            if module is mod:
-                return name
-        raise NameError("module is not installed as a submodule")
+        paths = self.submodule_paths or {module: name for name, module in self.root.named_modules()}
+        if mod not in paths:
+            raise NameError("module is not installed as a submodule")
+        return paths[mod]
 
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -136,7 +136,7 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Add a read of an attribute of the owning module, such as a parameter."""
-        if self.owning_module is not None and not _has_attribute(self.owning_module, qualified_name):
+        if self.owning_module is not None and attribute_at(self.owning_module, qualified_name) is None:
             warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
@@ -152,7 +152,7 @@ class Graph:
         type_expr: Any = None,
     ) -> Node:
         """Add a call of a submodule of the owning module."""
-        if self.owning_module is not None and not _has_attribute(self.owning_module, module_name):
+        if self.owning_module is not None and attribute_at(self.owning_module, module_name) is None:
             warn(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule"
@@ -400,12 +400,11 @@ def _graphs_called_by(graph: Graph) -> Iterator[Graph]:
             yield inner
 
 
-def _has_attribute(module: Any, path: str) -> bool:
+def attribute_at(module: Any, path: str) -> Any:
+    """Return what stands at a path below a module, None if nothing does."""
     for part in path.split("."):
-        if not hasattr(module, part):
-            return False
-        module = getattr(module, part)
-    return True
+        module = getattr(module, part, None)
+    return module
 
 
 __all__ = [

@@ -157,32 +157,6 @@ class GraphModule(nn.Module):
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 
-    # Hooks of changes
-
-    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._replace_hooks.append(f)
-
-    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._replace_hooks.remove(f)
-
-    def _register_create_node_hook(self, f: Callable[..., Any]) -> None:
-        self._create_node_hooks.append(f)
-
-    def _unregister_create_node_hook(self, f: Callable[..., Any]) -> None:
-        self._create_node_hooks.remove(f)
-
-    def _register_erase_node_hook(self, f: Callable[..., Any]) -> None:
-        self._erase_node_hooks.append(f)
-
-    def _unregister_erase_node_hook(self, f: Callable[..., Any]) -> None:
-        self._erase_node_hooks.remove(f)
-
-    def _register_deepcopy_hook(self, f: Callable[..., Any]) -> None:
-        self._deepcopy_hooks.append(f)
-
-    def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
-        self._deepcopy_hooks.remove(f)
-
     # Copies and files
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
@@ -289,29 +263,33 @@ class _CodeOnlyModule(nn.Module):
         self.__dict__ = body
 
 
+for _kind, _hooks in (
+    ("replace_node", "_replace_hooks"),
+    ("create_node", "_create_node_hooks"),
+    ("erase_node", "_erase_node_hooks"),
+    ("deepcopy", "_deepcopy_hooks"),
+):
+    setattr(GraphModule, f"_register_{_kind}_hook", lambda self, f, _hooks=_hooks: getattr(self, _hooks).append(f))
+    setattr(GraphModule, f"_unregister_{_kind}_hook", lambda self, f, _hooks=_hooks: getattr(self, _hooks).remove(f))
+
+
 def _copy_attr(source: nn.Module, destination: nn.Module, target: str) -> None:
     """Hand on the module or tensor at a path, making modules on the way."""
     *path, last = target.split(".")
+    found: Any = source
     home: Any = destination
     for part in path:
-        found = getattr(source, part)
-        if found is getattr(home, part, None):
+        found, home = getattr(found, part), getattr(home, part, None)
+        if found is home:
             return  # a module of which all is there already
-        if getattr(home, part, None) is None:
-            setattr(home, part, nn.Module())
-        source, home = found, getattr(home, part)
-    value = getattr(source, last)
-    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-        home.register_buffer(last, value)
-    else:
-        setattr(home, last, value)
+    _assign_attr(getattr(found, last), destination, target)
 
 
 def _assign_attr(value: Any, destination: nn.Module, target: str) -> None:
     *path, last = target.split(".")
     home: Any = destination
     for part in path:
-        if not hasattr(home, part):
+        if getattr(home, part, None) is None:
             setattr(home, part, nn.Module())
         home = getattr(home, part)
     if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):

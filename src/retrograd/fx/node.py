@@ -51,6 +51,13 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
+def boundary(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Return the nodes that some take from elsewhere, each once, and those among them that others use."""
+    inside = set(nodes)
+    inputs = dict.fromkeys(given for node in nodes for given in node.all_input_nodes if given not in inside)
+    return list(inputs), [node for node in nodes if any(user not in inside for user in node.users)]
+
+
 class Node:
     """One step of a `Graph`.
 
@@ -303,26 +310,21 @@ class Node:
         include_tensor_metadata: bool = False,
     ) -> str | None:
         """Write the node as a line of the graph's text."""
-        if self.op == "placeholder":
-            if placeholder_names:
-                placeholder_names.append(f"{self.target}{'' if self.type is None else f': {_type_repr(self.type)}'}")
-                return None
-            default = f"(default={self.args[0]})" if self.args else ""
-            return f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = {self.op}[target={self.target}]{default}"
-        if self.op == "get_attr":
-            return (
-                f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = "
-                f"{self.op}[target={self._pretty_print_target(self.target)}]"
-            )
+        if self.op == "placeholder" and placeholder_names:
+            placeholder_names.append(f"{self.target}{'' if self.type is None else f': {_type_repr(self.type)}'}")
+            return None
         if self.op == "output":
             if self.type and maybe_return_typename:
                 maybe_return_typename[0] = f" -> {_type_repr(self.type)}"
             return f"return {self.args[0]}"
-        return (
-            f"%{self.name} : {_type_part(self)}[num_users={len(self.users)}] = "
-            f"{self.op}[target={self._pretty_print_target(self.target)}]("
-            f"args = {_format_arg(self.args)}, kwargs = {_format_arg(self.kwargs)})"
-        )
+        kind = "" if self.type is None else f"{_type_repr(self.type)} "
+        target = self._pretty_print_target(self.target)
+        line = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]"
+        if self.op == "placeholder":
+            return f"{line}(default={self.args[0]})" if self.args else line
+        if self.op == "get_attr":
+            return line
+        return f"{line}(args = {_format_arg(self.args)}, kwargs = {_format_arg(self.kwargs)})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_repr_fn": None}
@@ -344,15 +346,10 @@ def _announce_replacement(user: Node, old: Node, new: Node) -> None:
         hook(old=old, new=new.name, user=user)
 
 
-def _type_part(node: Node) -> str:
-    return "" if node.type is None else f"{_type_repr(node.type)} "
-
-
 def _type_repr(obj: Any) -> str:
     """Return the name of a type as it stands in an annotation."""
     if isinstance(obj, type) and not isinstance(obj, types.GenericAlias):
-        name = _class_name(obj)
-        return name
+        return _class_name(obj)
     if obj is ...:
         return "..."
     if isinstance(obj, types.FunctionType):

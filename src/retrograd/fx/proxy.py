@@ -304,14 +304,9 @@ class MetaProxy(Proxy):
 def _operator_method(name: str, reflected: bool) -> Callable[..., Any]:
     function = getattr(operator, name)
 
-    if reflected:
-
-        def method(self: Proxy, other: Any) -> Any:
-            return self.tracer.create_proxy("call_function", function, (other, self), {})
-    else:
-
-        def method(self: Proxy, *others: Any) -> Any:  # type: ignore[misc]
-            return self.tracer.create_proxy("call_function", function, (self, *others), {})
+    def method(self: Proxy, *others: Any) -> Any:
+        args = (*others, self) if reflected else (self, *others)
+        return self.tracer.create_proxy("call_function", function, args, {})
 
     return method
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import nn
 from ._symbolic_trace import symbolic_trace
-from .graph import Graph
+from .graph import Graph, attribute_at
 from .graph_module import GraphModule, _assign_attr
 from .node import Node
 from .passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
@@ -138,9 +138,9 @@ def _take_attributes(gm: GraphModule, replacement: nn.Module) -> None:
     for node in gm.graph.nodes:
         if node.op not in ("call_module", "get_attr"):
             continue
-        if _at(gm, node.target) is not None:
+        if attribute_at(gm, node.target) is not None:
             continue
-        value = _at(replacement, node.target)
+        value = attribute_at(replacement, node.target)
         if value is None:
             raise RuntimeError(
                 f'Attempted to create a "{node.op}" node during subgraph rewriting with target {node.target}, but the referenced '
@@ -148,9 +148,3 @@ def _take_attributes(gm: GraphModule, replacement: nn.Module) -> None:
             )
         _assign_attr(copy.deepcopy(value), gm, node.target)
     gm.graph.lint()
-
-
-def _at(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part, None)
-    return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -68,13 +67,13 @@ class NodeSource:
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
     """Run a block in which new nodes take over what the current one remembers."""
-    global _is_preserving, _current_meta
-    before = _is_preserving, _current_meta
-    _is_preserving, _current_meta = enable, dict(_current_meta)
+    global _is_preserving
+    before, _is_preserving = _is_preserving, enable
     try:
-        yield
+        with _remembering(dict(_current_meta)):
+            yield
     finally:
-        _is_preserving, _current_meta = before
+        _is_preserving = before
 
 
 def has_preserved_node_meta() -> bool:
@@ -90,14 +89,17 @@ def get_current_meta() -> dict[str, Any]:
 @contextmanager
 def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
     """Run a block in which a node is the current one."""
-    global _current_meta
     if not (_is_preserving and node.meta):
         yield
         return
-    before, _current_meta = (
-        _current_meta,
-        {**node.meta, "from_node": [NodeSource(node, pass_name, NodeSourceAction.CREATE)]},
-    )
+    with _remembering({**node.meta, "from_node": [NodeSource(node, pass_name, NodeSourceAction.CREATE)]}):
+        yield
+
+
+@contextmanager
+def _remembering(meta: dict[str, Any]) -> Iterator[None]:
+    global _current_meta
+    before, _current_meta = _current_meta, meta
     try:
         yield
     finally:
@@ -107,27 +109,13 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     """Run a block whose nodes remember these facts."""
-    global _current_meta
-    before = _current_meta
-    _current_meta = {**before, "custom": {**before.get("custom", {}), **annotation_dict}}
-    try:
+    with _remembering({**_current_meta, "custom": {**_current_meta.get("custom", {}), **annotation_dict}}):
         yield
-    finally:
-        _current_meta = before
 
 
 def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let the nodes of a function remember these facts."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def annotated(*args: Any, **kwargs: Any) -> Any:
-            with annotate(annotation_dict):
-                return function(*args, **kwargs)
-
-        return annotated
-
-    return decorate
+    return annotate(annotation_dict)
 
 
 def set_grad_fn_seq_nr(seq_nr: int) -> None:

@@ -19,12 +19,7 @@ def guard_or_false(a: Any) -> bool:
     return bool(a)
 
 
-def guard_or_true(a: Any) -> bool:
-    """Tell whether something is true."""
-    return bool(a)
-
-
-guard_size_oblivious = sym_eq_or_false = guard_or_false
+guard_or_true = guard_bool = guard_size_oblivious = sym_eq_or_false = guard_or_false
 
 
 def guard_int(a: Any) -> int:
@@ -35,11 +30,6 @@ def guard_int(a: Any) -> int:
 def guard_float(a: Any) -> float:
     """Return a number."""
     return float(a)
-
-
-def guard_bool(a: Any) -> bool:
-    """Return an answer."""
-    return bool(a)
 
 
 def hint_int(a: Any, fallback: int | None = None) -> int:

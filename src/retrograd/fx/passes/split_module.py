@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import nn
-from ..graph import Graph
+from ..graph import Graph, attribute_at
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 
@@ -90,11 +90,10 @@ def split_module_simple(
 
 
 def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        if not hasattr(module, part):
-            raise AttributeError(f"Node target {path} not found!")
-        module = getattr(module, part)
-    return module
+    found = attribute_at(module, path)
+    if found is None:
+        raise AttributeError(f"Node target {path} not found!")
+    return found
 
 
 def _note_what_crosses(m: GraphModule, part_of: dict[Node, Partition]) -> None:

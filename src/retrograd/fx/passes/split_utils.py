@@ -7,8 +7,7 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nn import ModuleList
-from ..graph import Graph
+from ..graph import Graph, attribute_at
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from .tools_common import CALLABLE_NODE_OPS, is_node_output_tensor
@@ -25,11 +24,7 @@ __all__ = [
 
 def getattr_recursive(obj: Any, name: str) -> Any:
     """Return the attribute at a path, or None."""
-    for part in name.split("."):
-        obj = obj._modules.get(part) if isinstance(obj, ModuleList) else getattr(obj, part, None)
-        if obj is None:
-            return None
-    return obj
+    return attribute_at(obj, name)
 
 
 def setattr_recursive(obj: Any, attr: str, value: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import GraphModule
+from ..pass_manager import this_before_that_pass_constraint as this_before_that_pass_constraint
 from .pass_base import PassResult
 
 
@@ -22,15 +23,6 @@ def pass_result_wrapper(fn: Callable[..., Any] | None) -> Callable[..., Any] | N
 
     wrapped.__name__ = getattr(fn, "__name__", type(fn).__name__)
     return wrapped
-
-
-def this_before_that_pass_constraint(this: Callable[..., Any], that: Callable[..., Any]) -> Callable[..., bool]:
-    """Demand that one pass runs before another."""
-
-    def allows(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
-        return not (a == that and b == this)
-
-    return allows
 
 
 class PassManager:

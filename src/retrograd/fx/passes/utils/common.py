@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ....nn import Module
 from ...graph import Graph
@@ -29,21 +28,10 @@ def lift_subgraph_as_module(
 
     Also return where each path of `gm` is now, below `comp_name`.
     """
-    holder = HolderModule({})
-    moved: dict[str, str] = {}
-    for node in subgraph.nodes:
-        if node.op not in ("call_module", "get_attr"):
-            continue
-        *path, last = node.target.split(".")
-        source: Any = gm
-        home: Any = holder
-        for part in path:
-            if not hasattr(home, part):
-                home.add_module(part, HolderModule({}))
-            source, home = getattr(source, part), getattr(home, part)
-        setattr(home, last, getattr(source, last))
-        moved[node.target] = f"{comp_name}.{node.target}"
-    return GraphModule(holder, subgraph, class_name), moved
+    made = GraphModule(gm, subgraph, class_name)
+    made.training = True  # whatever `gm` is in
+    paths = [node.target for node in subgraph.nodes if node.op in ("call_module", "get_attr")]
+    return made, {path: f"{comp_name}.{path}" for path in paths}
 
 
 def compare_graphs(left: Graph, right: Graph) -> bool:

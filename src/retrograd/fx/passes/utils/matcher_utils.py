@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...graph import Graph
+from ...graph import Graph, attribute_at
 from ...node import Node
 
 
@@ -98,13 +98,8 @@ class SubgraphMatcher:
         return bool(pn.target == gn.target)
 
     def _match_attributes(self, pn: Node, gn: Node) -> bool:
-        values = []
-        for node in (pn, gn):
-            value: Any = node.graph.owning_module
-            for part in node.target.split("."):
-                value = getattr(value, part, None)
-            values.append(value)
-        return type(values[0]) is type(values[1])
+        one, other = (attribute_at(node.graph.owning_module, node.target) for node in (pn, gn))
+        return type(one) is type(other)
 
     def _match_literals(self, pn: Any, gn: Any, match: InternalMatch) -> bool:
         if isinstance(pn, Node) and not isinstance(gn, Node):
