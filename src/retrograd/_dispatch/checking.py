@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
+from ..utils._pytree import tree_map_only
 from . import flat_tensors
 
 
@@ -18,22 +19,14 @@ class MetadataMismatchError(RuntimeError):
     """A rule for shapes gives another shape, dtype or stride than the kernel."""
 
 
-def _tensor_map(values: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(values, (list, tuple)):
-        return type(values)(_tensor_map(one, change) for one in values)
-    if isinstance(values, dict):
-        return {key: _tensor_map(one, change) for key, one in values.items()}
-    return change(values) if isinstance(values, Tensor) else values
-
-
 def _copied(values: Any) -> Any:
-    return _tensor_map(values, lambda one: one.detach().clone().requires_grad_(one.requires_grad))
+    return tree_map_only(Tensor, lambda one: one.detach().clone().requires_grad_(one.requires_grad), values)
 
 
 def _schema(op: Any, args: Any, kwargs: Any, tolerance: Any) -> None:
     """The operation writes into what its schema says, and nowhere else."""
     schema = op._schema
-    own, named = _tensor_map(_copied((args, kwargs)), lambda one: one.detach())
+    own, named = tree_map_only(Tensor, lambda one: one.detach(), _copied((args, kwargs)))
     before = copy.deepcopy([*own, *named.values()])
     out = op(*own, **named)
     names = [one.name for one in schema.arguments]
@@ -72,9 +65,9 @@ def _autograd_registration(op: Any, args: Any, kwargs: Any, tolerance: Any) -> N
 
 def _faketensor(op: Any, args: Any, kwargs: Any, tolerance: Any) -> None:
     """The shape rule gives what the kernel gives."""
-    own, named = _tensor_map(_copied((args, kwargs)), lambda one: one.detach())
+    own, named = tree_map_only(Tensor, lambda one: one.detach(), _copied((args, kwargs)))
     real = flat_tensors((op(*own, **named),))
-    fake_args, fake_kwargs = _tensor_map((args, kwargs), lambda one: one.detach().to("meta"))
+    fake_args, fake_kwargs = tree_map_only(Tensor, lambda one: one.detach().to("meta"), (args, kwargs))
     fake = flat_tensors((op(*fake_args, **fake_kwargs),))
     start = f"When comparing the output of {op} on FakeTensor and concrete Tensors, found mismatched"
     if len(real) != len(fake):
@@ -95,7 +88,7 @@ def _aot_dispatch(op: Any, args: Any, kwargs: Any, tolerance: Any) -> None:
     from ..testing import assert_close
     from ..utils._python_dispatch import BaseTorchDispatchMode
 
-    fake_args, fake_kwargs = _tensor_map((args, kwargs), lambda one: one.detach().to("meta"))
+    fake_args, fake_kwargs = tree_map_only(Tensor, lambda one: one.detach().to("meta"), (args, kwargs))
     op(*fake_args, **fake_kwargs)
 
     plain, seen = _copied((args, kwargs)), _copied((args, kwargs))

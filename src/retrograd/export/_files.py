@@ -26,10 +26,7 @@ def write(program: ExportedProgram, f: Any, extra_files: dict[str, Any] | None) 
         "parts": {name: graph_nodes(part.graph, texts) for name, part in program.graph_module.named_children()},
         "signature": program.graph_signature,
         "state": program.state_dict,
-        "constants": {
-            name: texts.record(value) if callable(value) else ("value", value)
-            for name, value in program.constants.items()
-        },
+        "constants": texts.records(program.constants),
         "ranges": program.range_constraints,
         "paths": [entry.fqn for entry in program.module_call_graph],
         "specs": (treespec_dumps(spec.in_spec), treespec_dumps(spec.out_spec)),

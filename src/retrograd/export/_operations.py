@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..fx.experimental.proxy_tensor import make_fx
+from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
@@ -62,17 +63,9 @@ def in_operations(program: ExportedProgram, table: Any) -> ExportedProgram:
         )
         for old, each in zip(program.graph_signature.output_specs, results, strict=True)
     ]
-    return ExportedProgram(
-        None,
-        graph,
-        ExportGraphSignature(inputs, outputs),
-        program.state_dict,
-        program.range_constraints,
-        program.module_call_graph,
-        program.example_inputs,
-        constants,
-        guards=program._guards,
-    )
+    made = program._update(GraphModule({}, graph), ExportGraphSignature(inputs, outputs))
+    made._constants = constants
+    return made
 
 
 def _state(program: ExportedProgram, spec: InputSpec) -> Any:

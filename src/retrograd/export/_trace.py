@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import nn
 from .._checks import _assert
+from ..fx._operators import magic_methods
 from ..fx._recording import RecordedNumber, RecordedTensor, Recorder, real
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph import Graph
@@ -32,12 +33,7 @@ from .graph_signature import (
 )
 
 COMPARED = {
-    operator.eq: " == ",
-    operator.ne: " != ",
-    operator.lt: " < ",
-    operator.gt: " > ",
-    operator.le: " <= ",
-    operator.ge: " >= ",
+    getattr(operator, name): magic_methods[name].replace("{}", "") for name in ("eq", "ne", "lt", "gt", "le", "ge")
 }
 
 

@@ -170,19 +170,8 @@ def _property(name: str) -> property:
 
 
 _WRITING = [name for name in dir(Tensor) if name.endswith("_") and not name.startswith("_")]
-for _name in {
-    *METHODS,
-    *_WRITING,
-    "ndimension",
-    "nelement",
-    "storage_offset",
-    *STORAGES,
-    "is_same_size",
-    "is_nonzero",
-    "cdouble",
-    "cfloat",
-    "chalf",
-}:
+_BESIDE = "ndimension nelement storage_offset is_same_size is_nonzero cdouble cfloat chalf".split()  # noqa: SIM905
+for _name in {*METHODS, *_WRITING, *_BESIDE, *STORAGES}:
     if hasattr(Tensor, _name):
         setattr(RecordedTensor, _name, _method(_name))
 _WRITERS = {

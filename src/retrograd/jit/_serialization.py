@@ -67,8 +67,7 @@ def function_from_record(record: dict[str, Any], texts: list[dict[str, Any]]) ->
 
 # ---- graphs ----
 def _graph_record(graph: Graph, schema: Any, constants: dict[str, Any], texts: Texts) -> dict[str, Any]:
-    held = {name: texts.record(value) if callable(value) else ("value", value) for name, value in constants.items()}
-    return {"nodes": graph_nodes(graph, texts), "schema": schema, "constants": held}
+    return {"nodes": graph_nodes(graph, texts), "schema": schema, "constants": texts.records(constants)}
 
 
 def _graph_from_record(record: dict[str, Any], texts: list[dict[str, Any]]) -> Any:

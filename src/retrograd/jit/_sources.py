@@ -61,6 +61,10 @@ class Texts:
             raise RuntimeError(f"a scripted program uses a value of {type(obj)} that no file can hold") from error
         return ("value", obj)
 
+    def records(self, values: dict[str, Any]) -> dict[str, Record]:
+        """Return how constants of a graph come back: functions as such, all else as it is."""
+        return {name: self.record(one) if callable(one) else ("value", one) for name, one in values.items()}
+
     def _number(self, obj: Any) -> int:
         if id(obj) in self._numbers:
             return self._numbers[id(obj)]

@@ -17,43 +17,24 @@ from ._marks import Error
 DTYPES = dict(
     enumerate("uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool".split())  # noqa: SIM905
 ) | {15: "bfloat16"}
+
+
+def _of(module: Any, names: str) -> dict[str, Callable[..., Any]]:
+    """Return functions of Python by their names, which are TorchScript's, too."""
+    return {name: getattr(module, name) for name in names.split()}
+
+
 NUMBERS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **_of(operator, "add sub mul floordiv pow neg eq ne lt gt le ge __and__ __or__ __xor__ __lshift__ __rshift__"),
+    **_of(builtins, "abs str ord chr hex round hash"),
+    **_of(math, "fmod ceil floor sqrt log exp log2 log10 sin cos isnan isinf"),
     "div": operator.truediv,
-    "floordiv": operator.floordiv,
     "floor_divide": operator.floordiv,
     "remainder": operator.mod,
-    "fmod": math.fmod,
-    "pow": operator.pow,
-    "neg": operator.neg,
-    "abs": builtins.abs,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "gt": operator.gt,
-    "le": operator.le,
-    "ge": operator.ge,
-    "__and__": operator.and_,
-    "__or__": operator.or_,
-    "__xor__": operator.xor,
-    "__lshift__": operator.lshift,
-    "__rshift__": operator.rshift,
     "Int": int,
     "Float": float,
     "Bool": bool,
     "Complex": complex,
-    "str": str,
-    "ord": ord,
-    "chr": chr,
-    "hex": hex,
-    "round": round,
-    "hash": hash,
-    **{
-        name: getattr(math, name)
-        for name in ("ceil", "floor", "sqrt", "log", "exp", "log2", "log10", "sin", "cos", "isnan", "isinf")
-    },
 }
 ALWAYS: dict[str, Callable[..., Any]] = {
     "__is__": operator.is_,
@@ -67,27 +48,18 @@ ALWAYS: dict[str, Callable[..., Any]] = {
     "device": lambda name: import_module("retrograd").device(name),
 }
 CONTAINERS: dict[str, Callable[..., Any]] = {
-    "len": len,
-    "__contains__": operator.contains,
-    "__getitem__": operator.getitem,
+    **_of(builtins, "len list dict sorted any all sum min max"),
+    **_of(operator, "__contains__ __getitem__"),
     "_set_item": operator.setitem,
     "Delete": operator.delitem,
     "select": operator.getitem,
     "slice": lambda items, start=None, stop=None, step=1: items[slice(start, stop, step)],
-    "list": list,
-    "dict": dict,
     "copy": lambda items: items.copy(),
     "keys": lambda items: list(items.keys()),
     "values": lambda items: list(items.values()),
     "items": lambda items: list(items.items()),
-    "sorted": sorted,
     "sort": lambda items, reverse=False: items.sort(reverse=reverse),
     "join": lambda text, parts: text.join(parts),
-    "any": any,
-    "all": all,
-    "sum": sum,
-    "min": min,
-    "max": max,
 }
 METHODS = """append extend insert pop remove clear index count reverse get update setdefault split strip lstrip rstrip lower upper
 startswith endswith replace find rfind isdigit isalpha title capitalize splitlines zfill""".split()  # noqa: SIM905

@@ -357,35 +357,28 @@ def dispatch_trace(root: Callable[..., Any], tracer: PythonKeyTracer, concrete_a
     return GraphModule(tracer.root, graph, name)
 
 
-class _MakefxTracer:
-    """One trace: the function, how it is run, and what stands for its arguments."""
+def _traced(f: Callable[..., Any], args: tuple[Any, ...], tracing_mode: str, decomposition_table: Any) -> GraphModule:
+    """Run a function on arguments and record it."""
+    tracer = PythonKeyTracer()
+    table = {**CURRENT_DECOMPOSITION_TABLE, **(decomposition_table or {})}
+    mode = ProxyTorchDispatchMode(tracer, tracing_mode, decomposition_table=table)
+    values, spec = pytree.tree_flatten(args)
+    if mode.is_fake:
+        values = [_like(one, mode) if isinstance(one, Tensor) else one for one in values]
+        args = pytree.tree_unflatten(values, spec)
 
-    def __init__(self, decomposition_table: Any, tracing_mode: str) -> None:
-        self.decomposition_table = {**CURRENT_DECOMPOSITION_TABLE, **(decomposition_table or {})}
-        self.tracing_mode = tracing_mode
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__", "__module__"), updated=())
+    def wrapped(*proxies: Any) -> Any:
+        for one, proxy in zip(values, pytree.tree_leaves(proxies), strict=True):
+            if isinstance(one, Tensor):
+                tracer.track(one, proxy)
+        with mode, using(dispatch=_Watch(tracer)):
+            out = f(*args)
+        return pytree.tree_map_only(Tensor, tracer.standing_for, out)
 
-    def trace(self, f: Callable[..., Any], *args: Any) -> GraphModule:
-        """Run a function on arguments and record it."""
-        tracer = PythonKeyTracer()
-        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
-        values, spec = pytree.tree_flatten(args)
-        if mode.is_fake:
-            values = [_like(one, mode) if isinstance(one, Tensor) else one for one in values]
-            args = pytree.tree_unflatten(values, spec)
-
-        @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__", "__module__"), updated=())
-        def wrapped(*proxies: Any) -> Any:
-            flat = pytree.tree_leaves(proxies)
-            for one, proxy in zip(values, flat, strict=True):
-                if isinstance(one, Tensor):
-                    tracer.track(one, proxy)
-            with mode, using(dispatch=_Watch(tracer)):
-                out = f(*args)
-            return pytree.tree_map_only(Tensor, tracer.standing_for, out)
-
-        standing = pytree.tree_map(lambda _: PH, args)
-        with _disable_current_modes():
-            return dispatch_trace(_with_names(wrapped, f, len(args)), tracer, tuple(standing))
+    standing = pytree.tree_map(lambda _: PH, args)
+    with _disable_current_modes():
+        return dispatch_trace(_with_names(wrapped, f, len(args)), tracer, tuple(standing))
 
 
 def _like(tensor: Any, mode: ProxyTorchDispatchMode) -> Any:
@@ -430,7 +423,7 @@ def make_fx(
 
     @functools.wraps(f, assigned=("__name__", "__doc__"), updated=())
     def wrapped(*args: Any) -> GraphModule:
-        return _MakefxTracer(decomposition_table, tracing_mode).trace(f, *args)
+        return _traced(f, args, tracing_mode, decomposition_table)
 
     return wrapped
 

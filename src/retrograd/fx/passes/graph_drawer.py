@@ -22,24 +22,8 @@ _COLORS = {
     "output": "PowderBlue",
 }
 # Calls of one target have one colour, chosen as torch chooses it.
-_COLORS_OF_TARGETS = [
-    "CadetBlue1",
-    "Coral",
-    "DarkOliveGreen1",
-    "DarkSeaGreen1",
-    "GhostWhite",
-    "Khaki1",
-    "LavenderBlush1",
-    "LightSkyBlue",
-    "MistyRose1",
-    "MistyRose2",
-    "PaleTurquoise2",
-    "PeachPuff1",
-    "Salmon",
-    "Thistle1",
-    "Thistle3",
-    "Wheat1",
-]
+_COLORS_OF_TARGETS = """CadetBlue1 Coral DarkOliveGreen1 DarkSeaGreen1 GhostWhite Khaki1 LavenderBlush1 LightSkyBlue MistyRose1
+MistyRose2 PaleTurquoise2 PeachPuff1 Salmon Thistle1 Thistle3 Wheat1""".split()  # noqa: SIM905
 
 
 class FxGraphDrawer:
