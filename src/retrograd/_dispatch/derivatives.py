@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from .._core.primitive import parameters_of
+from .._ops.strided import overlaps, storage_row
 
 Formula = Callable[..., Any]
 Formulas = dict[Any, Formula]
@@ -217,37 +218,21 @@ def _of_strided(
 ) -> Any:
     """Put a gradient into memory where the view was, and read it where the tensor was; elements seen twice get a sum, or share one."""
     offset = self_offset if storage_offset is None else storage_offset
-    start = min(offset, self_offset)
-    own, view = (self_sizes, self_strides, self_offset - start), (list(size), list(stride), offset - start)
-    extent = max(_last_place(*own), _last_place(*view)) + 1
-    memory = grad.new_zeros([extent])
-    if _overlaps(*view):
-        places, parts = _places(grad, extent, view), grad.reshape(-1)
-        memory.index_add_(0, places.reshape(-1), parts)
+    row = storage_row(self_sizes, self_strides, self_offset, size, stride, offset)
+    own, view = (self_sizes, self_strides, row["start"]), (list(size), list(stride), row["offset"])
+    memory = grad.new_zeros([row["length"]])
+
+    def places(layout: Any) -> Any:
+        return torch.arange(0, row["length"], device=grad.device).as_strided(*layout).reshape(-1)
+
+    if overlaps(size, stride):
+        memory.index_add_(0, places(view), grad.reshape(-1))
     else:
         memory.as_strided(*view).copy_(grad)
-    if _overlaps(*own):
-        places = _places(grad, extent, own).reshape(-1)
-        memory = memory / torch.zeros_like(memory).index_add_(0, places, grad.new_ones([1]).expand(places.shape))
+    if overlaps(self_sizes, self_strides):
+        shared = places(own)
+        memory = memory / torch.zeros_like(memory).index_add_(0, shared, grad.new_ones([1]).expand(shared.shape))
     return memory.as_strided(*own)
-
-
-def _places(grad: Any, extent: int, layout: Any) -> Any:
-    return torch.arange(0, extent, device=grad.device).as_strided(*layout)
-
-
-def _last_place(sizes: Any, strides: Any, offset: int) -> int:
-    return int(offset) + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if 0 not in sizes else -1
-
-
-def _overlaps(sizes: Any, strides: Any, offset: int) -> bool:
-    """Tell whether some place in memory may be seen more than once."""
-    last = 0
-    for step, n in sorted((step, n) for step, n in zip(strides, sizes, strict=True) if n > 1):
-        if step <= last:
-            return True
-        last += step * (n - 1)
-    return False
 
 
 def _of_where(grad: Any, condition: Any, first: bool) -> Any:
