@@ -223,14 +223,15 @@ def _of_strided(
     memory = grad.new_zeros([row["length"]])
 
     def places(layout: Any) -> Any:
-        return torch.arange(0, row["length"], device=grad.device).as_strided(*layout).reshape(-1)
+        return torch.arange(0, row["length"], device=grad.device).as_strided(*layout)
 
     if overlaps(size, stride):
-        memory.index_add_(0, places(view), grad.reshape(-1))
+        found, parts = places(view), grad.reshape(-1)
+        memory.index_add_(0, found.reshape(-1), parts)
     else:
         memory.as_strided(*view).copy_(grad)
     if overlaps(self_sizes, self_strides):
-        shared = places(own)
+        shared = places(own).reshape(-1)
         memory = memory / torch.zeros_like(memory).index_add_(0, shared, grad.new_ones([1]).expand(shared.shape))
     return memory.as_strided(*own)
 
