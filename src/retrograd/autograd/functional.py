@@ -208,84 +208,64 @@ def _zeros_to_differentiate(tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 
 # ---- products ----
+def _product(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
+    """Compute the outputs and one of the four products. See Note [How these are computed]."""
+    differentiable = create_graph or current_mode().grad
+    with using(grad=True):
+        is_tuple, inputs = _as_tuple(inputs, "inputs", name)
+        inputs = _inside(inputs, create_graph, True)
+        if name != "vjp":
+            v = _vector(v, inputs, is_tuple, create_graph, name, _SINGLE_INPUT)
+        many, outputs = _as_tuple(func(*inputs), _FUNCTION_OUTPUTS, name)
+        _check_differentiable(outputs, "outputs", strict)
+        if name == "vjp":
+            v = _vector(v, outputs, many, create_graph, name, "user-provided function returns")
+        pulled, targets = outputs, inputs  # the vector is pulled back from these to those
+        if name in ("vhp", "hvp"):
+            _check_scalar(many, outputs, name)
+            pulled = _grad(outputs, inputs, create_graph=True)
+            _check_differentiable(pulled, "jacobian", strict)
+        like, of_outputs = (outputs, many) if name == "jvp" else (inputs, is_tuple)
+        if name in ("jvp", "hvp"):
+            slopes, targets = pulled, _zeros_to_differentiate(like)
+            pulled = _grad(slopes, inputs, targets, create_graph=True)
+            if name == "jvp":
+                _check_differentiable(pulled, "grad_inputs", strict)
+            else:
+                _check_differentiable(slopes, "hessian", strict)
+    with using(grad=differentiable):
+        product = _complete(_grad(pulled, targets, v, create_graph), like, strict, create_graph, name)
+    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), of_outputs)
+
+
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return the function's outputs, and the product of a vector with its Jacobian."""
-    differentiable = create_graph or current_mode().grad
-    with using(grad=True):
-        is_tuple, inputs = _as_tuple(inputs, "inputs", "vjp")
-        inputs = _inside(inputs, create_graph, True)
-        many, outputs = _as_tuple(func(*inputs), _FUNCTION_OUTPUTS, "vjp")
-        _check_differentiable(outputs, "outputs", strict)
-        v = _vector(v, outputs, many, create_graph, "vjp", "user-provided function returns")
-    with using(grad=differentiable):
-        grads = _grad(outputs, inputs, v, create_graph)
-        product = _complete(grads, inputs, strict, create_graph, "vjp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _product("vjp", func, inputs, v, create_graph, strict)
 
 
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return the function's outputs, and the product of its Jacobian with a vector."""
-    differentiable = create_graph or current_mode().grad
-    with using(grad=True):
-        is_tuple, inputs = _as_tuple(inputs, "inputs", "jvp")
-        inputs = _inside(inputs, create_graph, True)
-        v = _vector(v, inputs, is_tuple, create_graph, "jvp", _SINGLE_INPUT)
-        many, outputs = _as_tuple(func(*inputs), _FUNCTION_OUTPUTS, "jvp")
-        _check_differentiable(outputs, "outputs", strict)
-        probes = _zeros_to_differentiate(outputs)
-        pulled = _grad(outputs, inputs, probes, create_graph=True)
-        _check_differentiable(pulled, "grad_inputs", strict)
-    with using(grad=differentiable):
-        grads = _grad(pulled, probes, v, create_graph)
-        product = _complete(grads, outputs, strict, create_graph, "jvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), many)
+    return _product("jvp", func, inputs, v, create_graph, strict)
 
 
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return a scalar function's output, and the product of a vector with its Hessian."""
-    differentiable = create_graph or current_mode().grad
-    with using(grad=True):
-        is_tuple, inputs = _as_tuple(inputs, "inputs", "vhp")
-        inputs = _inside(inputs, create_graph, True)
-        v = _vector(v, inputs, is_tuple, create_graph, "vhp", _SINGLE_INPUT)
-        many, outputs = _as_tuple(func(*inputs), _FUNCTION_OUTPUTS, "vhp")
-        _check_differentiable(outputs, "outputs", strict)
-        _check_scalar(many, outputs, "vhp")
-        slopes = _grad(outputs, inputs, create_graph=True)
-        _check_differentiable(slopes, "jacobian", strict)
-    with using(grad=differentiable):
-        grads = _grad(slopes, inputs, v, create_graph)
-        product = _complete(grads, inputs, strict, create_graph, "vhp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return a scalar function's output, and the product of its Hessian with a vector."""
-    differentiable = create_graph or current_mode().grad
-    with using(grad=True):
-        is_tuple, inputs = _as_tuple(inputs, "inputs", "hvp")
-        inputs = _inside(inputs, create_graph, True)
-        v = _vector(v, inputs, is_tuple, create_graph, "hvp", _SINGLE_INPUT)
-        many, outputs = _as_tuple(func(*inputs), _FUNCTION_OUTPUTS, "hvp")
-        _check_differentiable(outputs, "outputs", strict)
-        _check_scalar(many, outputs, "hvp")
-        slopes = _grad(outputs, inputs, create_graph=True)
-        _check_differentiable(slopes, "jacobian", strict)
-        probes = _zeros_to_differentiate(inputs)
-        pulled = _grad(slopes, inputs, probes, create_graph=True)
-        _check_differentiable(slopes, "hessian", strict)
-    with using(grad=differentiable):
-        grads = _grad(pulled, probes, v, create_graph)
-        product = _complete(grads, inputs, strict, create_graph, "hvp")
-    return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), is_tuple)
+    return _product("hvp", func, inputs, v, create_graph, strict)
 
 
 # ---- matrices ----

@@ -128,6 +128,23 @@ def _check_aux(aux: Any) -> None:
             raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
 
 
+def _without_aux(output: Any, has_aux: bool, call: str) -> tuple[Any, Any]:
+    """Return the output of a function, and what else it returned, if anything."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{call}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return output
+
+
+def _check_outputs(outs: list[Any], call: str) -> None:
+    if not outs or (len(outs) == 1 and outs[0] is None):
+        raise RuntimeError(f"{call}: Expected f to be a function that has non-empty output (got output = {outs})")
+    for one in outs:
+        if not isinstance(one, Tensor):
+            raise RuntimeError(f"{call}: expected f(*primals) to return only tensors, got unsupported type {type(one)}")
+
+
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar function, and its value."""
 
@@ -140,14 +157,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             variable, others = _variables_of(transform, differentiable), _Others()
             inner = [tree_map(variable, arg) if n in numbers else others.show(arg) for n, arg in enumerate(args)]
             output = func(*inner, **(others.show(kwargs) if kwargs else kwargs))
-            aux = None
-            if has_aux:
-                if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError(
-                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
-                        "has_aux is True"
-                    )
-                output, aux = output
+            output, aux = _without_aux(output, has_aux, "grad_and_value(f)(*args)")
             _check_scalar(output)
             targets = [leaf for n in numbers for leaf in tree_flatten(inner[n])[0] if isinstance(leaf, Tensor)]
             outside = _Outside(transform, targets, differentiable)
@@ -289,23 +299,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     with running("vjp", grad=True, inference=False) as transform:
         inner = tree_map(_variables_of(transform, differentiable), primals)
         output = func(*inner)
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True"
-                )
-            output, aux = output
+        output, aux = _without_aux(output, has_aux, "vjp(f, *primals)")
     flat, spec = tree_flatten(output)
-    if not flat or (len(flat) == 1 and flat[0] is None):
-        raise RuntimeError(
-            f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
-        )
+    _check_outputs(flat, "vjp(f, *primals)")
     for one in flat:
-        if not isinstance(one, Tensor):
-            raise RuntimeError(
-                f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
-            )
         if not (one.is_floating_point() or one.is_complex()):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {one.dtype}"
@@ -363,25 +360,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     with running("jvp", level, grad=current_mode().tracks, inference=False) as transform:
         inside = [dual_of(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
         output = func(*tree_unflatten(inside, spec))
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux "
-                    "is True"
-                )
-            output, aux = output
+        output, aux = _without_aux(output, has_aux, "jvp(f, primals, tangents)")
         outs, out_spec = tree_flatten(output)
-        if not outs or (len(outs) == 1 and outs[0] is None):
-            raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected f to be a function that has non-empty output (got output = {outs})"
-            )
-        for one in outs:
-            if not isinstance(one, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type "
-                    f"{type(one)}"
-                )
+        _check_outputs(outs, "jvp(f, primals, tangents)")
         for one in outs:
             refuse_wrapper(one, "jvp of a function that returns", USE_REVERSE)
         if strict:
@@ -465,7 +446,7 @@ def jacrev(
         for one in outs:
             refuse_wrapper(one, "jacrev of a function that returns", "vjp takes wrappers: call it for each row.")
         basis = _basis(outs)
-        flat_in, in_spec = tree_flatten(chosen)
+        in_spec = tree_flatten(chosen)[1]
 
         def row(*cotangents: Any) -> Any:
             return tuple(tree_flatten(pull_back(tree_unflatten(cotangents, out_spec)))[0])
@@ -481,7 +462,6 @@ def jacrev(
             _pick(tree_unflatten([column[i] for column in columns], in_spec), argnums) for i in range(len(outs))
         ]
         result = tree_unflatten(by_output, out_spec)
-        del flat_in
         return (result, pulled[2]) if has_aux else result
 
     return wrapper
