@@ -39,14 +39,12 @@ def _checked(input: Any, upper: bool, check_errors: bool, name: str) -> Any:
 @takes_out(raised="cpu", out_dtype="result")
 def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     """Factor positive-definite matrices: a = L @ L^H, or U^H @ U."""
-    need_tensor(input, "linalg_cholesky", "input")
     return _checked(input, upper, True, "linalg.cholesky")[0]
 
 
 @takes_out(raised="cpu")
 def linalg_cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Factor matrices, and tell where one is not positive-definite."""
-    need_tensor(input, "linalg_cholesky_ex", "input")
     return cholesky_ex_result(*_checked(input, upper, check_errors, "linalg.cholesky_ex"))
 
 
@@ -71,8 +69,6 @@ def cholesky(input: Any, upper: bool = False) -> Any:
 @takes_out(raised="cpu")
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """Solve a @ x = input for matrices given by their Cholesky factors."""
-    need_tensor(input, "cholesky_solve", "input")
-    need_tensor(input2, "cholesky_solve", "input2", 2)
     for tensor, letter in ((input, "b"), (input2, "u")):
         if tensor._array.ndim < 2:
             raise RuntimeError(
@@ -103,7 +99,6 @@ def need_factor(b: Any, a: Any, name: str) -> None:
 @takes_out(raised="cpu")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """Invert the matrices of which Cholesky factors are given."""
-    need_tensor(input, "cholesky_inverse", "input")
     need_square(input, "cholesky_inverse")
     need_kernel(input, "cholesky_inverse_out_cpu")
     zero = raw_leaf(input._array).diagonal(0, -2, -1) == 0

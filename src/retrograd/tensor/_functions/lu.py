@@ -47,7 +47,6 @@ def _factors(tensor: Any, pivot: bool) -> Any:
 @takes_out
 def linalg_lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803 - torch's name
     """Factor matrices into a permutation P, a lower triangle L and an upper triangle U."""
-    need_tensor(A, "linalg_lu", "A")
     _check(A, "linalg.lu", pivot)
     low, high, p = record_keeping_outputs(ops.lu, (A,), {}, "LinalgLuBackward0", ("L", "U", "P"), constant=2)
     return lu_result(p, low, high)
@@ -56,7 +55,6 @@ def linalg_lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803 - torch's nam
 @takes_out
 def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803 - torch's name
     """Factor matrices into L and U, packed into one matrix, and the exchanges of rows."""
-    need_tensor(A, "linalg_lu_factor", "A")
     packed, pivots, info = _factors(A, pivot)
     raise_for(info, "torch.linalg.lu_factor", RuntimeError, ZERO)
     return lu_factor_result(packed, pivots)
@@ -65,7 +63,6 @@ def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803 - torc
 @takes_out
 def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803 - torch's name
     """Factor matrices like `lu_factor`, and tell where U has a zero on its diagonal."""
-    need_tensor(A, "linalg_lu_factor_ex", "A")
     found = _factors(A, pivot)
     if check_errors:
         raise_for(found[2], "torch.linalg.lu_factor_ex", RuntimeError, ZERO)
@@ -94,8 +91,6 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
 @takes_out
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """Take P, L and U out of what `lu_factor` returns; what is not wanted is empty."""
-    need_tensor(LU_data, "lu_unpack", "LU_data")
-    need_tensor(LU_pivots, "lu_unpack", "LU_pivots", 2)
     if LU_data._array.ndim < 2:
         shape = _errors.sizes(LU_data._array.shape)
         raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {shape} instead")
@@ -134,8 +129,6 @@ def _check_pivots(packed: Any, pivots: Any) -> None:
 @takes_out(raised="cpu")
 def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
     """Solve a @ x = B, or with the adjoint or on the other side, for matrices that `lu_factor` took apart."""
-    for position, (value, argument) in enumerate(((LU, "LU"), (pivots, "pivots"), (B, "B")), 1):
-        need_tensor(value, "linalg_lu_solve", argument, position)
     need_float(LU, "torch.linalg.lu_solve")
     if LU._array.dtype != B._array.dtype:
         raise RuntimeError(
@@ -194,14 +187,12 @@ def _ldl(tensor: Any, hermitian: bool, name: str | None) -> Any:
 @takes_out
 def linalg_ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
     """Factor symmetric, or Hermitian, matrices into L @ D @ L^T, packed into one matrix."""
-    need_tensor(input, "linalg_ldl_factor", "input")
     return ldl_factor_result(*_ldl(input, hermitian, "torch.linalg.ldl_factor")[:2])
 
 
 @takes_out
 def linalg_ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """Factor matrices like `ldl_factor`, and tell where D has a zero on its diagonal."""
-    need_tensor(input, "linalg_ldl_factor_ex", "input")
     return ldl_factor_ex_result(*_ldl(input, hermitian, "torch.linalg.ldl_factor_ex" if check_errors else None))
 
 
@@ -209,8 +200,6 @@ def linalg_ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: b
 def linalg_ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:  # noqa: N803 - torch's names
     """Solve a @ x = B for matrices that `ldl_factor` took apart."""
     name = "torch.linalg.ldl_solve"
-    for position, (value, argument) in enumerate(((LD, "LD"), (pivots, "pivots"), (B, "B")), 1):
-        need_tensor(value, "linalg_ldl_solve", argument, position)
     need_square(LD, name)
     need_float(LD, name)
     if B._array.ndim < 2:

@@ -12,7 +12,7 @@ from .. import _base
 from .._recording.record import record
 from .cumulative import cumprod
 from .joining import cat
-from .matrix_checks import need_float, need_square, need_tensor, scalar_name
+from .matrix_checks import need_float, need_square, scalar_name
 from .matrix_products import product
 from .ranges import eye
 from .shape import diagonal, unsqueeze
@@ -22,7 +22,6 @@ from .solving import checked_inverse
 @takes_out(lowered="cpu cuda")
 def linalg_matrix_power(input: Any, n: int) -> Any:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
-    need_tensor(input, "linalg_matrix_power", "input")
     if not isinstance(n, int):
         raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
     need_square(input, "linalg.matrix_power")
@@ -50,7 +49,6 @@ def matrix_power(input: Any, n: int) -> Any:
 @overridable
 def matrix_exp(input: Any) -> Any:
     """Compute the exponential of matrices."""
-    need_tensor(input, "matrix_exp", "input")
     need_float(input, "linalg.matrix_exp")
     need_square(input, "linalg.matrix_exp")
     return record(matrix_exponential.matrix_exp, (input,), {}, "LinalgMatrixExpBackward0")
@@ -59,7 +57,6 @@ def matrix_exp(input: Any) -> Any:
 @overridable(forms="")
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803 - torch's name
     """Make matrices of powers: x ** 0, x ** 1, ... up to N of them."""
-    need_tensor(x, "linalg_vander", "x")
     if x._array.dtype.kind == "b" or is_half(x._array.dtype):
         raise RuntimeError(
             f"linalg.vander supports floating point, complex, and integer tensors, but got {scalar_name(x)}"

@@ -32,7 +32,6 @@ def _factors(input: Any, mode: str) -> Any:
 @takes_out(raised="cpu")
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803 - torch's name
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
-    need_tensor(A, "linalg_qr", "A")
     return named(linalg_qr_result, _factors(A, mode))
 
 
@@ -51,7 +50,6 @@ def qr(input: Any, some: bool = True) -> Any:
 @takes_out(raised="cpu")
 def geqrf(input: Any) -> Any:
     """Factor matrices into R and reflectors whose product is Q."""
-    need_tensor(input, "geqrf", "input")
     if input._array.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     need_kernel(input, "geqrf_cpu")
@@ -76,8 +74,6 @@ def _need_tau(input: Any, tau: Any, name: str) -> None:
 def linalg_householder_product(input: Any, tau: Any) -> Any:
     """Multiply reflectors: the first columns of the Q that `geqrf` describes."""
     name = "torch.linalg.householder_product"
-    need_tensor(input, "linalg_householder_product", "input")
-    need_tensor(tau, "linalg_householder_product", "tau", 2)
     if input._array.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     rows, columns = input._array.shape[-2:]
@@ -103,8 +99,6 @@ def orgqr(input: Any, input2: Any) -> Any:
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Multiply a matrix by the Q that reflectors describe, without building it."""
     tau, other = input2, input3
-    for position, (tensor, argument) in enumerate(((input, "input"), (tau, "input2"), (other, "input3")), 1):
-        need_tensor(tensor, "ormqr", argument, position)
     _check_product(input, tau, other, left)
     params = {"left": bool(left), "transpose": bool(transpose)}
     return record(reflectors.ormqr, (input, tau, other), params, "OrmqrBackward0")

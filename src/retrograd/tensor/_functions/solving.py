@@ -87,6 +87,7 @@ def _solved(a: Any, b: Any, left: bool) -> Any:
 @takes_out(forms="", raised="cpu")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's names
     """Solve A @ X = B, or X @ A = B where not `left`."""
+    # not by the general check, which knows only `torch.solve`, another function
     need_tensor(A, "linalg_solve", "A")
     need_tensor(B, "linalg_solve", "B", 2)
     result = _solved(A, B, left)
@@ -98,8 +99,6 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's 
 @takes_out(raised="cpu")
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803 - torch's names
     """Solve systems, and tell which of the matrices are singular."""
-    need_tensor(A, "linalg_solve_ex", "A")
-    need_tensor(B, "linalg_solve_ex", "B", 2)
     result = _solved(A, B, left)
     info = _info(A, result)
     if check_errors:
@@ -110,8 +109,6 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 @takes_out
 def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:  # noqa: N803
     """Solve input @ X = B, or X @ input = B where not `left`, with one triangle of the input."""
-    need_tensor(input, "linalg_solve_triangular", "input")
-    need_tensor(B, "linalg_solve_triangular", "B", 2)
     name = "linalg.solve_triangular"
     need_square(input, name)
     need_matrix(B, name, "B")
@@ -166,7 +163,6 @@ def _inverse(tensor: Any) -> Any:
 @takes_out(raised="cpu", out_dtype="result")
 def inv(A: Any) -> Any:  # noqa: N803 - torch's name
     """Invert matrices."""
-    need_tensor(A, "linalg_inv", "A")
     return checked_inverse(A, "linalg.inv")
 
 
@@ -181,14 +177,12 @@ def checked_inverse(matrices: Any, name: str) -> Any:
 @takes_out(raised="cpu", out_dtype="result")
 def inverse(input: Any) -> Any:
     """Invert matrices."""
-    need_tensor(input, "inverse", "input")
     return checked_inverse(input, "linalg.inv")
 
 
 @takes_out(raised="cpu")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803 - torch's name
     """Invert matrices, and tell which of them are singular."""
-    need_tensor(A, "linalg_inv_ex", "A")
     result = _inverse(A)
     info = _info(A, result)
     if check_errors:
@@ -200,7 +194,6 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803 - torch'
 @takes_out(out_dtype="result")
 def linalg_det(A: Any) -> Any:  # noqa: N803 - torch's name
     """Compute determinants."""
-    need_tensor(A, "linalg_det", "A")
     need_square(A, "linalg.det")
     need_float(A, "linalg.det")
     need_kernel(A, "lu_cpu")
@@ -223,21 +216,18 @@ def _signs_and_sizes(tensor: Any, name: str) -> Any:
 @takes_out
 def linalg_slogdet(A: Any) -> Any:  # noqa: N803 - torch's name
     """Compute the signs of determinants and the logarithms of their sizes."""
-    need_tensor(A, "linalg_slogdet", "A")
     return linalg_slogdet_result(*_signs_and_sizes(A, "linalg.slogdet"))
 
 
 @takes_out
 def slogdet(input: Any) -> Any:
     """Compute the signs of determinants and the logarithms of their sizes."""
-    need_tensor(input, "slogdet", "input")
     return slogdet_result(*_signs_and_sizes(input, "linalg.slogdet"))
 
 
 @overridable
 def logdet(input: Any) -> Any:
     """Compute the logarithms of determinants; NaN for negative ones."""
-    need_tensor(input, "logdet", "input")
     sign, size = _signs_and_sizes(input, "logdet")
     if input._array.dtype.kind == "c":
         return log(sign) + size
@@ -248,7 +238,6 @@ def logdet(input: Any) -> Any:
 @takes_out(raised="cpu")
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
     """Invert a tensor as a map from its last dimensions to its first `ind`."""
-    need_tensor(A, "linalg_tensorinv", "A")
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, last = tuple(A._array.shape[:ind]), tuple(A._array.shape[ind:])
@@ -263,8 +252,6 @@ def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
 @takes_out(raised="cpu")
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:  # noqa: N803 - torch's names
     """Solve tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
-    need_tensor(A, "linalg_tensorsolve", "A")
-    need_tensor(B, "linalg_tensorsolve", "B", 2)
     if dims is not None:
         count = A._array.ndim
         A = movedim(A, list(dims), list(range(count - len(dims), count)))  # noqa: N806
