@@ -581,9 +581,6 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
 
 def check_parts(name: str, parts: dict[str, Any], out: Any) -> None:
     """Refuse parts of a complex tensor that are no floats or of two dtypes, and an `out` of another dtype."""
-    for position, (argument, part) in enumerate(parts.items(), 1):
-        if not isinstance(part, _base.Tensor):
-            raise TypeError(not_a_tensor(name, position, part, argument))
     names = [_base.dtype_of(part)._scalar_name for part in parts.values()]
     if not {"Half", "Float", "Double"}.issuperset(names):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(names)}")

@@ -61,8 +61,6 @@ SAME_SCALAR_TYPE = "{}(): self and result must have the same scalar type"
 @needs_dtype_of_result
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Take elements along a dimension."""
-    if not isinstance(input, _base.Tensor) or not isinstance(index, _base.Tensor):
-        refuse_other_than_tensors("gather", input=(1, input), index=(3, index))
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if at.dtype is INT64 and own.ndim and (own.ndim == 1 == at.ndim or at.shape == own.shape):
@@ -128,8 +126,6 @@ def refuse_outside(array: Any, size: int) -> None:
 @same_dtype_out(SAME_SCALAR_TYPE)
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """Take whole slices along a dimension."""
-    if not isinstance(input, _base.Tensor) or not isinstance(index, _base.Tensor):
-        refuse_other_than_tensors("index_select", input=(1, input), index=(3, index))
     at, own = index._array, input._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if at.ndim > 1:

@@ -13,11 +13,9 @@ from ..._modes import current_mode
 from ..._ops import matrix_products as la
 from ..._ops import shape as s
 from ...overrides import takes_old_forms, takes_out
-from .. import _base
 from .._aliasing.views import view_op
 from .._base import storage_of
 from .._object.layout import geometry, strides
-from .._recording.operands import not_a_tensor
 from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import record
 from .._recording.refusals import kernel, refuse, refused
@@ -35,14 +33,6 @@ def _same_dtype(a: Any, b: Any) -> None:
     if a._array.dtype != b._array.dtype:
         names = [CPP_NAMES[one._array.dtype.name] for one in (a, b)]
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}")
-
-
-def not_tensors(error: AttributeError, name: str, **given: Any) -> Exception:
-    """Return torch's error for the first argument that is no Tensor, or else the error that made us look."""
-    for position, (argument, value) in enumerate(given.items(), 1):
-        if not isinstance(value, _base.Tensor):
-            return TypeError(not_a_tensor(name, position, value, argument))
-    return error
 
 
 class _Strides:
@@ -76,13 +66,10 @@ def _mm(a: Any, b: Any) -> Any:
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def mm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices."""
-    try:
-        ranks = input._array.ndim, mat2._array.ndim
-    except AttributeError as error:
-        raise not_tensors(error, "mm", input=input, mat2=mat2) from None
-    if ranks[0] != 2:
+    x, y = input._array, mat2._array
+    if x.ndim != 2:
         raise RuntimeError("self must be a matrix")
-    if ranks[1] != 2:
+    if y.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     check_mm(input, mat2)
     return _mm(input, mat2)
@@ -103,13 +90,10 @@ def check_mm(a: Any, b: Any) -> None:
 @takes_out(lowered="cpu cuda")
 def bmm(input: Any, mat2: Any) -> Any:
     """Multiply two batches of matrices."""
-    try:
-        ranks = input._array.ndim, mat2._array.ndim
-    except AttributeError as error:
-        raise not_tensors(error, "bmm", input=input, mat2=mat2) from None
-    if ranks[0] != 3:
+    x, y = input._array, mat2._array
+    if x.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
-    if ranks[1] != 3:
+    if y.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
     return _bmm(input, mat2)
 
@@ -132,10 +116,7 @@ def _bmm(first: Any, second: Any) -> Any:
 @takes_out(lowered="cuda", out_dtype="result")
 def mv(input: Any, vec: Any) -> Any:
     """Multiply a matrix and a vector."""
-    try:
-        return _mv(input, vec)
-    except AttributeError as error:
-        raise not_tensors(error, "mv", input=input, vec=vec) from None
+    return _mv(input, vec)
 
 
 def _mv(a: Any, b: Any) -> Any:
@@ -156,10 +137,7 @@ def _mv(a: Any, b: Any) -> Any:
 @takes_out
 def dot(input: Any, tensor: Any) -> Any:
     """Multiply two vectors and sum."""
-    try:
-        return _dot(input, tensor)
-    except AttributeError as error:
-        raise not_tensors(error, "dot", input=input, tensor=tensor) from None
+    return _dot(input, tensor)
 
 
 def _dot(a: Any, b: Any, name: str = "DotBackward0") -> Any:
@@ -203,10 +181,7 @@ ger = outer
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def matmul(input: Any, other: Any) -> Any:
     """Multiply vectors, matrices or batches of matrices."""
-    try:
-        return product(input, other)
-    except AttributeError as error:
-        raise not_tensors(error, "matmul", input=input, other=other) from None
+    return product(input, other)
 
 
 def product(a: Any, b: Any) -> Any:
@@ -357,10 +332,7 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
 @takes_old_forms(lowered="cpu cuda", out_dtype="result")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Add a matrix and a product of matrices."""
-    try:
-        bias, x, y = input._array, mat1._array, mat2._array
-    except AttributeError as error:
-        raise not_tensors(error, "addmm", input=input, mat1=mat1, mat2=mat2) from None
+    bias, x, y = input._array, mat1._array, mat2._array
     dtype = x.dtype
     if x.ndim != 2 or y.ndim != 2 or dtype.kind == "b" or dtype is not y.dtype or dtype is not bias.dtype:
         _check_addmm(input, mat1, mat2)

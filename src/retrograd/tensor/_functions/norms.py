@@ -13,7 +13,7 @@ from .. import _base
 from .._recording.record import record
 from .creation import zeros
 from .elementwise import where
-from .matrix_checks import need_float, need_square, scalar_name
+from .matrix_checks import need_float, need_square, need_tensor, scalar_name
 from .reduce import amax, amin
 from .reduce import sum as summed
 from .shape import movedim, reshape, unsqueeze
@@ -87,6 +87,7 @@ def _refuse_empty(shape: Any, dim: Any, axes: tuple[int, ...], ord: Any) -> None
 @takes_out(raised="cuda", out_dtype="result")
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
+    need_tensor(input, "linalg_vector_norm", "input")
     if isinstance(ord, str):
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
     return vector(input, ord, dim, keepdim, dtype)
@@ -103,6 +104,7 @@ def matrix_norm(
     dtype: Any = None,
 ) -> Any:
     """Compute a norm of matrices that lie in two dimensions."""
+    need_tensor(input, "linalg_matrix_norm", "input")
     return matrix(input, ord, dim, keepdim, dtype)
 
 
@@ -172,6 +174,7 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Any:
     """Compute a norm of vectors or matrices, as `ord` and `dim` say."""
+    need_tensor(input, "linalg_norm", "input")
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
         return vector(input, 2, dims, keepdim, dtype)
