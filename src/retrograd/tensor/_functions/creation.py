@@ -254,6 +254,17 @@ def refuse_options(layout: Any, pin_memory: Any, requires_grad: Any = False) -> 
         )
 
 
+def options_of(name: str, options: dict[str, Any], out: bool = True) -> tuple[Any, Any, Any, bool]:
+    """Return `out`, `dtype`, `device` and `requires_grad`: what functions that make tensors take by name. Others are refused."""
+    target = options.pop("out", None) if out else None
+    dtype, device = options.pop("dtype", None), options.pop("device", None)
+    requires_grad = options.pop("requires_grad", False)
+    refuse_options(options.pop("layout", None), options.pop("pin_memory", None))
+    if options:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(options))}'")
+    return target, dtype, device, requires_grad
+
+
 def in_format(array: Any, memory_format: Any) -> Any:
     """Lay new memory out in a memory format."""
     if not isinstance(memory_format, memory_format_type):
@@ -341,22 +352,11 @@ ones = _maker("ones", _ones)
 empty = _maker("empty", unset)
 
 
-def full(
-    size: Any,
-    fill_value: Any,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: Any = None,
-) -> Any:
+def full(size: Any, fill_value: Any, **options: Any) -> Any:
     """Make a tensor filled with one value."""
+    out, dtype, device, requires_grad = options_of("full", options) if options else (None, None, None, False)
     if out is not None:
         return into(out, dtype, lambda own: full(size, fill_value, dtype=own))
-    if layout is not None or pin_memory:
-        refuse_options(layout, pin_memory)
     if type(fill_value) is float and dtype is None:
         dtype = _dtypes.get_default_dtype()
         plain = device is None and type(size) is tuple and dtype.numpy.itemsize > 2
@@ -529,17 +529,9 @@ def new_tensor_method(
     )
 
 
-def scalar_tensor(
-    s: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def scalar_tensor(s: Any, **options: Any) -> Any:
     """Make a 0-d tensor."""
-    refuse_options(layout, pin_memory)
+    _, dtype, device, requires_grad = options_of("scalar_tensor", options, out=False)
     if isinstance(s, _base.Tensor):
         s = s.item()
     return finish(element_of(s, numpy_dtype(dtype, "scalar_tensor"), loosely=True), device, requires_grad)

@@ -16,7 +16,18 @@ from ...overrides import answered_by_name, overridable, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
 from .casting import CPU, device_of
-from .creation import as_dtype, empty_like, finish, into, is_for_meta, like, refuse_options, sizes_of, without_memory
+from .creation import (
+    as_dtype,
+    empty_like,
+    finish,
+    into,
+    is_for_meta,
+    like,
+    options_of,
+    refuse_options,
+    sizes_of,
+    without_memory,
+)
 from .generators import chosen, default_generator
 
 INT64 = np.dtype(np.int64)
@@ -136,20 +147,15 @@ def randint(
     high: Any = None,
     size: Any = None,
     generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
+    **options: Any,
 ) -> Any:
     """Make a tensor of random integers in [low, high)."""
+    out, dtype, device, requires_grad = options_of("randint", options) if options else (None, None, None, False)
     if (
         len(args) == 3
         and type(args[0]) is type(args[1]) is int
         and type(args[2]) is tuple
-        and low is high is size is generator is out is dtype is layout is None
-        and not pin_memory
+        and low is high is size is generator is out is dtype is None
         and ((mode := read_mode()) is PLAIN or mode is NO_GRAD)
     ):
         sizes = sizes_of("randint", (args[2],))
@@ -168,7 +174,6 @@ def randint(
     if out is not None:
         refuse_out()
         return into(out, dtype, lambda own: randint(low, high, size, generator=generator, dtype=own))
-    refuse_options(layout, pin_memory)
     gen = chosen("randint", generator)
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randint")).numpy
     sizes = sizes_of("randint", (size,))
@@ -177,24 +182,14 @@ def randint(
     return finish(drawn(sizes, lambda s: _random.randint(gen, s, low, high, wanted)), device, requires_grad)
 
 
-def randperm(
-    n: Any,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def randperm(n: Any, *, generator: Any = None, **options: Any) -> Any:
     """Make a random permutation of 0 to n - 1."""
+    out, dtype, device, requires_grad = options_of("randperm", options)
     if not hasattr(n, "__index__"):
         raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if out is not None:
         refuse_out()
         return into(out, dtype, lambda own: randperm(n, generator=generator, dtype=own))
-    refuse_options(layout, pin_memory)
     gen = chosen("randperm", generator)
     wanted = (_dtypes.int64 if dtype is None else as_dtype(dtype, "randperm")).numpy
     if is_for_meta(device):

@@ -14,7 +14,7 @@ from ..._modes import current_mode
 from .. import _base
 from .._object.numbers import element_of
 from .._recording.out_dtypes import CPP_NAMES
-from .creation import as_dtype, finish, into, numpy_dtype, refuse_options
+from .creation import as_dtype, finish, into, numpy_dtype, options_of
 
 
 def _refuse_kernel(name: str, dtype: np.dtype[Any], kinds: str) -> None:
@@ -40,15 +40,11 @@ def arange(
     start: Any = _MISSING,
     end: Any = _MISSING,
     step: Any = _MISSING,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
+    **options: Any,
 ) -> Any:
     """Count from start to end by a step."""
-    plain = start is end is step is _MISSING and dtype is out is layout is None and not pin_memory
+    out, dtype, device, requires_grad = options_of("arange", options) if options else (None, None, None, False)
+    plain = start is end is step is _MISSING and dtype is out is None
     if plain and len(args) == 1 and type(args[0]) is int and args[0] >= 0:
         return finish(np.arange(args[0]), device, requires_grad)
     given = list(args)
@@ -67,7 +63,6 @@ def arange(
     by = 1 if step is _MISSING else _number(step, "step", 3)
     if out is not None:
         return into(out, dtype, lambda own: finish(_counted(first, last, by, own.numpy)))
-    refuse_options(layout, pin_memory)
     if dtype is None:
         whole = type(first) is not float and all(isinstance(a, (int, np.integer)) for a in (first, last, by))
         dtype = _dtypes.int64 if whole else _dtypes.get_default_dtype()
@@ -172,11 +167,7 @@ def _spaced_tensors(start: Any, end: Any, steps: int, dtype: Any, base: float | 
 
 
 def _spaces(name: str, start: Any, end: Any, steps: Any, base: float | None, options: dict[str, Any]) -> Any:
-    out, dtype = options.pop("out", None), options.pop("dtype", None)
-    device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
-    refuse_options(options.pop("layout", None), options.pop("pin_memory", None))
-    if options:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(options))}'")
+    out, dtype, device, requires_grad = options_of(name, options)
     _ends(name, start, end, steps)
     if out is not None:
         return into(out, dtype, lambda own: _spaces(name, start, end, steps, base, {"dtype": own}))
@@ -238,21 +229,11 @@ def logspace(start: Any, end: Any, steps: Any = _MISSING, base: float = 10.0, **
     return _spaces("logspace", start, end, steps, base, options)
 
 
-def eye(
-    n: Any,
-    m: Any = None,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def eye(n: Any, m: Any = None, **options: Any) -> Any:
     """Make the identity matrix."""
+    out, dtype, device, requires_grad = options_of("eye", options)
     if out is not None:
         return into(out, dtype, lambda own: eye(n, m, dtype=own))
-    refuse_options(layout, pin_memory)
     for position, (which, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
         if not hasattr(count, "__index__"):
             kind = type(count).__name__

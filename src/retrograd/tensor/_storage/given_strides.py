@@ -10,7 +10,7 @@ import numpy as np
 from ... import _errors
 from .._base import dtype_of
 from .._functions.casting import device_of
-from .._functions.creation import finish, numpy_dtype, refuse_options, sizes_of, unset
+from .._functions.creation import finish, numpy_dtype, options_of, sizes_of, unset
 
 
 def _memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any]) -> Any:
@@ -29,18 +29,9 @@ def _memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any]) -> Any:
     return np.lib.stride_tricks.as_strided(flat, sizes, [step * dtype.itemsize for step in strides])
 
 
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def empty_strided(size: Any, stride: Any, **options: Any) -> Any:
     """Make a tensor with given strides."""
-    refuse_options(layout, pin_memory)
+    _, dtype, device, requires_grad = options_of("empty_strided", options, out=False)
     return finish(_memory("empty_strided", size, stride, numpy_dtype(dtype, "empty_strided")), device, requires_grad)
 
 
@@ -50,18 +41,9 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, d
     return empty_strided(size, stride, dtype=dtype, device=device_of(self) if device is None else device, **rest)
 
 
-def empty_permuted(
-    size: Any,
-    physical_layout: Sequence[int],
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+def empty_permuted(size: Any, physical_layout: Sequence[int], **options: Any) -> Any:
     """Make a dense tensor whose dimensions lie in memory in a given order, outermost first."""
-    refuse_options(layout, pin_memory)
+    _, dtype, device, requires_grad = options_of("empty_permuted", options, out=False)
     sizes, order = sizes_of("empty_permuted", (tuple(size),)), tuple(physical_layout)
     if len(sizes) != len(order):
         raise RuntimeError(

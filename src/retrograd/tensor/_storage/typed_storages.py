@@ -11,7 +11,7 @@ from ... import _dtypes
 from ..._warnings import warn_once
 from ...overrides import declared
 from .. import _base
-from .._functions.creation import as_dtype, finish
+from .._functions.creation import as_dtype, finish, options_of
 from .._object.devices import on_host
 from .deep_copies import row_of
 from .storages import CONVERSIONS, AnyStorage, UntypedStorage, conversion, storage_on, untyped_storage
@@ -288,18 +288,9 @@ for _name, _dtype in CONVERSIONS.items():
     setattr(TypedStorage, _name, conversion(_dtypes.dtype_named(_dtype)))
 
 
-def from_file(
-    filename: str,
-    shared: bool | None = None,
-    size: int | None = 0,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, **options: Any) -> Any:
     """Make a vector on the bytes of a file; writes go into the file if it is shared."""
+    _, dtype, device, requires_grad = options_of("from_file", options, out=False)
     if not isinstance(filename, str):
         raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type(filename).__name__}")
     wanted = _dtypes.get_default_dtype() if dtype is None else as_dtype(dtype, "from_file")
