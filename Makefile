@@ -63,6 +63,7 @@ libraries: $(LIBRARIES)/.stamp
 	$(LIBRARIES)/bin/python -m tests.libraries
 
 stubs: $(DEV)
+	$(BIN)/python tools/make_names.py
 	$(BIN)/python tools/make_stubs.py
 
 $(CREATED):
