@@ -609,7 +609,7 @@ class _FunctionWriter:
             "        if kind is Tensor or kind is Parameter:",
             "            ax = input._array",
             "            kind = type(ax)",
-            "            d = ax.dtype",
+            "            d = ax.dtype if kind is ndarray else F32 if kind is f32 else ax.dtype  # which scalars make anew",
             *_inside(*_inside(*_inside(*(self.unary() if len(names) == 1 else self.binary())))),
             f"    return off_path(call, recipe, {', '.join(names)})",
             f"return unusual_call(call, ({', '.join(names)},), more, out, {{{words_given}}})",
@@ -628,7 +628,7 @@ class _FunctionWriter:
         of_two = [
             "ay = other._array",
             "y_kind = type(ay)",
-            f"if d is ay.dtype and {_OF_RAW} and (y_kind is kind or y_kind in raw) and "
+            f"if (y_kind is kind is not ndarray or d is ay.dtype) and {_OF_RAW} and (y_kind is kind or y_kind in raw) and "
             f"({self.dtypes(self.integers and not self.divides)}):",
             "    try:",
             "        out = (function if kind is not ndarray else ufunc if ax.size < WIDE else wide)(ax, ay)",
