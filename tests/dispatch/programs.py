@@ -46,7 +46,24 @@ simple(
     ),
 )
 simple("softmax", lambda t, x, y: t.nn.functional.softmax(x, -1).sum().backward())
+simple("softmax in another dtype", lambda t, x, y: (t.softmax(x, 1, t.float64), x.log_softmax(0, t.float64)))
+simple(
+    "conversions", lambda t, x, y: (x.to(float), x.to(t.float64, False, True), x.to("cpu", t.int64), x.half(), x.to(y))
+)
 simple("log softmax", lambda t, x, y: t.nn.functional.log_softmax(x, 1).sum().backward())
+simple(
+    "activations with kinks",
+    lambda t, x, y: (
+        (
+            t.nn.functional.hardswish(x)
+            + t.nn.functional.softshrink(x)
+            + t.nn.functional.elu(x)
+            + t.nn.functional.hardsigmoid(x)
+        )
+        .sum()
+        .backward()
+    ),
+)
 simple("cross entropy", lambda t, x, y: t.nn.functional.cross_entropy(x, t.tensor([0, 2, 1])).backward())
 simple("squared loss", lambda t, x, y: t.nn.functional.mse_loss(x, y).backward())
 simple("smooth loss", lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y).backward())
@@ -170,6 +187,8 @@ layer("transposed convolution", lambda t: t.nn.ConvTranspose2d(3, 4, 3), 2, 3, 8
 layer("batch normalisation", lambda t: t.nn.BatchNorm2d(3), 2, 3, 4, 4)
 layer("layer normalisation", lambda t: t.nn.LayerNorm(4), 3, 4)
 layer("group normalisation", lambda t: t.nn.GroupNorm(2, 4), 2, 4, 3, 3)
+simple("group normalisation of other strides", lambda t, x, y: t.nn.functional.group_norm(x.t(), 3))
+layer("mean of blocks", lambda t: t.nn.AvgPool3d(2), 1, 2, 4, 4, 4)
 layer("greatest of windows", lambda t: t.nn.MaxPool2d(2), 1, 2, 4, 4)
 layer("mean of windows", lambda t: t.nn.AvgPool2d(2), 1, 2, 4, 4)
 layer("mean of images", lambda t: t.nn.Sequential(t.nn.AdaptiveAvgPool2d(1), t.nn.Flatten()), 1, 2, 4, 4)

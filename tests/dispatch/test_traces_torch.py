@@ -54,8 +54,8 @@ def test_a_mode_sees_the_operations_that_torch_shows(name: str) -> None:
     assert trace(retrograd, name) == trace(torch, name)
 
 
-# Whole numbers among floats print otherwise, and so do a few that autograd hands on as tensors.
-ARGUMENTS = [name for name in PROGRAMS if name not in ("powers", "embedding", "dropout")]
+# Whole numbers among floats print otherwise, and so do a few that autograd hands on as tensors. torch's softmax converts to a device, too.
+ARGUMENTS = [name for name in PROGRAMS if name not in ("powers", "embedding", "dropout", "softmax in another dtype")]
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

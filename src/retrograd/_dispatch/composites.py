@@ -381,9 +381,10 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
     return self.clone(memory_format=torch.contiguous_format if memory_format is None else memory_format)
 
 
-@composite("item", "__float__", "__int__", "__bool__", "__index__", "__complex__")
-def item(self: Any) -> Any:
-    return _number(self, "item")
+FOUND["item"] = lambda self: _number(self, "item")
+for _name, _kind in {"float": float, "int": int, "index": int, "bool": bool, "complex": complex}.items():
+    FOUND[f"__{_name}__"] = lambda self, _name=f"__{_name}__", _kind=_kind: _kind(_number(self, _name))
+FOUND["is_nonzero"] = FOUND["__bool__"]
 
 
 def _number(self: Any, method: str) -> Any:
@@ -392,14 +393,6 @@ def _number(self: Any, method: str) -> Any:
         with hidden():
             return getattr(torch.zeros((), dtype=self.dtype).expand(self.shape), method)()
     return aten._local_scalar_dense.default(self)
-
-
-FOUND["__float__"] = lambda self: float(_number(self, "__float__"))
-FOUND["__int__"] = lambda self: int(_number(self, "__int__"))
-FOUND["__index__"] = lambda self: int(_number(self, "__index__"))
-FOUND["__bool__"] = lambda self: bool(_number(self, "__bool__"))
-FOUND["__complex__"] = lambda self: complex(_number(self, "__complex__"))
-FOUND["is_nonzero"] = FOUND["__bool__"]
 
 
 # They are operations of their own.
