@@ -39,7 +39,7 @@ from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
 from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
-from ._recorder import OPERATION, Recorder
+from ._profiling import OPERATION, Recorder
 from .forward_ad import MADE_BY_USER
 
 _state = core.engine_state

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from .._absent import finder
-from ._recorder import Entry, Recorder
+from ._profiling import Entry, Recorder
 from .profiler_util import EventList, FunctionEventAvg, events_of
 
 __getattr__ = finder("torch.autograd.profiler")

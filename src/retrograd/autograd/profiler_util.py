@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ._recorder import USER, Entry
+from ._profiling import USER, Entry
 
 OLD_WORDS = ("cuda", "xpu", "privateuse1")  # in the names of columns: torch says "device" now
 WIDTH = 12  # of a column of numbers

@@ -137,11 +137,11 @@ def _arithmetic(function: Any) -> Any:
     def method(self: Any, other: Any = MISSING, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
         try:
             array = memory_to_write(self)
-            plain = alpha is ONE or type(alpha) is float or type(alpha) is int
+            is_number = alpha is ONE or type(alpha) is float or type(alpha) is int
             if (
                 array is not None
                 and ((dtype := array.dtype) is F32 or dtype is F64)
-                and plain
+                and is_number
                 and not kwargs
                 and not more
             ):

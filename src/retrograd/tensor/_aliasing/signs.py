@@ -49,8 +49,8 @@ class SignedView(Tensor):
 
     @property
     def data(self) -> Any:
-        plain = as_stored(self).data
-        return carry(self, plain, plain._array)
+        stored = as_stored(self).data
+        return carry(self, stored, stored._array)
 
     @data.setter
     def data(self, value: Any) -> None:

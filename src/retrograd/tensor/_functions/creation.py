@@ -359,8 +359,8 @@ def full(size: Any, fill_value: Any, **options: Any) -> Any:
         return into(out, dtype, lambda own: full(size, fill_value, dtype=own))
     if type(fill_value) is float and dtype is None:
         dtype = _dtypes.get_default_dtype()
-        plain = device is None and type(size) is tuple and dtype.numpy.itemsize > 2
-        if plain and -1e38 < fill_value < 1e38 and chosen_device() is None:
+        is_usual = device is None and type(size) is tuple and dtype.numpy.itemsize > 2
+        if is_usual and -1e38 < fill_value < 1e38 and chosen_device() is None:
             array = np.empty(sizes_of("full", (size,)), dtype.numpy)
             array.fill(fill_value)
             return finish(array, CPU, requires_grad)

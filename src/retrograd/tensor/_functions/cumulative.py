@@ -49,7 +49,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 def _in_place(name: str, function: Any) -> Any:
     """Make `cumsum_` or `cumprod_`: the tensor keeps its dtype."""
-    plain = _inplace.inplace(name, function)
+    write = _inplace.inplace(name, function)
 
     def method(self: Any, dim: int, *, dtype: Any = None) -> Any:
         own = _base.dtype_of(self)
@@ -58,7 +58,7 @@ def _in_place(name: str, function: Any) -> Any:
                 f"Bad in-place call: input tensor dtype {CPP_NAMES[own.name]} and output tensor dtype "
                 f"{CPP_NAMES[dtype.name]} should match"
             )
-        return plain(self, dim, dtype=own)
+        return write(self, dim, dtype=own)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"Compute {name} in place."

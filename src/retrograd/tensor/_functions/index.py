@@ -546,8 +546,8 @@ def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tu
 
     probe = np.broadcast_to(np.zeros((), bool), tuple(tensor._array.shape))
     # only the shapes of indices matter, but a mask's values, too
-    plain = [a if type(a) is NDARRAY else np.zeros(tuple(a.shape), np.int64) for a in arrays]
-    return tuple(probe[fill_layout(layout, tuple(plain))].shape)
+    standins = [a if type(a) is NDARRAY else np.zeros(tuple(a.shape), np.int64) for a in arrays]
+    return tuple(probe[fill_layout(layout, tuple(standins))].shape)
 
 
 def _index_tuple(tensor: Any, indices: Any) -> tuple[list[Any], tuple[Any, ...], list[Any]]:

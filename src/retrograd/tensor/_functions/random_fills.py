@@ -372,11 +372,11 @@ def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
     dtype = _base.dtype_of(owner)
     if dtype.numpy.kind not in "fcV":
         refuse_kernel("normal_kernel_cpu", owner)
-    plain = [one.detach() if isinstance(one, _base.Tensor) else one for one in (mean, std)]
+    detached = [one.detach() if isinstance(one, _base.Tensor) else one for one in (mean, std)]
     if stds:
-        values = randn(shape, generator=gen, dtype=dtype, device=device_of(std)) * plain[1] + plain[0]
+        values = randn(shape, generator=gen, dtype=dtype, device=device_of(std)) * detached[1] + detached[0]
     else:
-        values = normal(0.0, std, shape, generator=gen, dtype=dtype, device=device_of(mean)) + plain[0]
+        values = normal(0.0, std, shape, generator=gen, dtype=dtype, device=device_of(mean)) + detached[0]
     values = values.to(dtype)._array
     if means and stds and current_mode().tracks and (mean._edge is not None or std._edge is not None):
         return record(ops.drawn_with_two, (mean, std, values), {}, "NormalBackward3")

@@ -248,8 +248,8 @@ def _drawn_like(
     wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
     if is_meta(array) or (device is not None and is_for_meta(device)):
         return empty_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    plain = type(array) is np.ndarray and not current_mode().transforms
-    if plain and (memory_format is not None or not array.flags.c_contiguous):
+    is_outside = type(array) is np.ndarray and not current_mode().transforms
+    if is_outside and (memory_format is not None or not array.flags.c_contiguous):
         out = like(array, wanted, memory_format)
         if not out.flags.c_contiguous:
             _random.fill_in_memory_order(out, lambda shape: draw(gen, shape, wanted, False))

@@ -44,8 +44,8 @@ def arange(
 ) -> Any:
     """Count from start to end by a step."""
     out, dtype, device, requires_grad = options_of("arange", options) if options else (None, None, None, False)
-    plain = start is end is step is _MISSING and dtype is out is None
-    if plain and len(args) == 1 and type(args[0]) is int and args[0] >= 0:
+    only_positions = start is end is step is _MISSING and dtype is out is None
+    if only_positions and len(args) == 1 and type(args[0]) is int and args[0] >= 0:
         return finish(np.arange(args[0]), device, requires_grad)
     given = list(args)
     if given:

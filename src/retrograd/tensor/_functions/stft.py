@@ -25,8 +25,8 @@ _PADS = {"reflect": "ReflectionPad1DBackward0", "replicate": "ReplicationPad1DBa
 
 def _type_text(tensor: Any) -> str:
     name = _base.dtype_of(tensor)._scalar_name
-    plain = not name.startswith("Complex") and name not in ("Bool", "BFloat16")
-    return f"torch.{name}Tensor" if plain else f"CPU{name}Type"
+    has_class = not name.startswith("Complex") and name not in ("Bool", "BFloat16")
+    return f"torch.{name}Tensor" if has_class else f"CPU{name}Type"
 
 
 def _call_text(name: str, tensor: Any, arguments: dict[str, Any]) -> str:

@@ -118,7 +118,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     if type(input) in signed_types:
         from .._aliasing.signs import of_memory
 
-        return of_memory(input, lambda plain: as_strided(plain, size, stride, storage_offset))
+        return of_memory(input, lambda stored: as_strided(stored, size, stride, storage_offset))
     offset = 0 if storage_offset is None else storage_offset
     extra = input._extra
     if (extra is None or extra.view is None) and _is_inside(input._array, size, stride, offset):

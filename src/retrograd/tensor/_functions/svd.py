@@ -74,8 +74,8 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
 def _basis(a: Any, q: int, niter: int, m: Any) -> Any:
     """Return orthonormal columns that nearly span the range of a - m."""
     own = _base.dtype_of(a)
-    plain = is_complex(own) or a._array.dtype.name in ("float16", "float32", "float64")
-    directions = randn(a._array.shape[-1], q, dtype=own if plain else None, device=a.device)
+    can_draw = is_complex(own) or a._array.dtype.name in ("float16", "float32", "float64")
+    directions = randn(a._array.shape[-1], q, dtype=own if can_draw else None, device=a.device)
     # As many are drawn as in torch. More of them than `a` has columns give a matrix without full rank: the rest of its Q is
     # left to rounding, and has no derivative.
     directions = directions[:, : a._array.shape[-1]]

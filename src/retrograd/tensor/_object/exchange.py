@@ -142,10 +142,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def of_other_torch(tensor: Any) -> Any:
     """Make a tensor on the memory of one of an installed torch, outside its graph."""
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    if str(plain.dtype) == "torch.bfloat16":  # of which NumPy knows nothing
-        return from_dlpack(plain.float()).to(_dtypes.bfloat16)
-    return from_dlpack(plain)
+    resolved = tensor.detach().resolve_conj().resolve_neg()
+    if str(resolved.dtype) == "torch.bfloat16":  # of which NumPy knows nothing
+        return from_dlpack(resolved.float()).to(_dtypes.bfloat16)
+    return from_dlpack(resolved)
 
 
 def without_other_torch(data: Any) -> Any:

@@ -56,12 +56,12 @@ def seen_method(function: Any, name: str) -> Any:
     return method
 
 
-def _property(plain: property, name: str) -> property:
+def _property(of_tensor: property, name: str) -> property:
     def read(self: Any) -> Any:
         return _handled(_getter, (self,), {})
 
     def _getter(self: Any) -> Any:
-        return plain.__get__(self, type(self))
+        return of_tensor.__get__(self, type(self))
 
     _getter.__name__ = "__get__"
-    return property(read, plain.fset, plain.fdel, name)
+    return property(read, of_tensor.fset, of_tensor.fdel, name)

@@ -223,7 +223,8 @@ def typed_storage(untyped: UntypedStorage, dtype: _dtypes.dtype) -> TypedStorage
 def storage(self: Any) -> TypedStorage:
     """Return the elements under a tensor and its views."""
     warn_once(DEPRECATED)
-    return _typed_storage(self)
+    made: TypedStorage = _typed_storage(self)
+    return made
 
 
 def is_storage(obj: Any) -> bool:
