@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import stub_signatures
-from stub_package import HEADER, PACKAGE, TORCH, is_name, torch_package, used_names
+from stub_package import HEADER, PACKAGE, TORCH, has_source, is_name, torch_package, used_names
 from stub_signatures import Overload
 
 import retrograd
-from retrograd import _dtypes, _settings, return_types
+from retrograd import _dtypes, _elsewhere, _settings, return_types
 from retrograd.tensor._names import LATER, NOW, Names
 
 SUBMODULES = ("linalg", "fft", "special", "signal.windows", "masked", "nn.functional")
@@ -160,8 +160,11 @@ def package() -> str:
     kept = [text for text in reexported if ".tensor import" not in text]
     lines = [HEADER, imports("."), "from .tensor._tensor import Parameter as Parameter\n"]
     lines += [f"{_reexported(text)}\n" for text in kept]
-    homes = {name: home for name, home in retrograd._HOMES.items() if not name.startswith("_")}
-    lines += [f"from .{home} import {name} as {name}\n" for name, home in sorted(homes.items())]
+    places = sorted(
+        (name, home.partition(".")[2], other) for name, (home, other) in _elsewhere.table()["torch"].items()
+    )
+    found = [(name, home) for name, home, other in places if name == other and name[0] != "_" and has_source(home)]
+    lines += [f"from .{home} import {name} as {name}\n" for name, home in sorted([("as_torch", "_as_torch"), *found])]
     lines.append(f"from . import {', '.join(f'{m} as {m}' for m in _present_submodules())}\n\n")
     lines.append("__version__: builtins.str\nnewaxis: None\n")
     lines += [f"{name}: builtins.float\n" for name in ("pi", "e", "inf", "nan")]

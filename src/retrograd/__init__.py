@@ -50,42 +50,6 @@ globals().update(_dtypes.ALIASES)
 newaxis = None
 
 
-_HOMES = dict.fromkeys(  # of functions that stand in the package, too
-    """autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype
-    get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
-    set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
-    set_autocast_gpu_dtype""".split(),  # noqa: SIM905
-    "amp.autocast_mode",
-) | {
-    "Tag": "ops",
-    **dict.fromkeys(
-        """_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all
-        _check_tensor_all_with _check_type _check_value _check_with""".split(),  # noqa: SIM905
-        "_checks",
-    ),
-    **dict.fromkeys(
-        """SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""".split(),  # noqa: SIM905
-        "_symbols",
-    ),
-    "_disable_dynamo": "compiler",
-    "cond": "_control_flow",
-    "while_loop": "_control_flow",
-    "Event": "cuda.streams",
-    "Future": "futures",
-    "GradScaler": "amp",
-    "ScriptModule": "jit",
-    "Stream": "cuda.streams",
-    "compile": "compiler",
-    "AcceleratorError": "_errors",
-    "OutOfMemoryError": "_errors",
-    "PyTorchFileReader": "tensor._files.records",
-    "as_torch": "_as_torch",
-    "get_device_module": "_device_modules",
-    "set_printoptions": "tensor._object.printing",
-    "vmap": "func",
-}
-
-
 _absent_name = _absent.finder("torch", by_torchs_name=True)
 
 
@@ -94,16 +58,17 @@ def __getattr__(name: str) -> Any:
     if function is not None:
         globals()[name] = function
         return function
-    if name in _HOMES:
-        globals()[name] = value = getattr(importlib.import_module(f"{__package__}.{_HOMES[name]}"), name)
-        return value
+    if name == "as_torch":  # which torch does not have
+        return importlib.import_module("._as_torch", __package__).as_torch
     if name in _submodules():  # most programs do not use them: they are loaded when asked for
         return importlib.import_module(f"{__package__}.{name}")
     return importlib.import_module(__package__) if name == "torch" else _absent_name(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *later_functions, *_submodules(), *_HOMES})
+    from . import _elsewhere  # when somebody asks
+
+    return sorted({*globals(), *later_functions, *_submodules(), *_elsewhere.table()["torch"], "as_torch"})
 
 
 @cache

@@ -63,6 +63,7 @@ from ._symbols import sym_min as sym_min
 from ._symbols import sym_not as sym_not
 from ._symbols import sym_sqrt as sym_sqrt
 from ._symbols import sym_sum as sym_sum
+from .random import thread_safe_generator as thread_safe_generator
 from .func import vmap as vmap
 from ._control_flow import while_loop as while_loop
 from . import accelerator as accelerator, amp as amp, autograd as autograd, backends as backends, cli as cli, compiler as compiler, cpu as cpu, cuda as cuda, debug as debug, distributed as distributed, distributions as distributions, export as export, fft as fft, func as func, functional as functional, futures as futures, fx as fx, hub as hub, jit as jit, library as library, linalg as linalg, masked as masked, monitor as monitor, multiprocessing as multiprocessing, nn as nn, ops as ops, optim as optim, overrides as overrides, profiler as profiler, pytest_torch as pytest_torch, quasirandom as quasirandom, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, storage as storage, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version
