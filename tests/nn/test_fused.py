@@ -9,7 +9,8 @@ import pytest
 
 import retrograd as torch
 from retrograd._core.fused import fused
-from retrograd.tensor._recording.fused import decomposed, record_fused
+from retrograd.tensor._recording.fused import decomposed
+from retrograd.tensor._recording.record import record
 from tests.ops.infos import OPS
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float
 from tests.ops.test_all import on_all_samples
@@ -36,7 +37,7 @@ def scaled_tanh_parts(xp: Any, x: Any, weight: Any, *, factor: float) -> Any:
 
 
 def call(x: Any, weight: Any = None) -> Any:
-    return record_fused(scaled_tanh, (x, weight), {"factor": 3.0})
+    return record(scaled_tanh, (x, weight), {"factor": 3.0})
 
 
 @pytest.fixture

@@ -22,9 +22,8 @@ from ...tensor._functions import reduce as _reductions
 from ...tensor._functions.creation import empty_like, ones_like, zeros_like
 from ...tensor._functions.generators import default_generator
 from ...tensor._functions.random_fills import _sampled
-from ...tensor._recording.fused import record_fused
 from ...tensor._recording.operands import not_a_tensor
-from ...tensor._recording.record import Elementwise, unary
+from ...tensor._recording.record import Elementwise, record, unary
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
 
 _HARDTANH = {"b": (RuntimeError, "Bool inputs not supported for hardtanh"), "c": REFUSED["clamp"]["c"]}
@@ -360,7 +359,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     if array.shape[axis] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {array.shape[axis]}")
     refuse("glu", array.dtype)
-    return record_fused(gated, (input,), {"axis": axis})
+    return record(gated, (input,), {"axis": axis})
 
 
 # ---- along a dimension ----

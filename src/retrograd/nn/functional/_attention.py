@@ -26,9 +26,9 @@ from ...tensor._functions.random_tensors import drawn
 from ...tensor._functions.rearrange import constant_pad_nd, repeat_interleave
 from ...tensor._functions.reduce import softmax
 from ...tensor._object.numbers import C_NAMES
-from ...tensor._recording.fused import record_fused
 from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
+from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 from . import _dropout
 from ._linear import linear
@@ -71,7 +71,7 @@ def scaled_dot_product_attention(
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1] or 1)
     params = {"scale": float(scale), "kept": kept, "groups": groups}
-    return record_fused(attention, (query, key, value, attn_mask, keep), params)
+    return record(attention, (query, key, value, attn_mask, keep), params)
 
 
 def kept_weights(shape: tuple[int, ...], dropout_p: float, like: Any) -> tuple[Any, float]:
@@ -505,7 +505,7 @@ def _attend(query: Any, key: Any, projected: list[Any], heads: Heads, masks: Mas
     keep, kept = kept_weights((batch, heads.number, length, keys), heads.dropout, query)
     scale = 1 / math.sqrt(heads.features // heads.number)
     params = {"heads": heads.number, "scale": scale, "kept": kept, "time": time}
-    return record_fused(multi_head, (*projected, *[None] * (3 - len(projected)), mask, keep), params)
+    return record(multi_head, (*projected, *[None] * (3 - len(projected)), mask, keep), params)
 
 
 def _attend_step_by_step(

@@ -11,7 +11,6 @@ from ..._ops.convolution_kernels import places_of
 from ...overrides import overridable, overridable_as
 from ...tensor import _base
 from ...tensor._functions.rearrange import constant_pad_nd
-from ...tensor._recording.fused import record_fused
 from ...tensor._recording.record import record
 from . import _convolution_checks as checks
 
@@ -54,7 +53,7 @@ def _batch(
     transposed = len(numbers) == 4
     if x.dtype is not w.dtype or x.dtype.kind == "b" or (bias is not None and bias._array.dtype is not x.dtype):
         checks.check_types(input, weight, bias, groups, transposed, bias_first and not transposed)
-    return record_fused(r.transposed_convolution if transposed else r.convolution, (input, weight, bias), params)
+    return record(r.transposed_convolution if transposed else r.convolution, (input, weight, bias), params)
 
 
 @lru_cache(maxsize=8192)

@@ -18,7 +18,7 @@ from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._base import Tensor
 from ...tensor._functions.matrix_checks import need_tensor, scalar_name
-from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
 from .._reduction import MEAN, NONE, SUM, chosen, get_enum, in_words
 from . import _torch_losses as by_number
 from ._linear import linear
@@ -34,7 +34,7 @@ def _of_difference(operation: Any, kernel: str, input: Any, target: Any, params:
         need_real(kernel, input)
     if x.shape != y.shape:
         need_fit(x.shape, y.shape)
-    return record_fused(operation, (input, target), params)
+    return record(operation, (input, target), params)
 
 
 def _weighed(values: Any, weight: Any, reduction: str) -> Any:
@@ -312,7 +312,7 @@ def binary_cross_entropy(
         weight = weight.expand(input.size())
     _need_probabilities(input, "input")
     _need_probabilities(target, "target")
-    return record_fused(losses.binary_cross_entropy, (input, target, weight), {"reduction": number})
+    return record(losses.binary_cross_entropy, (input, target, weight), {"reduction": number})
 
 
 @overridable(raised="cpu cuda")
@@ -349,7 +349,7 @@ def soft_margin_loss(
     if input._array.shape != target._array.shape:
         need_fit(input._array.shape, target._array.shape)
     target = target.to(input.dtype)
-    return record_fused(losses.soft_margin_loss, (input, target), {"reduction": number})
+    return record(losses.soft_margin_loss, (input, target), {"reduction": number})
 
 
 # ---- distributions ----
@@ -454,7 +454,7 @@ def nll_loss(
     need_real("nll_loss_out_frame" if x.ndim < 3 else "nll_loss2d_forward_out_frame", input)
     need_same_dtype(input, weight)
     operation = entropies.nll_loss if x.ndim < 3 else entropies.nll_loss2d
-    return record_fused(operation, (input, target, weight), {"reduction": number, "ignore_index": ignore_index})
+    return record(operation, (input, target, weight), {"reduction": number, "ignore_index": ignore_index})
 
 
 @overridable(raised="cpu cuda")
@@ -494,7 +494,7 @@ def cross_entropy(
         label_smoothing = 0.0
         operation = entropies.cross_entropy if x.ndim < 3 else entropies.cross_entropy2d
     params = {"reduction": number, "ignore_index": ignore_index, "smoothing": label_smoothing}
-    return record_fused(operation, (input, target, weight), params)
+    return record(operation, (input, target, weight), params)
 
 
 def _need_numbers(ignore_index: Any, label_smoothing: Any) -> None:
@@ -597,7 +597,7 @@ def multi_margin_loss(
     if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= 0 and t.max() < classes):
         raise RuntimeError("target out of range")
     params = {"p": p, "margin": margin, "reduction": number}
-    return record_fused(losses_of_margins.multi_margin_loss, (input, target, weight), params)
+    return record(losses_of_margins.multi_margin_loss, (input, target, weight), params)
 
 
 @overridable(raised="cpu cuda")
@@ -619,7 +619,7 @@ def multilabel_margin_loss(
     classes = x.shape[-1] if x.shape else 1
     if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= -1 and t.max() < classes):
         raise RuntimeError("argument #2 'target' is out of range")
-    return record_fused(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
+    return record(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
 
 
 @overridable(raised="cpu cuda")

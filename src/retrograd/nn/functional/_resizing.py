@@ -12,7 +12,6 @@ from ..._core.numpy_namespace import is_half
 from ..._ops import grid_sampling, resizing
 from ..._warnings import warn
 from ...overrides import overridable
-from ...tensor._recording.fused import record_fused
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -308,7 +307,7 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
         "half": input._array.dtype if is_half(input._array.dtype) and interpolation_mode != 2 else None,
     }
     operation = grid_sampling.grid_sample_2d if ndim == 2 else grid_sampling.grid_sample_3d
-    return record_fused(operation, (input, grid), params)
+    return record(operation, (input, grid), params)
 
 
 @overridable

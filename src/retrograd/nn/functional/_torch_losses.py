@@ -19,7 +19,7 @@ from ...tensor._base import Tensor
 from ...tensor._functions.creation import tensor as new_tensor
 from ...tensor._functions.matrix_checks import need_tensor, scalar_name
 from ...tensor._object.devices import on_host
-from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
 from .._reduction import MEAN, NONE
 from ._by_sample import outermost_batch, sample_by_sample
 from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, reduced
@@ -69,7 +69,7 @@ def binary_cross_entropy_with_logits(
         if pos_weight is not None:
             need_fit(pos_weight._array.shape, target._array.shape)
     given = in_common_dtype(input, target, weight, pos_weight)
-    loss = record_fused(losses.binary_cross_entropy_with_logits, given, {"reduction": reduction})
+    loss = record(losses.binary_cross_entropy_with_logits, given, {"reduction": reduction})
     return loss if loss._array.dtype is target._array.dtype else loss.to(target.dtype)  # into whose memory torch writes
 
 
@@ -286,7 +286,7 @@ def ctc_loss(
     _need_lengths(target_lengths, "target_lengths", None)
     rows = _with_classes(_in_rows(targets, target_lengths, batch), target_lengths, classes)
     params = {"blank": blank, "zero_infinity": bool(zero_infinity)}
-    losses = record_fused(ctc.ctc_loss, (batched, rows, input_lengths, target_lengths), params)
+    losses = record(ctc.ctc_loss, (batched, rows, input_lengths, target_lengths), params)
     if zero_infinity:
         losses = losses.where(losses != float("inf"), 0)
     if reduction == MEAN:

@@ -23,7 +23,7 @@ from ...tensor._functions.elementwise import rsqrt
 from ...tensor._functions.matrix_checks import need_tensor, scalar_name
 from ...tensor._functions.variance import var as variance_of
 from ...tensor._recording.flat import EXACT
-from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
 
 NDARRAY, F32, F64 = np.ndarray, np.dtype(np.float32), np.dtype(np.float64)
 USUAL = frozenset({*EXACT, type(None)})
@@ -121,14 +121,14 @@ def layers(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
             and array.shape[-1] == shape[0]
             and _usual(array, shape[0], weight, bias)
         ):
-            return record_fused(rows.layer_norm, (input, weight, bias), {"ndim": 1, "eps": eps})
+            return record(rows.layer_norm, (input, weight, bias), {"ndim": 1, "eps": eps})
     need_tensor(input, "layer_norm", "input")
     shape = _lengths("layer_norm", shape)
     if weight is not None or bias is not None:
         _need_optional("layer_norm", weight=(3, weight), bias=(4, bias))
     _check_inner(input, shape, "*, ", weight=weight, bias=bias)
     _check_dtypes("LayerNormKernelImpl", input, weight, bias)
-    return record_fused(rows.layer_norm, (input, weight, bias), {"ndim": len(shape), "eps": eps})
+    return record(rows.layer_norm, (input, weight, bias), {"ndim": len(shape), "eps": eps})
 
 
 @overridable(raised="cuda")
@@ -166,8 +166,8 @@ def root_mean_squares(input: Any, shape: Any, weight: Any, eps: float | None) ->
             "to fused implementation."
         )
         if dtype.numpy not in HALVES:
-            return (record_fused(rows.rms_norm, (input, None), params) * weight).to(dtype)
-    return record_fused(rows.rms_norm, (input, weight), params)
+            return (record(rows.rms_norm, (input, None), params) * weight).to(dtype)
+    return record(rows.rms_norm, (input, weight), params)
 
 
 @overridable
@@ -182,7 +182,7 @@ def groups_of_channels(input: Any, groups: int, weight: Any, bias: Any, eps: flo
     if {type(input), type(weight), type(bias)} <= USUAL and type(groups) is int and groups > 0:
         array = input._array
         if array.ndim > 1 and array.shape[1] % groups == 0 and _usual(array, array.shape[1], weight, bias):
-            return record_fused(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
+            return record(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
     need_tensor(input, "group_norm", "input")
     if weight is not None or bias is not None:
         _need_optional("group_norm", weight=(3, weight), bias=(4, bias))
@@ -203,7 +203,7 @@ def groups_of_channels(input: Any, groups: int, weight: Any, bias: Any, eps: flo
                 f"{_errors.sizes(shown)} and input of shape {_errors.sizes(shape)}"
             )
     _check_dtypes("GroupNormKernelImpl", input, weight, bias)
-    return record_fused(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
+    return record(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
 
 
 @overridable(raised="cuda")
@@ -231,14 +231,14 @@ def by_batch(
         return input.clone(), None, None
     if not training:
         args = input, weight, bias, running_mean.detach(), running_var.detach()
-        return record_fused(channels.batch_norm_fixed, args, {"eps": eps}), None, None
+        return record(channels.batch_norm_fixed, args, {"eps": eps}), None, None
     if isinstance(momentum, (bool, str)) or momentum is None:
         raise TypeError(f"batch_norm(): argument 'momentum' (position 7) must be float, not {type(momentum).__name__}")
     dtype = input._array.dtype
     half = dtype if dtype in HALVES else None
     given = next((one for one in (weight, bias, running_mean, running_var) if one is not None), input)
     params = {"eps": eps, "half": half, "rounds": half is not None and given._array.dtype == half}
-    out, mean, variance = record_fused(channels.batch_norm, (input, weight, bias), params)
+    out, mean, variance = record(channels.batch_norm, (input, weight, bias), params)
     mean, variance = (_base.wrap(without_tangents(one._array)) for one in (mean, variance))
     if running_mean is not None and input._array.size:
         count = input._array.size // input._array.shape[1]

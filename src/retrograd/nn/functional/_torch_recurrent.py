@@ -20,9 +20,10 @@ from ...tensor._functions.joining import cat, stack
 from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.shape import transpose
 from ...tensor._functions.splitting import unbind
-from ...tensor._recording.fused import by_parts, record_fused
+from ...tensor._recording.fused import by_parts
 from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
+from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 
 __all__: list[str] = []  # names of the package, not of nn.functional
@@ -131,7 +132,7 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
     if hx[0].shape[0] < call.num_layers * directions or len(call.params) < per_layer * call.num_layers * directions:
         raise RuntimeError("Expected more hidden states in stacked_rnn")
     # Of half precision torch rounds every number of every step, except in LSTM.
-    run = by_parts if x.dtype.numpy in HALVES and not operation.widens else record_fused
+    run = by_parts if x.dtype.numpy in HALVES and not operation.widens else record
     states = list(zip(*[unbind(one, 0) for one in hx], strict=True))
     batch = x.shape[1] if call.sizes is None else call.sizes[0]
     last = []
@@ -243,7 +244,7 @@ def _cell(
             )
     if (b_ih is None) != (b_hh is None):
         b_ih, b_hh = (zeros_like(b_hh), b_hh) if b_ih is None else (b_ih, zeros_like(b_ih))
-    return record_fused(operation, (x, *states, w_ih, w_hh, b_ih, b_hh), options)
+    return record(operation, (x, *states, w_ih, w_hh, b_ih, b_hh), options)
 
 
 @overridable

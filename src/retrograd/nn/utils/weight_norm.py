@@ -8,7 +8,7 @@ from ..._ops import weight_norm as w
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._functions.norms import vector_norm
-from ...tensor._recording.fused import record_fused
+from ...tensor._recording.record import record
 from ..parameter import UninitializedParameter, make_parameter
 
 
@@ -32,7 +32,7 @@ def _check_dim(v: Any, dim: int) -> None:
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
     """Return a direction with given lengths of its slices along a dimension."""
     if dim in (0, v.dim() - 1) and v.dim() > 1 and not v.is_complex():
-        return record_fused(w.weight_norm, (v, g), {"axis": dim})
+        return record(w.weight_norm, (v, g), {"axis": dim})
     return v * (g / norm_except_dim(v, 2, dim))
 
 

@@ -30,7 +30,7 @@ from ..._places import user_frame
 from .. import _base
 from .._base import LEAF, edge_of, wrap
 from .._object import layout as _layout
-from .record import make_meta, record, wrap_outputs
+from .record import make_meta, wrap_outputs
 from .saved import note_origin, pack, save_arrays
 
 get_frame = sys._getframe
@@ -315,6 +315,3 @@ def _pack_residuals(node: Any, mode: Mode) -> None:
         (True, pack(wrap(one), mode)) if isinstance(one, np.ndarray) else (False, one) for one in node.residuals
     ]
     node.residuals = None
-
-
-record_fused = record
