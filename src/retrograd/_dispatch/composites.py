@@ -12,6 +12,8 @@ from .._modes import current_mode
 from ..nn.modules.module import _parse_to as parsed_to
 from ..tensor import _base
 from ..tensor._functions.casting import PYTHON_TYPES
+from ..tensor._functions.shape import _moved as moved_order
+from ..tensor._functions.shape import fitted
 from ..tensor._storage.storages import CONVERSIONS
 from . import flat_tensors, hidden
 
@@ -115,7 +117,7 @@ def outer(input: Any, vec2: Any) -> Any:
 # ---- shapes ----
 @composite()
 def reshape(input: Any, *shape: Any) -> Any:
-    sizes = _shape_of(input, shape)
+    sizes = list(fitted(shape, input.numel()))
     with hidden():
         try:
             input.detach().view(sizes) if type(input) is Tensor else None
@@ -136,17 +138,6 @@ def _viewable(input: Any, sizes: list[int]) -> bool:
     return shadow.reshape(tuple(sizes)).base is not None
 
 
-def _shape_of(input: Any, shape: Any) -> list[int]:
-    sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
-    sizes = [int(n) for n in sizes]
-    if -1 in sizes:
-        known = -math.prod(sizes)
-        sizes[sizes.index(-1)] = input.numel() // known if known else 0
-    if math.prod(sizes) != input.numel():
-        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {input.numel()}")
-    return sizes
-
-
 @composite()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     rank = input.dim()
@@ -162,10 +153,11 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 @composite()
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     dim %= input.dim()
-    sizes = list(sizes)
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = input.shape[dim] // -math.prod(sizes)
-    return input.view([*input.shape[:dim], *sizes, *input.shape[dim + 1 :]])
+    try:
+        parts = fitted((sizes,), input.shape[dim])
+    except RuntimeError:
+        return NotImplemented  # it is refused
+    return input.view([*input.shape[:dim], *parts, *input.shape[dim + 1 :]])
 
 
 FOUND["ravel"] = lambda self: self.contiguous().view(-1)
@@ -174,9 +166,6 @@ FOUND["reshape_as"] = lambda self, other: self.reshape(other.shape)
 FOUND["expand_as"] = lambda self, other: self.expand(other.shape)
 FOUND["type_as"] = lambda self, other: self.to(other.dtype)
 FOUND["narrow"] = lambda input, dim, start, length: aten.slice.Tensor(input, dim, int(start), int(start) + length)
-FOUND["movedim"] = FOUND["moveaxis"] = lambda input, source, destination: input.permute(
-    _moved(input.dim(), source, destination)
-)
 FOUND["conj"] = lambda input: aten._conj.default(input) if input.is_complex() else input
 FOUND["diag"] = lambda input, diagonal=0: (
     torch.diag_embed(input, diagonal) if input.dim() == 1 else torch.diagonal_copy(input, diagonal)
@@ -202,10 +191,10 @@ def imag(input: Any) -> Any:
 FOUND["adjoint"] = lambda self: self.transpose(-2, -1).conj()
 
 
-def _moved(rank: int, source: Any, destination: Any) -> list[int]:
-    froms, tos = ([one % rank for one in ([x] if isinstance(x, int) else x)] for x in (source, destination))
-    rest = iter([k for k in range(rank) if k not in froms])
-    return [froms[tos.index(k)] if k in tos else next(rest) for k in range(rank)]
+@composite("movedim", "moveaxis")
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    moves = [[one] if isinstance(one, int) else list(one) for one in (source, destination)]
+    return input.permute(moved_order(input.dim(), *moves))
 
 
 def _listed(tensors: Any) -> list[Any]:

@@ -294,14 +294,8 @@ def det(A: Any) -> Any:  # noqa: N803
 @layer("interpolate")
 def interpolate(input: Any, size: Any, scale_factor: Any, mode: str, align_corners: Any) -> Any:
     dims = input.dim() - 2
-    names = {
-        "nearest": f"upsample_nearest{dims}d",
-        "bilinear": "upsample_bilinear2d",
-        "linear": "upsample_linear1d",
-        "trilinear": "upsample_trilinear3d",
-        "bicubic": "upsample_bicubic2d",
-    }
-    if mode not in names:
+    packet = getattr(aten, f"upsample_{mode}{dims}d", None)
+    if packet is None:
         return NotImplemented
     scales = [None] * dims if scale_factor is None else [float(one) for one in _pair(scale_factor, dims)]
     sizes = (
@@ -310,4 +304,6 @@ def interpolate(input: Any, size: Any, scale_factor: Any, mode: str, align_corne
         else [math.floor(n * s) for n, s in zip(input.shape[2:], scales, strict=True)]
     )
     flags = [] if mode == "nearest" else [bool(align_corners)]
-    return getattr(aten, names[mode]).default(input, sizes, *flags, *(scales if scale_factor is not None else []))
+    return getattr(aten, f"upsample_{mode}{dims}d").default(
+        input, sizes, *flags, *(scales if scale_factor is not None else [])
+    )

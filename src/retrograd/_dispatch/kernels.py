@@ -440,12 +440,8 @@ def _upsampled(mode: str, has_corners: bool) -> Callable[..., Any]:
     return upsample
 
 
-for _dims in (1, 2, 3):
-    KERNELS[f"upsample_nearest{_dims}d"] = _upsampled("nearest", False)
-KERNELS["upsample_linear1d"] = _upsampled("linear", True)
-KERNELS["upsample_bilinear2d"] = _upsampled("bilinear", True)
-KERNELS["upsample_bicubic2d"] = _upsampled("bicubic", True)
-KERNELS["upsample_trilinear3d"] = _upsampled("trilinear", True)
+for _name in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "bicubic2d", "trilinear3d"):
+    KERNELS[f"upsample_{_name}"] = _upsampled(_name[:-2], not _name.startswith("nearest"))
 
 KERNELS["block_diag"] = lambda tensors: torch.block_diag(*tensors)
 
