@@ -27,7 +27,7 @@ TAKEN = {
     r"(ctc_loss|gaussian_nll_loss|hinge_embedding_loss|soft_margin_loss|binary_cross_entropy_with_logits)\(": "what promotes",
     r"rrelu_\(s, training=": "a truth value",
     r"round\(k, decimals=0\)|sub\(2, \(\)\)|index_put_?\((\[\]|e), s\)|feature_alpha_dropout\(s, inplace=": "it means nothing",
-    r"range\(-2\*\*63|fftfreq\(0, pin_memory=True\)": "what torch's machine cannot have",
+    r"range\(-2\*\*63": "what torch's machine cannot have",
 }
 
 

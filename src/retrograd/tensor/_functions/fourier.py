@@ -20,7 +20,7 @@ from ...overrides import overridable, refusing
 from .. import _base
 from .._recording.out import call_into
 from .._recording.record import record
-from .creation import finish
+from .creation import finish, options_of
 from .elementwise import conj
 from .rearrange import roll
 from .shape import basic_view
@@ -289,17 +289,8 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
 
 
 def _frequencies(name: str, numbers: Callable[[int, Any], Any]) -> Any:
-    def function(
-        n: int,
-        d: float = 1.0,
-        *,
-        out: Any = None,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        pin_memory: bool = False,
-    ) -> Any:
+    def function(n: int, d: float = 1.0, **options: Any) -> Any:
+        out, dtype, device, requires_grad = options_of(f"fft_{name}", options)
         if not isinstance(n, int):
             raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
         if n < 0 and name == "fftfreq":

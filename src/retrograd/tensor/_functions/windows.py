@@ -16,7 +16,7 @@ import numpy as np
 from ... import _dtypes
 from ..._device import strided
 from .._recording.out_dtypes import CPP_NAMES
-from .creation import finish
+from .creation import finish, options_of
 
 Formula = Callable[[Any, int], Any]
 
@@ -155,11 +155,8 @@ general_hamming = _window(_raised_cosine, "general_cosine")
 
 # ---- torch.hann_window and its kin ----
 def _old_window(name: str, formula: Formula, length: Any, periodic: bool, options: Any) -> Any:
-    dtype = options.pop("dtype", None) or _dtypes.get_default_dtype()
-    device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
-    options.pop("layout", None), options.pop("pin_memory", None)
-    if options:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(options))}'")
+    _, dtype, device, requires_grad = options_of(name, options, out=False)
+    dtype = dtype or _dtypes.get_default_dtype()
     if not isinstance(length, int):
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
     if dtype.kind < _dtypes.FLOAT_KIND:
