@@ -140,6 +140,8 @@ class Primitive(Shown):
         differentiable: bool = True,
         batch: Rule | None = None,
         shows: str | dict[str | None, str] | None = None,
+        widens: bool = False,
+        dense: bool = False,
     ) -> None:
         super().__init__(shows)
         self.name = name
@@ -165,8 +167,8 @@ class Primitive(Shown):
         self.gathers: Gathers | None = None
         self.turned: str | None = None  # the input that torch transposes by a node of its own
         self.exact = False  # of one NumPy function: half precision loses nothing there
-        self.widens = False  # half precision is computed in float32 and rounded once
-        self.dense = False  # torch lays the result out densely, where NumPy may follow the inputs
+        self.widens = widens  # half precision is computed in float32 and rounded once
+        self.dense = dense  # torch lays the result out densely, where NumPy may follow the inputs
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written
         self.view_recorders: dict[str | None, Any] = {}
         self.quick_rules: Any = None  # see `quick_elementwise`

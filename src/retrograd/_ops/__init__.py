@@ -1,6 +1,5 @@
 """The operations, declared: importing this package fills the table of primitives."""
 
-from .._core.primitive import primitives
 from . import (
     along,
     cumulative,
@@ -15,9 +14,6 @@ from . import (
     softmax,
     variance,
 )
-
-for _name in ("mean", "prod", "logsumexp", "softmax", "log_softmax", "norm", "var", "std"):
-    primitives[_name].widens = True
 
 __all__ = [
     "along",

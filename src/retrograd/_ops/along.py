@@ -59,7 +59,7 @@ def _read_part(src, indices):
     return src.reshape(-1)
 
 
-@linear(torch="gather", shows="dim index=indices self sparse_grad=False")
+@linear(torch="gather", shows="dim index=indices self sparse_grad=False", dense=True)
 def take_along(xp, x, indices, *, axis):
     if x.ndim == 1:
         return x.take(indices)

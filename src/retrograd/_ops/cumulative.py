@@ -129,7 +129,7 @@ def _sums_in_blocks(x, reverse):
     return out
 
 
-@linear(shows="dim")
+@linear(shows="dim", dense=True)
 def cumsum(xp, x, *, axis):
     return _sums(xp, x, axis, reverse=False)
 
@@ -233,12 +233,9 @@ def recurrence_jvp(xp, t, a, out, axis, reverse):
 
 
 # ---- products ----
-@general(shows="dim result self")
+@general(shows="dim result self", dense=True, widens=True)
 def cumprod(xp, x, *, axis):
     return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
-
-
-cumprod.widens = cumprod.dense = True
 
 
 @cumprod.vjp("x")
@@ -270,7 +267,7 @@ def _add_logs(xp, x, y):
     return module.where(module.isinf(high.real), high, high + module.log1p(module.exp(low - high)))
 
 
-@general(shows="dim result self")
+@general(shows="dim result self", dense=True, widens=True)
 def logcumsumexp(xp, x, *, axis):
     if not x.ndim or not x.size:
         return x.copy()
@@ -281,9 +278,6 @@ def logcumsumexp(xp, x, *, axis):
     for i in range(1, len(steps)):
         steps[i] = _add_logs(xp, steps[i - 1], steps[i])
     return out
-
-
-logcumsumexp.widens = logcumsumexp.dense = True
 
 
 def _fading(xp, out, axis, reverse):

@@ -318,5 +318,6 @@ masked_fill = elementwise(
     dz=lambda xp, g, y: xp.where(_mask(y), g, 0),
     shows="mask=y",
 )
+masked_fill.dense = True
 masked_fill.shows_edges("MaskedFillBackward0", 0)
 masked_fill.shows_edges("IndexFillBackward0", 0)

@@ -8,7 +8,7 @@ from . import matrix_products  # noqa: F401 - the rules use its names
 from .matrices import adjoint, columns, rows
 
 
-@general(torch="linalg_matrix_exp", batch=behind)
+@general(torch="linalg_matrix_exp", batch=behind, widens=True)
 def matrix_exp(xp, x):
     if not x.size:
         return x.copy()
@@ -21,9 +21,6 @@ def matrix_exp(xp, x):
 
     flat = x.reshape(-1, *x.shape[-2:])
     return xp.module.stack([cuda_expm(one) for one in flat]).reshape(x.shape)
-
-
-matrix_exp.widens = True
 
 
 def _slope(xp, x, t):

@@ -16,7 +16,7 @@ def _scaled(x, factor):
     return x if factor == 1 else x * factor
 
 
-@multilinear
+@multilinear(dense=True)
 def matmul(xp, x, y):
     if x.ndim < 3 and y.ndim < 3 and x.dtype.itemsize != 2:
         return x.dot(y)  # the same BLAS call, without the machinery of a gufunc

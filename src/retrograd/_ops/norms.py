@@ -34,7 +34,7 @@ def _two_norm(xp, x, axis, keepdims):
     return module.sqrt(module.add.reduce(squares, axis=axis, keepdims=keepdims))
 
 
-@general(torch="linalg_vector_norm", batch=behind)
+@general(torch="linalg_vector_norm", batch=behind, widens=True)
 def norm(xp, x, *, p, axis, keepdims):
     """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
     if p == 2:

@@ -44,13 +44,13 @@ def _placed(xp, g, indices, axis, shape, place):
         raise RuntimeError(str(error).replace("for axis", "for dimension")) from None
 
 
-def chooses(run, name, torch, *, reduces=True, repeats=False):
+def chooses(run, name, torch, *, reduces=True, repeats=False, dense=False):
     """Declare an operation that returns chosen elements along `axis`, and their indices.
 
     The gradient goes to the chosen elements alone. `reduces`: it has a parameter `keepdims`. `repeats`: an element may
     be chosen several times.
     """
-    primitive = general(run, name=name, torch=torch, outputs=2)
+    primitive = general(run, name=name, torch=torch, outputs=2, dense=dense)
     place = "scatter_add_zeros" if repeats else "place_along"
 
     def dx(xp, g, x_shape, out, axis, keepdims):
@@ -206,7 +206,7 @@ def _extreme(name):
             return dense(picked(xp, x, at, axis, keepdims), at)
         return dense(extreme_of(xp, name, x, (axis,), keepdims), at)
 
-    return chooses(run, f"{name}_at", name)
+    return chooses(run, f"{name}_at", name, dense=True)
 
 
 max_at, min_at = _extreme("max"), _extreme("min")

@@ -403,7 +403,7 @@ def _lead(axis):
     return (slice(None),) * axis
 
 
-@linear(batch=behind)
+@linear(batch=behind, widens=True)
 def avg_pool(xp, x, *, windows, counts):
     """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
     module = xp.module
@@ -440,7 +440,7 @@ def avg_pool_dx(xp, g, windows, counts):
     return xp.avg_pool_back(g, windows=windows, counts=counts)
 
 
-@linear(batch=behind)
+@linear(batch=behind, widens=True)
 def avg_pool_back(xp, g, *, windows, counts):
     """Share what windows get among their elements: the transpose of `avg_pool`."""
     module = xp.module
@@ -465,6 +465,3 @@ def avg_pool_back(xp, g, *, windows, counts):
 @avg_pool_back.vjp("g")
 def avg_pool_back_dg(xp, g, windows, counts):
     return xp.avg_pool(g, windows=windows, counts=counts)
-
-
-avg_pool.widens = avg_pool_back.widens = True

@@ -7,7 +7,7 @@ from .strided import laid_in_row, read_row, row_of_rows
 
 
 # ---- shifting and turning ----
-@linear(shows="dims shifts")
+@linear(shows="dims shifts", dense=True)
 def roll(xp, x, *, shifts, axes):
     """Shift along axes, what leaves at one end entering at the other; `axes` None: along the flattened array."""
     out = x.reshape(-1) if axes is None else x
@@ -18,9 +18,6 @@ def roll(xp, x, *, shifts, axes):
         if at != n:
             out = xp.module.concatenate((out[(*lead, slice(at, None))], out[(*lead, slice(at))]), axis=axis)
     return x.copy() if out is x or out.base is not None else out.reshape(x.shape)
-
-
-roll.dense = True
 
 
 @roll.vjp("x")

@@ -46,7 +46,7 @@ def sum_of_few(x, axis):
     return (x if axis == x.ndim - 1 else x.T).dot(_ones(x.shape[axis], x.dtype))
 
 
-@linear(shows={None: "self_sym_sizes", "SumBackward1": "dim keepdim self_sym_sizes"}, batch=behind)
+@linear(shows={None: "self_sym_sizes", "SumBackward1": "dim keepdim self_sym_sizes"}, batch=behind, dense=True)
 def sum(xp, x, *, axis, keepdims):
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -56,7 +56,7 @@ def sum_dx(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
 
 
-@linear(batch=behind)
+@linear(batch=behind, dense=True, widens=True)
 def mean(xp, x, *, axis, keepdims):
     # an empty mean is 0 / 0 = nan; the count is a Python number, so float32 stays what it is
     return xp.sum(x, axis=axis, keepdims=keepdims) / _count(x.shape, axis)
@@ -73,7 +73,7 @@ def mean_dx(xp, g, x_shape, axis, keepdims):
     return spread / count if count else spread  # dense, as torch's
 
 
-@general(shows="dim keepdim self", batch=behind)
+@general(shows="dim keepdim self", batch=behind, dense=True)
 def nansum(xp, x, *, axis, keepdims):
     """The sum without NaN."""
     total = xp.sum(x, axis=axis, keepdims=keepdims)
@@ -90,9 +90,6 @@ def nansum_dx(xp, g, x, axis, keepdims):
 @nansum.jvp
 def nansum_jvp(xp, t, x, axis, keepdims):
     return xp.sum(xp.where(xp.isnan(x), 0, t), axis=axis, keepdims=keepdims)
-
-
-nansum.dense = True
 
 
 # ---- extremes; ties share the gradient evenly, as torch's ----
@@ -145,7 +142,7 @@ def _extremes(name):
     def run(xp, x, *, axis, keepdims):
         return extreme_of(xp, name, x, axis, keepdims)
 
-    primitive = general(run, name=name, torch=f"a{name}")
+    primitive = general(run, name=name, torch=f"a{name}", dense=True)
     primitive.shows("dim keepdim result self")
     primitive.vjp("x")(amax_dx)
     primitive.jvp(amax_jvp)
@@ -158,7 +155,7 @@ min_, min_of_all = _extremes("min")
 max_of_all.dense = min_of_all.dense = True
 
 
-@general(outputs=2, batch=behind)
+@general(outputs=2, batch=behind, dense=True)
 def aminmax(xp, x, *, axis, keepdims):
     return extreme_of(xp, "min", x, axis, keepdims), extreme_of(xp, "max", x, axis, keepdims)
 
@@ -178,11 +175,8 @@ def aminmax_jvp(xp, t, x, out, axis, keepdims):
     return tuple(amax_jvp(xp, t, x, extreme, axis, keepdims) for extreme in out)
 
 
-aminmax.dense = True
-
-
 # ---- products ----
-@general(shows={None: "self", "ProdBackward1": "dim keepdim self"}, batch=behind)
+@general(shows={None: "self", "ProdBackward1": "dim keepdim self"}, batch=behind, dense=True, widens=True)
 def prod(xp, x, *, axis, keepdims):
     if x.size > LONG and x.dtype.kind == "f" and x.flags.c_contiguous:
         x, axis = _in_rows(x, axis, keepdims)
@@ -303,7 +297,7 @@ def _products_of_the_others(xp, x, t):
 
 
 # ---- exponentials ----
-@general(shows="dim keepdim result self", batch=behind)
+@general(shows="dim keepdim result self", batch=behind, dense=True, widens=True)
 def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
@@ -326,8 +320,8 @@ def logsumexp_jvp(xp, t, x, out, axis, keepdims):
 
 
 # ---- no derivative: positions and truth ----
-def _without_derivative(run, name):
-    primitive = general(run, name=name, differentiable=False)
+def _without_derivative(run, name, **options):
+    primitive = general(run, name=name, differentiable=False, **options)
 
     @primitive.batch
     def batch(call, args, batched, size, *, axis, keepdims):
@@ -344,7 +338,7 @@ def _position(name):
     def run(xp, x, *, axis, keepdims):
         return getattr(x, name)(axis) if not keepdims else getattr(x, name)(axis, keepdims=True)
 
-    return _without_derivative(run, name)
+    return _without_derivative(run, name, dense=True)
 
 
 argmax, argmin = _position("argmax"), _position("argmin")
@@ -359,7 +353,7 @@ def _truth(name):
             return UFUNCS[name].reduce(x, axis, bool, None, keepdims)
         return getattr(x, name)(axis, keepdims=keepdims)
 
-    return _without_derivative(run, name)
+    return _without_derivative(run, name, dense=True)
 
 
 any_, all_ = _truth("any"), _truth("all")

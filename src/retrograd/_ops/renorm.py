@@ -26,7 +26,7 @@ def _scale_slope(xp, size, large, limit):
     return xp.where(large, -limit / xp.square(size + CLOSE), 0)
 
 
-@general(shows="dim maxnorm=limit p self")
+@general(shows="dim maxnorm=limit p self", dense=True, widens=True)
 def renorm(xp, x, *, p, axis, limit):
     """Scale down the slices along an axis whose p-norm is larger than a limit."""
     if x.ndim == 2 and p == 2 and is_small(x, (1 - axis,)) and x.size:
@@ -37,9 +37,6 @@ def renorm(xp, x, *, p, axis, limit):
         scale = np.where(large, limit / (size + CLOSE), x.dtype.type(1))
         return x * (scale if axis else scale[:, None])
     return (x * _size_and_scale(xp, x, p, axis, limit)[2]).astype(x.dtype, copy=False)
-
-
-renorm.widens = renorm.dense = True
 
 
 @renorm.vjp("x")

@@ -80,7 +80,7 @@ def _along(module, x, axis, taps):
     return module.zeros(shape, x.dtype) if out is None else out
 
 
-@linear(shows="", batch=behind)
+@linear(shows="", batch=behind, widens=True)
 def resample(xp, x, *, taps):
     """Resample the last axes, from the last on; `taps` has what belongs to each of them, or None."""
     out = x
@@ -93,9 +93,6 @@ def resample(xp, x, *, taps):
 @resample.vjp("x")
 def resample_dx(xp, g, taps):
     return xp.resample(g, taps=tuple([None if one is None else one.transposed for one in taps]))
-
-
-resample.widens = True
 
 
 def _factor(axis):

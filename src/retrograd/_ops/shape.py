@@ -147,7 +147,7 @@ def squeeze_batch(call, args, batched, size, *, axis):
     return call(args[0], axis=tuple(_axis(a, ndim) + 1 for a in axes))
 
 
-@linear(shows="dims", batch=behind)
+@linear(shows="dims", batch=behind, dense=True)
 def flip(xp, x, *, axis):
     return xp.flip(x, axis=axis)
 
@@ -157,7 +157,7 @@ def flip_dx(xp, g, axis):
     return xp.flip(g, axis=axis)
 
 
-@linear(torch="cat", shows="dim", batch=behind)
+@linear(torch="cat", shows="dim", batch=behind, dense=True)
 def concat(xp, *arrays, axis):
     return xp.module.concatenate(arrays, axis=axis)
 
@@ -228,7 +228,7 @@ def _outside(rows, columns, upper, k):
     return lower if upper else ~lower
 
 
-@linear(shows="diagonal=k", batch=behind)
+@linear(shows="diagonal=k", batch=behind, dense=True)
 def triangle(xp, x, *, upper, k):
     if xp is numpy_namespace and x.size <= FEW and x.flags.c_contiguous:
         out = x.copy()
@@ -243,7 +243,7 @@ def triangle_dx(xp, g, upper, k):
     return xp.triangle(g, upper=upper, k=k)
 
 
-@linear(shows="dim", batch=behind)
+@linear(shows="dim", batch=behind, dense=True)
 def stack(xp, *arrays, axis):
     shape = arrays[0].shape
     if axis == len(shape):

@@ -63,7 +63,7 @@ def _row_sums(x):
 
 
 # ---- softmax ----
-@general(shows="dim result")
+@general(shows="dim result", dense=True, widens=True)
 def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
     if not x.size or not x.ndim:
@@ -142,7 +142,7 @@ softmax_back.batch(_both_along)
 
 
 # ---- its logarithm ----
-@general(shows="dim result")
+@general(shows="dim result", dense=True, widens=True)
 def log_softmax(xp, x, *, axis):
     """x - logsumexp(x) along one axis."""
     if not x.size or not x.ndim:

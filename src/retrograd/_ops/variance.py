@@ -66,7 +66,7 @@ def _variances_of_few(x, axis, correction):
     return sum_of_few(away, a) / _divisor(max(count - correction, 0), dtype), mean
 
 
-@general(batch=behind)
+@general(batch=behind, dense=True, widens=True)
 def var(xp, x, *, axis, correction, keepdims):
     """The mean square distance from the mean, with `correction` degrees of freedom taken off."""
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
@@ -95,7 +95,7 @@ def var_jvp(xp, t, x, axis, correction, keepdims):
     return xp.sum(xp.real(xp.conj(_var_slope(xp, 1, x, axis, correction)) * t), axis=axis, keepdims=keepdims)
 
 
-@general(batch=behind)
+@general(batch=behind, dense=True, widens=True)
 def std(xp, x, *, axis, correction, keepdims):
     """The square root of the variance."""
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
@@ -172,4 +172,3 @@ def _with_mean(name):
 
 
 var_mean, std_mean = _with_mean("var"), _with_mean("std")
-var.dense = std.dense = True

@@ -29,10 +29,5 @@ def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
 _core.install_tensor(Tensor, _call)
 install_classes(Tensor, Parameter)
 install_methods()
-for _name in """
-sum mean max min prod max_at min_at logsumexp softmax log_softmax cumsum concat stack take_along masked_fill
-argmax argmin any all matmul flip triangle
-""".split():  # noqa: SIM905 - names read better as text
-    _core.primitives[_name].dense = True
 
 __all__ = ["AccumulateGrad", "Parameter", "Tensor", "find", "functions", "install_names", "later_functions"]
