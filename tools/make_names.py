@@ -1,4 +1,5 @@
-"""Write `tensor/_names.py` and `_layer_names.py`: which file holds which public function, and the forms that it has.
+"""Write `tensor/_names.py` and `_layer_names.py`: which file holds which public function, and the forms that it has; and
+`tensor/_results.py`: the parts of named results.
 
 python tools/make_names.py           write them
 python tools/make_names.py --check   fail if they are out of date
@@ -155,6 +156,18 @@ def index() -> dict[str, dict[str, list[str]]]:
     return {module: kinds for module, kinds in found.items() if any(kinds.values())}
 
 
+def results() -> dict[str, str]:
+    """Return the fields of torch's named results, which public functions make by `make(name, *fields)`."""
+    found = {}
+    for path in (TENSOR / "_functions").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "make" and node.args:
+                name, *fields = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
+                if isinstance(name, str) and not name.startswith("_"):
+                    found[name] = " ".join(fields)
+    return dict(sorted(found.items()))
+
+
 def path_of(module: str) -> Path:
     home = PACKAGE if module in LAYERS else TENSOR
     return home.joinpath(*module.split(".")).with_suffix(".py")
@@ -221,6 +234,15 @@ def install() -> None:
 )
 
 
+RESULTS = (
+    HEADER.format(title="The index of torch's named results: the names of their parts.")
+    + """
+RESULTS = {{
+{results}}}
+"""
+)
+
+
 def files() -> dict[Path, str]:
     """Return the text of each file by its path."""
     found = index()
@@ -233,6 +255,9 @@ def files() -> dict[Path, str]:
     later["_functions.foreach"]["functions"] += [f"_foreach_{name}{_}" for name in foreach for _ in ("", "_")]
     return {
         TENSOR / "_names.py": TENSORS.format(now=written(now), later=written(later), foreach=quoted(foreach, "")),
+        TENSOR / "_results.py": RESULTS.format(
+            results="".join(f'    "{name}": "{fields}",\n' for name, fields in results().items())
+        ),
         PACKAGE / "_layer_names.py": ABOVE.format(layers=written(layers)),
     }
 

@@ -18,7 +18,7 @@ refused("cumsum_out", "cumprod_out", b=kernel("{name}_cpu"))
 refused("cumsum", "cumprod", in_place=True, b=kernel("{name}_out_cpu"))
 refused("logcumsumexp", bi=kernel("logcumsumexp_out_cpu"))
 refused("cummax", "cummin", c=kernel("{name}_cpu"))
-return_cummax, return_cummin = (make(name, "values", "indices") for name in ("cummax", "cummin"))
+return_cummax, return_cummin = make("cummax", "values", "indices"), make("cummin", "values", "indices")
 
 
 def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) -> Any:

@@ -12,7 +12,8 @@ from .._recording.record import record
 from .matrix_checks import is_differentiated, need_kernel, need_square, scalar_name
 
 FIELDS = ("eigenvalues", "eigenvectors")
-eig_result, eigh_result = make("linalg_eig", *FIELDS), make("linalg_eigh", *FIELDS)
+eig_result = make("linalg_eig", "eigenvalues", "eigenvectors")
+eigh_result = make("linalg_eigh", "eigenvalues", "eigenvectors")
 
 
 def _check(input: Any, name: str) -> None:

@@ -29,7 +29,7 @@ from .._recording.record import NDARRAY, record
 from .._recording.refusals import kernel, refuse, refused
 from . import elementwise as _pointwise
 
-return_max, return_min = (make(name, "values", "indices") for name in ("max", "min"))
+return_max, return_min = make("max", "values", "indices"), make("min", "values", "indices")
 _ALL = tuple(tuple(range(n)) for n in range(65))
 
 

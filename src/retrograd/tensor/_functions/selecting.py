@@ -27,9 +27,11 @@ refused(
     c=(RuntimeError, " topk does not support complex dtypes on CPU"),
 )
 return_aminmax = make("aminmax", "min", "max")
-return_kthvalue, return_median, return_nanmedian, return_mode, return_topk = (
-    make(name, "values", "indices") for name in ("kthvalue", "median", "nanmedian", "mode", "topk")
-)
+return_kthvalue = make("kthvalue", "values", "indices")
+return_median = make("median", "values", "indices")
+return_nanmedian = make("nanmedian", "values", "indices")
+return_mode = make("mode", "values", "indices")
+return_topk = make("topk", "values", "indices")
 
 
 @takes_out
