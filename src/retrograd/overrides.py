@@ -300,6 +300,7 @@ def overridable(
     - `forms`, where they are not those of torch's function of that name: words among `function` (of the package), `method`
       (of Tensor), `in_place` (a method `name_` that writes the result into the tensor), and `spread` (the method takes sizes
       one by one as well). No word at all: only by chance the name is one of torch's. tools/make_names.py reads this.
+    - `in_functional`: False if it stands in a file of `nn.functional`, and is of the package only.
     - `lowered`, `raised`: the devices on which autocast computes it in half precision, or in float32.
     - `in_place`: what makes its method in place, where that is not `inplace` (`tensor/_aliasing/inplace.py`).
     - `out_dtype`: its `out=` must have the dtype of the result; "kernel" and "result" are the two sentences that torch has for

@@ -25,6 +25,7 @@ from ...tensor._functions.random_fills import _sampled
 from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.record import Elementwise, record, unary
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
+from ._public import public_names
 
 _HARDTANH = {"b": (RuntimeError, "Bool inputs not supported for hardtanh"), "c": REFUSED["clamp"]["c"]}
 REFUSED |= {name: {"bic": kernel(f"{name}_cpu")} for name in
@@ -408,9 +409,17 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     return ones - soft.detach() + soft
 
 
-__all__ = [
-    "_threshold", "celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu",
-    "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "threshold_",
-]  # fmt: skip
+__all__ = public_names(
+    globals(),
+    "_threshold",
+    "celu_",
+    "elu_",
+    "hardtanh_",
+    "leaky_relu_",
+    "relu_",
+    "rrelu_",
+    "selu_",
+    "sigmoid",
+    "tanh",
+    "threshold_",
+)

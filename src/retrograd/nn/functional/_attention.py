@@ -32,6 +32,7 @@ from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 from . import _dropout
 from ._linear import linear
+from ._public import public_names
 
 SINGLE = np.dtype(np.float32)
 # Names of torch's kernels that a call may use; None: all. See `nn.attention.sdpa_kernel`.
@@ -598,4 +599,4 @@ def _by_dot_products(q: Any, k: Any, v: Any, mask: Any, causal: bool, heads: Hea
     return found.flatten(0, 1)
 
 
-__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+__all__ = public_names(globals())

@@ -13,6 +13,7 @@ from ...tensor import _base
 from ...tensor._functions.rearrange import constant_pad_nd
 from ...tensor._recording.record import record
 from . import _convolution_checks as checks
+from ._public import public_names
 
 DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}
 
@@ -204,7 +205,7 @@ def _of_rank(rank: int) -> tuple[Any, Any]:
 (conv1d, conv_transpose1d), (conv2d, conv_transpose2d), (conv3d, conv_transpose3d) = map(_of_rank, (1, 2, 3))
 
 
-@overridable
+@overridable(in_functional=False)
 def convolution(
     input: Any,
     weight: Any,
@@ -303,14 +304,4 @@ def _refuse_integers(kernel: str, input: Any) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{_base.dtype_of(input)._scalar_name}'")
 
 
-__all__ = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "fold",
-    "unfold",
-]
+__all__ = public_names(globals())

@@ -8,11 +8,12 @@ from ..._dtypes import promote_types
 from ..._ops import norms
 from ...autograd.grad_mode import no_grad
 from ...overrides import overridable
-from ...tensor._functions.distances import pdist
+from ...tensor._functions.distances import pdist as pdist
 from ...tensor._functions.matrix_checks import need_tensor
 from ...tensor._functions.norms import vector
 from ...tensor._functions.stacking import broadcast_tensors
 from ...tensor._recording.record import record
+from ._public import public_names
 
 
 @overridable(raised="cuda")
@@ -49,4 +50,4 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keep
     return record(norms.norm, (gap,), {"p": p, "axis": axis, "keepdims": bool(keepdim)}, "NormBackward1")
 
 
-__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
+__all__ = public_names(globals(), "pdist")

@@ -9,6 +9,7 @@ from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._recording.operands import not_a_tensor
 from . import _torch_dropout as d
+from ._public import public_names
 
 _AXES = {1: "1 spatial dimension", 2: "2 spatial dimensions", 3: "3 spatial dimensions"}
 
@@ -100,4 +101,4 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _of_channels(input, p, training, inplace, rank == 5)
 
 
-__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+__all__ = public_names(globals())

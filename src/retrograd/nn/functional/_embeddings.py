@@ -12,6 +12,7 @@ from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._object.devices import beside
 from . import _torch_embedding as rows
+from ._public import public_names
 
 
 def _checked_padding(padding_idx: int | None, weight: Any) -> int:
@@ -146,4 +147,4 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     return _base.wrap((array[..., None] == beside(np.arange(num_classes), array)).astype(np.int64))
 
 
-__all__ = ["embedding", "embedding_bag", "one_hot"]
+__all__ = public_names(globals())

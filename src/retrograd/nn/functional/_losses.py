@@ -23,6 +23,7 @@ from .._reduction import MEAN, NONE, SUM, chosen, get_enum, in_words
 from . import _torch_losses as by_number
 from ._linear import linear
 from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, need_same_dtype, reduced, warn_of_sizes
+from ._public import public_names
 
 
 def _of_difference(operation: Any, kernel: str, input: Any, target: Any, params: dict[str, Any]) -> Any:
@@ -736,27 +737,4 @@ def ctc_loss(
     )
 
 
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "cross_entropy",
-    "ctc_loss",
-    "gaussian_nll_loss",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "linear_cross_entropy",
-    "margin_ranking_loss",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "poisson_nll_loss",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-]
+__all__ = public_names(globals())

@@ -10,6 +10,7 @@ from ...overrides import overridable, takes_out
 from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.norms import vector
 from ...tensor._functions.rearrange import constant_pad_nd
+from ._public import public_names
 from ._torch_normalization import by_instance, groups_of_channels, layers, over_samples, root_mean_squares
 
 
@@ -123,12 +124,4 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     return input / vector(input, p, dim, True, None).clamp_min(eps).expand_as(input)
 
 
-__all__ = [
-    "batch_norm",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "local_response_norm",
-    "normalize",
-    "rms_norm",
-]
+__all__ = public_names(globals())

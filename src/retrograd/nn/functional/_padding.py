@@ -12,8 +12,7 @@ from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ...tensor._tensor import Tensor
 from ._pooling import ints_of
-
-__all__ = ["pad"]
+from ._public import public_names
 
 _WORDS = {"reflect": "reflection", "replicate": "replication"}
 for _word in _WORDS.values():
@@ -110,3 +109,6 @@ def _check_sizes(shape: tuple[int, ...], ndim: int, by: tuple[int, ...], mode: s
         raise RuntimeError(f"input ({given}) is too small. Calculated output {got}")
     if min(made) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(made)}: {_errors.sizes(made)}")
+
+
+__all__ = public_names(globals())

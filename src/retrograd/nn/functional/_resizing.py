@@ -15,15 +15,7 @@ from ...overrides import overridable
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import REFUSED, kernel, refuse
 from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-
-__all__ = [
-    "affine_grid",
-    "grid_sample",
-    "interpolate",
-    "upsample",
-    "upsample_bilinear",
-    "upsample_nearest",
-]
+from ._public import public_names
 
 _AREAS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _NEEDS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
@@ -267,7 +259,7 @@ def grid_sample(
     return grid_sampler(input, grid, _MODES.index(mode), _PADDINGS.index(padding_mode), bool(align_corners))
 
 
-@overridable
+@overridable(in_functional=False)
 def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Sample at the points of a grid; modes are numbers."""
     shape, points = tuple(input._array.shape), tuple(grid._array.shape)
@@ -310,13 +302,13 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
     return record(operation, (input, grid), params)
 
 
-@overridable
+@overridable(in_functional=False)
 def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Sample at the points of a grid over two axes; modes are numbers."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@overridable
+@overridable(in_functional=False)
 def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Sample at the points of a grid over three axes; modes are numbers."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -357,7 +349,7 @@ def _as_written(size: tuple[int, ...]) -> str:
     return f"({', '.join([str(n) for n in size])})"
 
 
-@overridable
+@overridable(in_functional=False)
 def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
     """Make the grids of affine maps."""
     size = tuple(size)
@@ -371,3 +363,6 @@ def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
         )
     params = {"sizes": size[2:], "align": bool(align_corners)}
     return record(grid_sampling.affine_grid, (theta,), params, "AffineGridGeneratorBackward0", {"size": size})
+
+
+__all__ = public_names(globals(), "upsample", "upsample_bilinear", "upsample_nearest")

@@ -8,8 +8,7 @@ from ... import _errors
 from ..._ops import shuffling as sh
 from ...overrides import overridable
 from ...tensor._recording.record import record
-
-__all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
+from ._public import public_names
 
 
 def _check(name: str, argument: str, word: str, input: Any, factor: Any) -> tuple[int, ...]:
@@ -76,3 +75,6 @@ def channel_shuffle(input: Any, groups: int) -> Any:
 def native_channel_shuffle(input: Any, groups: int) -> Any:
     """Take channels from each group in turn."""
     return _shuffled_channels(input, groups, "NativeChannelShuffleBackward0")
+
+
+__all__ = public_names(globals())

@@ -129,17 +129,3 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
 def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """Keep the gradients of what was kept, scaled."""
     return _BACK.slow((grad_output, mask), {"scale": scale})
-
-
-__all__ = [
-    "alpha_dropout",
-    "alpha_dropout_",
-    "dropout",
-    "dropout_",
-    "feature_alpha_dropout",
-    "feature_alpha_dropout_",
-    "feature_dropout",
-    "feature_dropout_",
-    "native_dropout",
-    "native_dropout_backward",
-]

@@ -230,6 +230,3 @@ def embedding_bag(
         nothing = np.zeros(len(sizes), np.int64)
         return out, wrap(np.zeros(0, np.int64)), wrap(nothing), wrap(nothing.copy())
     return out, wrap(bags), wrap(filled), wrap(filled.copy())
-
-
-__all__ = ["embedding", "embedding_bag", "embedding_renorm_"]

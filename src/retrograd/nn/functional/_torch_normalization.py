@@ -447,6 +447,3 @@ def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **n
     if len(rest) + len(named) == 3:
         rest = (None, None, *rest)
     return native_batch_norm(input, weight, bias, *rest, **named)  # type: ignore[no-any-return]
-
-
-__all__: list[str] = []

@@ -26,8 +26,6 @@ from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 
-__all__: list[str] = []  # names of the package, not of nn.functional
-
 ORDINARY = (np.dtype(np.float32), np.dtype(np.float64))
 
 
