@@ -93,7 +93,23 @@ class _OfTorchsNames(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} does not belong into the description of a checkpoint")
 
 
-class FileSystemWriter:
+class _InFolder:
+    """A checkpoint in a folder."""
+
+    path: Path
+
+    def reset(self, checkpoint_id: Any = None) -> None:
+        """Let the next checkpoint be elsewhere."""
+        if checkpoint_id is not None:
+            self.path = Path(checkpoint_id)
+
+    @property
+    def checkpoint_id(self) -> Path:
+        """The folder."""
+        return self.path
+
+
+class FileSystemWriter(_InFolder):
     """Writes a checkpoint into a folder."""
 
     def __init__(
@@ -108,16 +124,6 @@ class FileSystemWriter:
         **others: Any,
     ) -> None:
         self.path, self.sync_files, self.overwrite = Path(path), sync_files, overwrite
-
-    def reset(self, checkpoint_id: Any = None) -> None:
-        """Write the next checkpoint elsewhere."""
-        if checkpoint_id is not None:
-            self.path = Path(checkpoint_id)
-
-    @property
-    def checkpoint_id(self) -> Path:
-        """The folder."""
-        return self.path
 
     def write(self, values: dict[str, Any], places: dict[str, tuple[Any, ...]]) -> Metadata:
         """Write values by name; `places` says where each stands in nested dicts and lists."""
@@ -163,21 +169,11 @@ def _described(name: str, value: Any) -> tuple[MetadataIndex, Any]:
     return MetadataIndex(name, begin, 0), whole
 
 
-class FileSystemReader:
+class FileSystemReader(_InFolder):
     """Reads a checkpoint from a folder."""
 
     def __init__(self, path: Any, **others: Any) -> None:
         self.path = Path(path)
-
-    def reset(self, checkpoint_id: Any = None) -> None:
-        """Read the next checkpoint from elsewhere."""
-        if checkpoint_id is not None:
-            self.path = Path(checkpoint_id)
-
-    @property
-    def checkpoint_id(self) -> Path:
-        """The folder."""
-        return self.path
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Read what there is."""

@@ -2,4 +2,5 @@
 
 from . import utils as utils
 from retrograd.utils.benchmark import *
+from retrograd.utils.benchmark import Colorize as Colorize, Compare as Compare, Language as Language, Measurement as Measurement, TaskSpec as TaskSpec, Timer as Timer, ordered_unique as ordered_unique, select_unit as select_unit, set_torch_threads as set_torch_threads, timer as timer, trim_sigfig as trim_sigfig, unit_to_english as unit_to_english
 from . import utils as utils
