@@ -222,6 +222,17 @@ def test_a_saved_value_that_was_overwritten_is_refused() -> None:
             z.sum().backward()
 
 
+def test_nodes_show_what_they_keep_by_torchs_names() -> None:
+    x = rg.rand(2, 4, requires_grad=True)
+    functional = rg.nn.functional
+    with BaseTorchDispatchMode():
+        sigmoid, rows = x.sigmoid(), functional.layer_norm(x, (4,))
+        assert sigmoid.grad_fn._saved_result.equal(sigmoid)
+        assert functional.softmax(x, 1).grad_fn._saved_result.shape == (2, 4)
+        assert rows.grad_fn._saved_result1.shape == (2, 1)
+        assert functional.leaky_relu(x, 0.2).grad_fn._saved_negative_slope == 0.2
+
+
 def test_hooks_of_saved_values_see_them() -> None:
     packed: list[Any] = []
 

@@ -61,7 +61,9 @@ def _source(name: str, names: list[str], results: int) -> tuple[str, Callable[[A
         return f"{names[0]}_options", itemgetter("dtype")
     if last in ("size", "sizes"):
         return f"{base if base in names else names[0]}_sizes", _same
-    return (f"result{RESULTS[name]}", _same) if RESULTS.get(name, results) < results else None
+    if RESULTS.get(name, results) >= results:
+        return None
+    return f"result{RESULTS[name]}" if results > 1 else "result", _same
 
 
 @cache
