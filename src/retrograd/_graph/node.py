@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -231,10 +231,17 @@ class Node:
     def place(self) -> str | None:
         return None if self.code is None else describe(self.code, self.lasti)
 
-    def record_place(self) -> None:
-        frame = user_frame(sys._getframe(1))
-        self.code = frame.f_code
-        self.lasti = frame.f_lasti
+    # ---- making nodes off the hot path ----
+    def begin(self, edges: tuple[Any, ...], of_user: bool = True) -> Self:
+        """Give a new node its edges and its number, and nothing else; `of_user`: also the user's line."""
+        self._edges = edges
+        self.seq = creation_numbers()
+        self.meta = self.guard = self.extra = self._storage = None
+        self.code, self.lasti = None, 0
+        if of_user:
+            frame = user_frame(sys._getframe(1))
+            self.code, self.lasti = frame.f_code, frame.f_lasti
+        return self
 
     # ---- saved values ----
     def storage_now(self, name: str) -> Any:
@@ -510,11 +517,8 @@ def face_of(edge: Any) -> tuple[Any, int]:
 
 def transposition(edge: Any) -> Node:
     """Return the node that torch has between a product and a matrix that it takes transposed."""
-    node = node_class(core.primitives["permute_dims"], "TBackward0")()
-    node._edges = (edge,)
+    node = node_class(core.primitives["permute_dims"], "TBackward0")().begin((edge,), of_user=False)
     node.axes = (1, 0)
-    node.seq = creation_numbers()
-    node.meta = node.guard = node.extra = node._storage = node.code = None
     return node
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._core.levels import creation_numbers
 from .._core.primitive import engine_state
 from .._graph.node import Freed, InputFacts, Node, Slot
 from .._graph.unpacked import Guard, output_edge, unpacked
@@ -161,10 +160,7 @@ class FunctionNode(Node, FunctionCtx):
     _read = False  # saved tensors that may be read once
 
     def __init__(self) -> None:
-        self._edges = ()
-        self.seq = creation_numbers()
-        self.code, self.lasti = None, 0
-        self.meta = self.guard = self.extra = self._storage = None
+        self.begin((), of_user=False)
         self.dirty_tensors: Any = None
         self.non_differentiable: Any = None
         self.to_save: Any = None

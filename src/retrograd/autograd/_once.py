@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .._core.levels import creation_numbers
 from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor._base import wrap
@@ -40,10 +39,6 @@ class Error(Node):
 
 
 def _refuse_twice(result: Any) -> Any:
-    node = Error()
-    node._edges = ()
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.meta = node.guard = node.extra = node._storage = None
+    node = Error().begin((), of_user=False)
     node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
     return wrap(result._array, node, result._storage)

@@ -322,12 +322,7 @@ def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:
 
 def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
     """Make a Tensor for a saved value of a leaf that stands where the leaf stands in the graph, and looks like a leaf."""
-    node = _alias_class()()
-    node._edges = (leaf,)
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.meta = node.guard = node.extra = node._storage = None
-    return wrap(array, node, None)
+    return wrap(array, _alias_class()().begin((leaf,), of_user=False), None)
 
 
 @cache

@@ -12,7 +12,6 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray
-from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import _NUMPY_TYPES
 from ..._graph.cuts import note_cut
 from ..._graph.node import Node, Slot, node_class
@@ -259,14 +258,10 @@ def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
     arrays = [tensor._array for tensor in tensors]
     if current_mode() is not PLAIN or not all([type(array) in _NUMPY_TYPES for array in arrays]):
         return record(primitive, tensors, {}, name)._edge
-    node = node_class(primitive, name)()
-    node._edges = tuple([edge_of(tensor) for tensor in tensors])
-    node.extra = node.guard = node._storage = None
+    node = node_class(primitive, name)().begin(tuple([edge_of(tensor) for tensor in tensors]))
     first, last = arrays[0], arrays[-1]
     alike = first.shape == last.shape and first.dtype is last.dtype and (first.dtype is F32 or first.dtype is F64)
     node.meta = None if alike else make_meta(primitive, arrays, first, node._edges)
-    node.record_place()
-    node.seq = creation_numbers()
     return node
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._core import primitive as core
 from ..._core.arrays import Batched, Dual, LevelArray, levels_of
-from ..._core.levels import BATCH, creation_numbers
+from ..._core.levels import BATCH
 from ..._core.primitive import vocabulary
 from ..._graph.node import InputFacts, Meta, Node
 from ..._modes import current_mode
@@ -133,11 +133,7 @@ class Lowered(Node):
 
 
 def _lower(base: Any, missing: frozenset[Any]) -> None:
-    node = Lowered()
+    node = Lowered().begin((edge_of(base),), of_user=False)
     levels = levels_of(base._array)
-    node._edges = (edge_of(base),)
     node.meta = Meta((InputFacts(tuple(base._array.shape), base._array.dtype, levels),), levels | missing, False)
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.guard = node.extra = node._storage = None
     base._edge = node

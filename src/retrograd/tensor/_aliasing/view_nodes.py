@@ -12,7 +12,6 @@ import numpy as np
 
 from ..._core import primitive as core
 from ..._core.arrays import LevelArray, is_meta, levels_of
-from ..._core.levels import creation_numbers
 from ..._core.primitive import Primitive, vocabulary
 from ..._graph.node import InputFacts, Meta, Node
 from ..._modes import current_mode
@@ -244,12 +243,8 @@ def _pieces(steps: tuple[Step, ...]) -> list[tuple[type[ReplayedView], tuple[Ste
 def _replaying(
     cls: type[ReplayedView], steps: tuple[Step, ...], edge: Any, facts: tuple[tuple[int, ...], Any], levels: Any
 ) -> Any:
-    node: Any = cls()
-    node._edges = (edge,)
+    node: Any = cls().begin((edge,), of_user=False)
     node.steps, node.facts = steps, facts
-    node.seq = creation_numbers()
-    node.code, node.lasti = None, 0
-    node.guard = node.extra = node.meta = node._storage = None
     if levels:
         node.meta = Meta((InputFacts(*facts, levels),), levels, False)
     return node

@@ -520,7 +520,6 @@ def _where_slow(condition: Any, x: Any, y: Any) -> Any:
     if edges == (None, None, None):
         return wrap_outputs(e.where, out, None, mode)
     node = build_node(e.where, None, args, [chosen, *_as_arrays(given, operands)], out, {}, edges, mode)
-    node.record_place()
     return wrap_outputs(e.where, out, node, mode)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray, levels_of, raw_leaf
-from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import raw_namespace
 from ..._core.passes import concatenate
 from ..._core.primitive import namespace_of
@@ -20,14 +18,12 @@ from ..._core.shown import given
 from ..._graph.node import InputFacts, Meta, Node, Slot
 from ..._modes import PLAIN, Mode, current_mode, read_mode
 from ..._ops import index as i
-from ..._places import user_frame, users_files
 from ...overrides import overridable
 from .. import _base
 from .._aliasing.views import MULTIPLE, NO_GRAD, NOWHERE, View, forget_ended_level, register_view
 from .._base import signed_types, stored
 
 NDARRAY = np.ndarray
-get_frame = sys._getframe
 generic_straight = Node.straight
 
 
@@ -76,23 +72,12 @@ def _many_views(input: Any, parts: Parts, name: str, shown: dict[str, Any], foll
             array = input._array
     node: Any = None
     if (edge := input._edge) is not None and (mode is PLAIN or mode.tracks):
-        node = (_split_classes.get(name) or _split_node_class(name))()
-        node._edges = (input if edge is _base.LEAF else edge,)
+        cls = _split_classes.get(name) or _split_node_class(name)
+        node = cls().begin((input if edge is _base.LEAF else edge,))
         node.indices = parts.indices
         node.facts = array.shape, array.dtype
         node.num_outputs = len(parts.indices)
         node.shown = shown
-        node.guard = node.extra = node.meta = node._storage = None
-        try:
-            frame = get_frame(3)  # this, a public function and its public form are ours
-        except ValueError:  # called from outside Python
-            frame = get_frame(1)
-        if (code := frame.f_code).co_filename not in users_files:
-            frame = user_frame(frame)
-            code = frame.f_code
-        node.code = code
-        node.lasti = frame.f_lasti
-        node.seq = creation_numbers()
         if type(array) is not NDARRAY and isinstance(array, LevelArray):
             levels = levels_of(array)
             node.meta = Meta((InputFacts(tuple(array.shape), array.dtype, levels),), levels, False)

@@ -8,7 +8,6 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray
-from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, raw_namespace
 from ..._graph.node import PYTHON_SCALARS, Node
 from ..._modes import current_mode
@@ -125,12 +124,7 @@ _NODES = {
 
 
 def _node(operation: str, edge: Any) -> Any:
-    node: Any = _NODES[operation]()
-    node._edges = (edge,)
-    node.seq = creation_numbers()
-    node.meta = node.guard = node.extra = node._storage = None
-    node.record_place()
-    return node
+    return _NODES[operation]().begin((edge,))
 
 
 def _results(name: str, tensor: Any, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool) -> Any:

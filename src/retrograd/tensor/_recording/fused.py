@@ -7,7 +7,6 @@ batch of one vmap over plain arrays is one node as well, if the operation has a 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +16,7 @@ import numpy as np
 
 from ..._core.arrays import Batched, LevelArray
 from ..._core.fused import Fused
-from ..._core.levels import Level, creation_numbers
+from ..._core.levels import Level
 from ..._core.numpy_namespace import _NUMPY_TYPES, HALVES, numpy_namespace
 from ..._core.primitive import engine_state, vocabulary
 from ..._core.shown import parameter
@@ -26,14 +25,12 @@ from ..._graph.guards import fresh
 from ..._graph.node import Guard, Node, saved_properties
 from ..._graph.unpacked import computing_with_unpacked, settled
 from ..._modes import Mode, current_mode, using
-from ..._places import user_frame
 from .. import _base
 from .._base import LEAF, edge_of, wrap
 from .._object import layout as _layout
 from .record import make_meta, wrap_outputs
 from .saved import note_origin, pack, save_arrays
 
-get_frame = sys._getframe
 NDARRAY = np.ndarray
 SINGLE = F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
@@ -290,17 +287,12 @@ def _build(
     mode: Mode,
 ) -> FusedNode:
     cls = node_class_of(operation)
-    node: FusedNode = cls()
-    node._edges = edges
-    node.seq = creation_numbers()
-    node.guard = node.extra = node._storage = None
+    node = cls().begin(edges)
     node.meta = make_meta(operation, arrays, out, edges)  # type: ignore[arg-type]
     node.needs = tuple([edge is not None for edge in edges])
     node.params, node.residuals, node.num_outputs = params, residuals, operation.outputs
     node.is_plain, node.level = False, None
     save_arrays(node, cls, args, dict(zip(operation.inputs, arrays, strict=True)), out, edges, mode)
-    frame = user_frame(get_frame(2))
-    node.code, node.lasti = frame.f_code, frame.f_lasti
     if mode.saved_hooks and type(residuals) is tuple:
         _pack_residuals(node, mode)
     if mode.anomaly:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._core.levels import creation_numbers
 from ..._graph.node import Node
 
 
@@ -22,10 +21,6 @@ NotImplementedNode.__name__ = NotImplementedNode.__qualname__ = "NotImplemented"
 
 def without_derivative(operation: str, edges: tuple[Any, ...]) -> Node:
     """Make the node of an operation."""
-    node = NotImplementedNode()
+    node = NotImplementedNode().begin(edges)
     node.operation = operation
-    node._edges = edges
-    node.seq = creation_numbers()
-    node.meta = node.guard = node.extra = node._storage = None
-    node.record_place()
     return node

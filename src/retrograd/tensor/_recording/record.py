@@ -25,7 +25,6 @@ from ..._generated import emit
 from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
-from ..._places import user_frame
 from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
@@ -79,8 +78,6 @@ def record(
         for edge in edges:
             if edge is not None:
                 node = build_node(primitive, name, args, arrays, out, params, edges, mode, shown)
-                frame = user_frame(get_frame(1))
-                node.code, node.lasti = frame.f_code, frame.f_lasti
                 return wrap_outputs(primitive, out, node, mode)
     return wrap_outputs(primitive, out, None, mode)
 
@@ -156,10 +153,7 @@ def build_node(
 ) -> Node:
     """Make the node of a call: its edges, what its rules read, and the facts its edges need."""
     cls = node_class(primitive, name)
-    node = cls()
-    node._edges = edges
-    node.seq = creation_numbers()
-    node.guard = node.extra = node._storage = None
+    node = cls().begin(edges)
     node.meta = make_meta(primitive, arrays, out, edges, params.get("level"))
     values = primitive.named(arrays)
     if primitive.variadic:
@@ -354,8 +348,6 @@ class Elementwise:
                     if out.dtype.kind in "biu":
                         break
                     node = build_node(self.primitive, self.node_name, args, arrays, out, params, edges, mode)
-                    frame = user_frame(get_frame(1))
-                    node.code, node.lasti = frame.f_code, frame.f_lasti
                     return wrap_outputs(self.primitive, out, node, mode)
         return wrap_outputs(self.primitive, out, None, mode)
 
