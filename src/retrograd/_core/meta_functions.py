@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -55,30 +56,19 @@ def _at(shape: tuple[int, ...], axis: int, *sizes: int) -> tuple[int, ...]:
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
-# ---- facts ----
-@rule_for(np.shape)
-def _shape(a: Any) -> Any:
-    return a.shape
-
-
-@rule_for(np.ndim)
-def _ndim(a: Any) -> Any:
-    return a.ndim
-
-
-@rule_for(np.size)
-def _size(a: Any, axis: Any = None) -> Any:
-    return a.size if axis is None else a.shape[axis]
-
-
-@rule_for(np.result_type)
-def _result_type(*values: Any) -> Any:
-    return _dtype(*values)
-
-
-@rule_for(np.may_share_memory)
-def _may_share(a: Any, b: Any, max_work: Any = None) -> bool:
-    return bool(type(a) is type(b) and a._start == b._start)
+_rules |= {
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.result_type: _dtype,
+    np.may_share_memory: lambda a, b, max_work=None: bool(type(a) is type(b) and a._start == b._start),
+    np.copyto: lambda dst, src, *args, **_: setitem(dst, ..., src),
+    np.putmask: lambda *args, **_: None,
+    np.full_like: lambda a, fill_value, *args, **options: np.empty_like(a, *args, **options),
+    **dict.fromkeys((np.tril, np.triu, np.partition), lambda a, *args, **_: fresh(a.shape, a.dtype)),
+    np.argsort: lambda a, axis=-1, **_: fresh(a.shape, np.intp),
+    np.searchsorted: lambda a, v, *args, **_: fresh(_sizes(v), np.intp),
+}
 
 
 # ---- joining and copying ----
@@ -116,11 +106,6 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     )
 
 
-@rule_for(np.copyto)
-def _copyto(dst: Any, src: Any, casting: Any = None, where: Any = True) -> None:
-    dst[...] = src
-
-
 @rule_for(np.broadcast_to)
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
@@ -139,11 +124,6 @@ def _empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     if shape is not None or order == "C":
         return fresh(a.shape if shape is None else shape, dtype)
     return like(a, dtype)
-
-
-@rule_for(np.full_like)
-def _full_like(a: Any, fill_value: Any, *args: Any, **options: Any) -> Any:
-    return _empty_like(a, *args, **options)
 
 
 def restrided(x: Any, shape: Any = None, strides: Any = None, **_: Any) -> Any:
@@ -167,11 +147,6 @@ for _view in (np.diagonal, np.moveaxis, np.expand_dims):
     _rules[_view] = _viewed
 
 
-@rule_for(np.tril, np.triu, np.partition)
-def _same(a: Any, *args: Any, **options: Any) -> Any:
-    return fresh(a.shape, a.dtype)
-
-
 @rule_for(np.tile)
 def _tile(a: Any, reps: Any) -> Any:
     reps = (reps,) if hasattr(reps, "__index__") else tuple(reps)
@@ -193,21 +168,6 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     axis = _axis(axis, arr.ndim)
     lead = np.broadcast_shapes(_at(arr.shape, axis, 1), _at(indices.shape, axis, 1))
     return fresh(_at(lead, axis, indices.shape[axis]), arr.dtype)
-
-
-@rule_for(np.putmask)
-def _nothing(*args: Any, **options: Any) -> None:
-    """Write nothing."""
-
-
-@rule_for(np.argsort)
-def _argsort(a: Any, axis: int = -1, **_: Any) -> Any:
-    return fresh(a.shape, np.intp)
-
-
-@rule_for(np.searchsorted)
-def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    return fresh(_sizes(v), np.intp)
 
 
 @rule_for(np.count_nonzero)

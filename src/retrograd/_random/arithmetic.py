@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
+from .filling import Array
 
 # Up to here libm is called per element, which reproduces torch's last bit; NumPy's loops may be 1 ulp off.
 _LIBM_LIMIT = 1 << 12

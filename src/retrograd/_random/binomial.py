@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .ahead import uniforms
-from .filling import cast
+from .filling import Array, cast
 from .generator import Generator
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 _MANY = 10.0  # from this many expected successes on, rejection is quicker
 _LOG_ROOT_TURN = 0.5 * math.log(2.0 * math.pi)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from .continuous import exponential
-from .filling import SIGNIFICAND_BITS, TORCH_NAMES, fill_in_memory_order, name_of
+from .filling import SIGNIFICAND_BITS, TORCH_NAMES, Array, fill_in_memory_order, name_of
 from .generator import Generator
 from .selection import largest
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 _MOST_CATEGORIES = 1 << 24
 

@@ -15,6 +15,7 @@ from .filling import (
     NUMBERS,
     SIGNIFICAND_BITS,
     TORCH_NAMES,
+    Array,
     cast,
     draw_complex,
     fill,
@@ -26,8 +27,6 @@ from .generator import Generator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 
 SINGLE = np.dtype(np.float32)

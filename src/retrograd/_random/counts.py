@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .ahead import Uniforms
-from .filling import cast
+from .filling import Array, cast
 from .generator import Generator
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 # From this rate on counting arrivals takes longer than rejection.
 _LARGE_RATE = 10.0

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _thresholds
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 BLOCK = _thresholds.RANDOM_BLOCK
 # Up to here Python's numbers are quicker than NumPy's arrays.

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .ahead import FewUniforms, Normals, Uniforms, uniforms
-from .filling import cast, refuse_unless
+from .filling import Array, cast, refuse_unless
 from .generator import Generator
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 _THIRD = float(np.float32(1) / np.float32(3))  # torch writes it in single precision
 

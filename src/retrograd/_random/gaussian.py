@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arithmetic import libm, multiply_add32, multiply_add64
-from .filling import BLOCK, FEW, SIGNIFICAND_BITS, cast, draw_complex, fill, name_of, refuse_unless
+from .filling import BLOCK, FEW, SIGNIFICAND_BITS, Array, cast, draw_complex, fill, name_of, refuse_unless
 from .generator import Generator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 _TWO_PI = 2.0 * math.pi
 SINGLE = np.dtype(np.float32)

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._warnings import warn
-from .filling import FEW, LARGEST_FLOAT, NUMBERS, SIGNIFICAND_BITS, TORCH_NAMES, cast, fill, name_of, refuse_unless
+from .filling import (
+    FEW,
+    LARGEST_FLOAT,
+    NUMBERS,
+    SIGNIFICAND_BITS,
+    TORCH_NAMES,
+    Array,
+    cast,
+    fill,
+    name_of,
+    refuse_unless,
+)
 from .generator import Generator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
 
 _INT64_MIN = -(1 << 63)
 INT64 = np.dtype(np.int64)

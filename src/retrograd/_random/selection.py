@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
+from .filling import Array
 
 # Beyond this many values equal ones come by index: following torch's algorithm there would take seconds.
 _EXACT_TIES_LIMIT = 1 << 17
