@@ -209,15 +209,6 @@ class ArrayNamespace:
     def argmin(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return x.argmin(axis=axis, keepdims=keepdims)
 
-    def sum_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
-        """Sum away what broadcasting added, so that the result has `shape`."""
-        lead = x.ndim - len(shape)
-        axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
-        if not axes:
-            return x
-        total = self.sum(x, axis=axes, keepdims=True)
-        return total.reshape(shape)
-
     def cumsum(self, x: Any, *, axis: int, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
@@ -233,18 +224,6 @@ class ArrayNamespace:
             return np.lib.stride_tricks.as_strided(first.view(f"u{x.itemsize}"), shape, strides).view(x.dtype)
         return self.module.lib.stride_tricks.as_strided(first, shape, strides)
 
-    def permute_dims(self, x: Any, *, axes: tuple[int, ...]) -> Any:
-        return x.transpose(axes)
-
-    def flip(self, x: Any, axis: tuple[int, ...]) -> Any:
-        back = [slice(None)] * x.ndim
-        for k in axis:
-            back[k] = slice(None, None, -1)
-        return x[tuple(back)].copy()  # a view in NumPy; torch knows no negative strides
-
-    def concat(self, *arrays: Any, axis: int) -> Any:
-        return self.module.concatenate(arrays, axis=axis)
-
     def astype(self, x: Any, *, dtype: Any) -> Any:
         dtype = dtype.numpy if type(dtype) is torch_dtype else np.dtype(dtype)  # a rule may pass the dtype of a Tensor
         if dtype.num in STORED_NUMBERS:
@@ -252,9 +231,6 @@ class ArrayNamespace:
         if x.dtype.kind == "c" and dtype.kind not in "cb":
             return x.real.astype(dtype)
         return kernels.cast(x, dtype) if x.size >= passes.LARGE else x.astype(dtype)
-
-    def copy(self, x: Any) -> Any:
-        return x.copy()
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
         rows, columns = x.shape[-2:]
@@ -264,28 +240,6 @@ class ArrayNamespace:
         if self.module is not np:
             return (self.module.triu if upper else self.module.tril)(x, k)
         return passes.triangle(x, upper, k)
-
-    def put_diagonal(self, g: Any, *, shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> Any:
-        """Write `g` on a diagonal of zeros of `shape`: the transpose of `diagonal`."""
-        out = self.module.zeros(shape, g.dtype)
-        part = out.diagonal(offset, axis1, axis2)
-        if self.module is np:
-            part.flags.writeable = True  # NumPy is cautious, without need
-        part[...] = g
-        return out
-
-    # ---- indexing ----
-    def getitem(self, x: Any, *, index: tuple[Any, ...]) -> Any:
-        return x[(*index, ...)]  # the Ellipsis keeps a 0-d result a view: NumPy would copy it into a scalar
-
-    def put_zeros(self, g: Any, *, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
-        """Write `g` at a basic index of zeros of `shape`: the transpose of `getitem`."""
-        out = self.module.zeros(shape, g.dtype)
-        out[index] = g
-        return out
-
-    def index(self, x: Any, *indices: Any, layout: tuple[Any, ...]) -> Any:
-        return x[fill_layout(layout, indices)]
 
     # ---- linear algebra ----
     def _matmul(self, x: Any, y: Any) -> Any:

@@ -17,7 +17,7 @@ from .._core.shown import index_tensors
     batch=behind,
 )
 def getitem(xp, x, *, index):
-    return xp.getitem(x, index=index)
+    return x[(*index, ...)]  # the Ellipsis keeps a 0-d result a view: NumPy would copy it into a scalar
 
 
 @getitem.vjp("x")
@@ -27,7 +27,10 @@ def getitem_dx(xp, g, x_shape, index):
 
 @linear(shows={"ConstantPadNdBackward0": "pad"}, batch=behind)
 def put_zeros(xp, g, *, shape, index):
-    return xp.put_zeros(g, shape=shape, index=index)
+    """Write `g` at a basic index of zeros of `shape`: the transpose of `getitem`."""
+    out = xp.module.zeros(shape, g.dtype)
+    out[index] = g
+    return out
 
 
 @put_zeros.vjp("g")

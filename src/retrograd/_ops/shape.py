@@ -35,7 +35,7 @@ def reshape_dx(xp, g, x_shape):
     },
 )
 def permute_dims(xp, x, *, axes):
-    return xp.permute_dims(x, axes=axes)
+    return x.transpose(axes)
 
 
 @permute_dims.vjp("x")
@@ -86,7 +86,10 @@ def broadcast_to_batch(call, args, batched, size, *, shape):
 
 @linear
 def sum_to(xp, x, *, shape):
-    return xp.sum_to(x, shape=shape)
+    """Sum away what broadcasting added, so that the result has `shape`."""
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
+    return xp.sum(x, axis=axes, keepdims=True).reshape(shape) if axes else x
 
 
 @sum_to.vjp("x")
@@ -149,7 +152,10 @@ def squeeze_batch(call, args, batched, size, *, axis):
 
 @linear(shows="dims", batch=behind, dense=True)
 def flip(xp, x, *, axis):
-    return xp.flip(x, axis=axis)
+    back = [slice(None)] * x.ndim
+    for k in axis:
+        back[k] = slice(None, None, -1)
+    return x[tuple(back)].copy()  # a view in NumPy; torch knows no negative strides
 
 
 @flip.vjp("x")
@@ -202,7 +208,7 @@ def astype_dx(xp, g):
 
 @linear(torch="clone", shows={"IndexSelectBackward0": "dim index"}, batch=behind)
 def copy(xp, x):
-    return xp.copy(x)
+    return x.copy()
 
 
 copy.vjp("x")(lambda xp, g: g)
@@ -273,7 +279,13 @@ def diagonal_dx(xp, g, x_shape, offset, axis1, axis2):
 
 @linear(shows={"DiagEmbedBackward0": "dim1 dim2 offset=given"}, batch=behind)
 def put_diagonal(xp, g, *, shape, offset, axis1, axis2):
-    return xp.put_diagonal(g, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
+    """Write `g` on a diagonal of zeros of `shape`: the transpose of `diagonal`."""
+    out = xp.module.zeros(shape, g.dtype)
+    part = out.diagonal(offset, axis1, axis2)
+    if xp.module is np:
+        part.flags.writeable = True  # NumPy is cautious, without need
+    part[...] = g
+    return out
 
 
 @put_diagonal.vjp("g")
