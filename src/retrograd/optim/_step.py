@@ -25,7 +25,7 @@ from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from ._blocks import BLOCK, Update, Workspace, run_updates, span_of
 from ._plan import Plan, as_arrays, plan_for
-from .optimizer import Optimizer, _get_scalar_dtype, _use_grad_for_differentiable, loss_of
+from .optimizer import Optimizer, ParamsT, _get_scalar_dtype, _use_grad_for_differentiable, loss_of
 
 NDARRAY = np.ndarray
 KINDS = {np.dtype(np.float32): np.dtype(np.float32), np.dtype(np.float64): np.dtype(np.float64)}
@@ -115,6 +115,14 @@ class RuleOptimizer(Optimizer):
             cls._read = itemgetter(*cls._zeros)  # in a third of the time of a loop
         if RuleOptimizer in cls.__bases__ and "step" not in cls.__dict__:
             cls.step = _step_of(cls)  # type: ignore[method-assign]  # errors name the class
+
+    def __init__(self, params: ParamsT, defaults: Options) -> None:
+        super().__init__(params, defaults)
+        if defaults.get("fused"):  # ways of stepping that exclude each other in torch; all of them are the same here
+            if defaults["differentiable"]:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults["foreach"]:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
     @classmethod
     def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
@@ -420,25 +428,14 @@ def check_one(lr: Any) -> None:
 
 
 def check_lr(lr: Any, **others: Any) -> None:
-    """Refuse a negative rate, or a Tensor of several."""
+    """Refuse a negative rate, or a Tensor of several; then what is out of range among other options, in their order."""
     check_one(lr)
     if not 0.0 <= lr:  # noqa: SIM300 - the order that torch's error names
         raise ValueError(f"Invalid learning rate: {lr}")
     for name, value in others.items():
-        if not 0.0 <= value:  # noqa: SIM300
+        if name == "betas":
+            for at in (0, 1):
+                if not 0.0 <= value[at] < 1.0:
+                    raise ValueError(f"Invalid beta parameter at index {at}: {value[at]}")
+        elif not 0.0 <= value:  # noqa: SIM300
             raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
-
-
-def check_betas(betas: Any) -> None:
-    """Refuse rates of decay outside [0, 1)."""
-    for at in (0, 1):
-        if not 0.0 <= betas[at] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {at}: {betas[at]}")
-
-
-def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """Refuse ways of stepping that exclude each other; all of them are the same here."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..tensor._functions.creation import full_like
-from ._step import (
-    Options,
-    RuleOptimizer,
-    State,
-    add_quotient,
-    check_fused,
-    check_lr,
-    decayed,
-    named,
-    new_number,
-    update_lists,
-)
+from ._step import Options, RuleOptimizer, State, add_quotient, check_lr, decayed, named, new_number, update_lists
 from .optimizer import ParamsT
 
 
@@ -63,7 +52,6 @@ class Adagrad(RuleOptimizer):
                 locals(), "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
             ),
         )
-        check_fused(fused, foreach, differentiable)
         for group in self.param_groups:  # torch makes the state here
             for param in group["params"]:
                 self._begin(param, self.state[param], group)

@@ -12,8 +12,6 @@ from ._step import (
     State,
     add_product,
     add_quotient,
-    check_betas,
-    check_fused,
     check_lr,
     decayed,
     keep_larger,
@@ -70,9 +68,7 @@ class Adam(RuleOptimizer):
     ) -> None:
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        check_lr(lr, eps=eps)
-        check_betas(betas)
-        check_lr(lr, weight_decay=weight_decay)
+        check_lr(lr, eps=eps, betas=betas, weight_decay=weight_decay)
         are_tensors = [isinstance(beta, Tensor) for beta in betas]
         if any(are_tensors) and not all(are_tensors):
             raise ValueError("betas must be either both floats or both Tensors")
@@ -86,7 +82,6 @@ class Adam(RuleOptimizer):
             "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay"
         )
         super().__init__(params, named(locals(), names))
-        check_fused(fused, foreach, differentiable)
 
     @classmethod
     def _begin(cls, param: Any, state: State, options: Options) -> None:

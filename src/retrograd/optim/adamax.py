@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._step import Options, RuleOptimizer, add_quotient, check_betas, check_lr, decayed, named, update_lists
+from ._step import Options, RuleOptimizer, add_quotient, check_lr, decayed, named, update_lists
 from .optimizer import ParamsT
 
 
@@ -38,9 +38,7 @@ class Adamax(RuleOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr, eps=eps)
-        check_betas(betas)
-        check_lr(lr, weight_decay=weight_decay)
+        check_lr(lr, eps=eps, betas=betas, weight_decay=weight_decay)
         super().__init__(
             params, named(locals(), "lr betas eps weight_decay foreach maximize differentiable capturable")
         )

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._step import (
-    Options,
-    Prepared,
-    RuleOptimizer,
-    Shared,
-    State,
-    add_times,
-    check_lr,
-    decayed,
-    named,
-    update_lists,
-)
+from ._step import Options, Prepared, RuleOptimizer, Shared, State, add_times, check_lr, decayed, named, update_lists
 from .optimizer import ParamsT, _get_value
 
 

@@ -11,7 +11,6 @@ from ._step import (
     Shared,
     State,
     add_quotient,
-    check_betas,
     check_lr,
     decayed,
     named,
@@ -60,9 +59,7 @@ class NAdam(RuleOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr, eps=eps)
-        check_betas(betas)
-        check_lr(lr, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_lr(lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(
             params,
             named(

@@ -9,7 +9,6 @@ from ._step import (
     RuleOptimizer,
     add_quotient,
     add_times,
-    check_betas,
     check_lr,
     decayed,
     named,
@@ -55,9 +54,7 @@ class RAdam(RuleOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr, eps=eps)
-        check_betas(betas)
-        check_lr(lr, weight_decay=weight_decay)
+        check_lr(lr, eps=eps, betas=betas, weight_decay=weight_decay)
         super().__init__(
             params,
             named(

@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..tensor._functions.creation import empty_like
-from ._step import (
-    Options,
-    Prepared,
-    RuleOptimizer,
-    Shared,
-    State,
-    add_times,
-    check_fused,
-    check_one,
-    decayed,
-    named,
-    update_tensors,
-)
+from ._step import Options, Prepared, RuleOptimizer, Shared, State, add_times, check_one, decayed, named, update_tensors
 from .optimizer import ParamsT
 
 
@@ -73,7 +61,6 @@ class SGD(RuleOptimizer):
         super().__init__(
             params, named(locals(), "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused")
         )
-        check_fused(fused, foreach, differentiable)
 
     @classmethod
     def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
