@@ -29,12 +29,6 @@ from .tensor import _tensor as _class
 from .tensor._object import overriding as _overriding
 from .tensor._recording import unusual_calls as _unusual_calls
 
-# What torch's modes do not see, among functions that nothing else takes over.
-UNSEEN = frozenset(
-    """broadcast_shapes eig from_dlpack from_file from_numpy frombuffer get_rng_state initial_seed is_storage is_tensor load
-    lstsq manual_seed matrix_rank range save seed set_default_tensor_type set_rng_state solve symeig
-    to_dlpack""".split()  # noqa: SIM905 - names read better as text
-)
 PATIENCE = 64  # so many calls that nobody takes over cost about as much as an exchange of all codes
 asking = False  # whether public functions have their asking code
 _forms: list[tuple[Any, CodeType, CodeType]] = []  # functions with their plain and their asking code
@@ -119,7 +113,7 @@ def note(function: Any, by_modes: bool = True) -> None:
     plain = copy_of(function)
     function.raw = plain  # type: ignore[attr-defined]
     function.__dict__.setdefault("__wrapped__", plain)  # for whoever asks for the signature
-    add(function, plain.__code__, _asking_code(function, plain, by_modes and function.__name__ not in UNSEEN))
+    add(function, plain.__code__, _asking_code(function, plain, by_modes and getattr(function, "seen", True)))
 
 
 _ASKING = (_unusual_calls.of_one_tensor, _unusual_calls.of_two_tensors)

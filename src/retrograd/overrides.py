@@ -301,6 +301,7 @@ def overridable(
       (of Tensor), `in_place` (a method `name_` that writes the result into the tensor), and `spread` (the method takes sizes
       one by one as well). No word at all: only by chance the name is one of torch's. tools/make_names.py reads this.
     - `in_functional`: False if it stands in a file of `nn.functional`, and is of the package only.
+    - `seen=False`: torch's modes do not see its calls.
     - `lowered`, `raised`: the devices on which autocast computes it in half precision, or in float32.
     - `in_place`: what makes its method in place, where that is not `inplace` (`tensor/_aliasing/inplace.py`).
     - `out_dtype`: its `out=` must have the dtype of the result; "kernel" and "result" are the two sentences that torch has for

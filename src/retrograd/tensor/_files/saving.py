@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _device, _dtypes, _size
+from ...overrides import declared
 from .._object.devices import on_host
 from .._object.return_types import NamedResult
 from .._storage.storages import UntypedStorage
@@ -221,6 +222,7 @@ def pickler_class(module: Any) -> Any:
 
 
 # ---- files ----
+@declared(seen=False)
 def save(
     obj: Any,
     f: Any,

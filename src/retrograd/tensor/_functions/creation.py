@@ -20,7 +20,7 @@ from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._python_data import array_from_python, infer_from_python
 from ..._stored import as_storage_only
 from ..._warnings import warn
-from ...overrides import MISSING, answered_by_name, overridable, refuses_itself
+from ...overrides import MISSING, answered_by_name, declared, overridable, refuses_itself
 from .. import _base
 from .._aliasing.views import own_memory, write_array
 from .._base import LEAF, mark_born, wrap
@@ -172,6 +172,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     return result if device is None else result.to(device)
 
 
+@declared(seen=False)
 def from_numpy(array: Any) -> Any:
     """Make a tensor on the memory of a NumPy array."""
     if not isinstance(array, np.ndarray):

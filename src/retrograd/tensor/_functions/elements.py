@@ -13,7 +13,7 @@ from ... import _dtypes
 from ..._core.arrays import Batched
 from ..._device import memory_format
 from ..._warnings import warn
-from ...overrides import overridable
+from ...overrides import declared, overridable
 from .. import _base
 from .._aliasing.entering import refuse_captured, without_tangents
 from .._object.layout import address
@@ -88,6 +88,7 @@ def get_device(input: Any) -> int:
     return input.device.index if input.is_cuda else -1
 
 
+@declared(seen=False)
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, **options: Any) -> Any:
     """Count from start to end, including end: torch's old name, which `arange` replaces."""
     from .ranges import arange

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import _random
 from ..._modes import Block
+from ...overrides import declared
 from .. import _base
 from .._base import wrap
 
@@ -83,27 +84,32 @@ def chosen(name: str, generator: Any) -> Any:
     return generator
 
 
+@declared(seen=False)
 def manual_seed(seed: Any) -> Generator:
     """Restart the default stream from a seed."""
     default_generator.manual_seed(int(seed))
     return default_generator
 
 
+@declared(seen=False)
 def seed() -> int:
     """Start the default stream from a seed of the system."""
     return default_generator.seed()
 
 
+@declared(seen=False)
 def initial_seed() -> int:
     """Return the seed of the default stream."""
     return default_generator.initial_seed()
 
 
+@declared(seen=False)
 def get_rng_state() -> Any:
     """Return the state of the default stream as a byte tensor."""
     return default_generator.get_state()
 
 
+@declared(seen=False)
 def set_rng_state(new_state: Any) -> None:
     """Continue the default stream from a state."""
     default_generator.set_state(new_state)

@@ -172,6 +172,7 @@ def broadcast_tensors(*tensors: Any) -> Any:
     return tuple([one if tuple(one._array.shape) == wide else expand(one, wide) for one in tensors])
 
 
+@declared(seen=False)
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape that broadcasting gives."""
     found: list[int] = []

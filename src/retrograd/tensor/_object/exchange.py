@@ -49,6 +49,7 @@ def asarray(
     return result.requires_grad_()
 
 
+@declared(seen=False)
 def frombuffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """Make a vector on the memory of an object with Python's buffer protocol."""
     if dtype is None:
@@ -115,7 +116,7 @@ def _imported(source: Any) -> Any:
     return finish(array if array.flags.writeable else np.asarray(_Memory(array)))
 
 
-@declared(forms="function")
+@declared(seen=False, forms="function")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """Make a tensor on the memory of another library's array, or on a copy of it."""
     if not hasattr(ext_tensor, "__dlpack__"):
@@ -162,7 +163,7 @@ def _nested(array: Any) -> Any:
     return [_nested(row) for row in array] if array.ndim else array[()]
 
 
-@declared(forms="function")
+@declared(seen=False, forms="function")
 def to_dlpack(tensor: Any) -> Any:
     """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
     if not isinstance(tensor, _base.Tensor):

@@ -16,7 +16,7 @@ REMOVED = "This function was deprecated since version 1.9 and is now removed."
 
 
 # ---- removed, with what to write instead ----
-@declared(forms="function method")
+@declared(seen=False, forms="function method")
 def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -26,7 +26,7 @@ def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: A
     )
 
 
-@declared(forms="function method")
+@declared(seen=False, forms="function method")
 def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -35,7 +35,7 @@ def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) 
     )
 
 
-@declared(forms="function method")
+@declared(seen=False, forms="function method")
 def solve(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - torch's name
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -45,7 +45,7 @@ def solve(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - t
     )
 
 
-@declared(forms="function method")
+@declared(seen=False, forms="function method")
 def lstsq(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - torch's name
     """Say what has taken the place of this function."""
     raise RuntimeError(
@@ -55,7 +55,7 @@ def lstsq(input: Any, A: Any, *, out: Any = None) -> NoReturn:  # noqa: N803 - t
     )
 
 
-@declared(forms="function")
+@declared(seen=False, forms="function")
 def matrix_rank(input: Any, tol: Any = None, symmetric: bool = False, *, out: Any = None) -> NoReturn:
     """Say what has taken the place of this function."""
     raise RuntimeError(

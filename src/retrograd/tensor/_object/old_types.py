@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _dtypes, _size
 from ..._warnings import warn_once
+from ...overrides import declared
 from .. import _base
 from .._functions.creation import empty, tensor
 from .._recording.out_dtypes import CPP_NAMES
@@ -79,6 +80,7 @@ def dtype_of_old_name(name: Any) -> _dtypes.dtype:
     return known[name]
 
 
+@declared(seen=False)
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by an old type."""
     dtype = dtype_of_old_name(t)

@@ -12,6 +12,7 @@ from .._recording.record import promoted
 from .._tensor import Tensor
 
 
+@declared(seen=False)
 @refuses_itself  # as Python does
 def is_tensor(obj: Any) -> bool:
     """Tell whether an object is a Tensor."""

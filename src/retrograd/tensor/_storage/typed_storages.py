@@ -227,6 +227,7 @@ def storage(self: Any) -> TypedStorage:
     return made
 
 
+@declared(seen=False)
 def is_storage(obj: Any) -> bool:
     """Tell whether an object is a storage."""
     return isinstance(obj, (TypedStorage, UntypedStorage))
@@ -289,6 +290,7 @@ for _name, _dtype in CONVERSIONS.items():
     setattr(TypedStorage, _name, conversion(_dtypes.dtype_named(_dtype)))
 
 
+@declared(seen=False)
 def from_file(filename: str, shared: bool | None = None, size: int | None = 0, **options: Any) -> Any:
     """Make a vector on the bytes of a file; writes go into the file if it is shared."""
     _, dtype, device, requires_grad = options_of("from_file", options, out=False)
