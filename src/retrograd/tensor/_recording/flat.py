@@ -22,11 +22,12 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import NO_LEVELS
+from ..._core.fused import Fused
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from ..._core.parallel import WIDE
 from ..._core.passes import concatenate, times_transposed
-from ..._core.primitive import ELEMENTWISE, FUSED, Primitive
+from ..._core.primitive import ELEMENTWISE, Primitive
 from ..._generated import emit
 from ..._graph.cuts import note_operation
 from ..._graph.node import Guard, InputFacts, Meta, Slot, node_class
@@ -733,9 +734,9 @@ def function_text(primitive: Primitive, name: str | None, **facts: bool) -> tupl
     return _FunctionWriter(primitive, cls, **facts).text(), _names() | {"cls": cls}
 
 
-def flat_recorder(primitive: Primitive, name: str | None, view: bool = False) -> Callable[..., Any]:
+def flat_recorder(primitive: Primitive | Fused, name: str | None, view: bool = False) -> Callable[..., Any]:
     """Write the flat recorder of a primitive under a node name."""
-    if primitive.kind is FUSED:
+    if isinstance(primitive, Fused):
         return fused_recorder(primitive)
     if "level" in primitive.statics:
         return lambda args, params, shown, tracking: None

@@ -17,10 +17,11 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
+from ..._core.fused import Fused
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, numpy_namespace
 from ..._core.parallel import split
-from ..._core.primitive import ELEMENTWISE, FUSED, Primitive
+from ..._core.primitive import ELEMENTWISE, Primitive
 from ..._generated import emit
 from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
@@ -42,7 +43,7 @@ get_frame = sys._getframe
 
 
 def record(
-    primitive: Primitive,
+    primitive: Primitive | Fused,
     args: Sequence[Any],
     params: dict[str, Any],
     name: str | None = None,
@@ -61,10 +62,10 @@ def record(
         result = flat(args, params, shown, mode is PLAIN)
         if result is not None:
             return result
-    if primitive.kind is FUSED:
+    if isinstance(primitive, Fused):
         from .fused import record_in_general
 
-        return record_in_general(primitive, args, params)  # type: ignore[arg-type]
+        return record_in_general(primitive, args, params)
     mode = current_mode()
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
