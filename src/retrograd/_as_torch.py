@@ -350,8 +350,8 @@ def _is_private(counterpart: str) -> bool:
 
 
 def _is_absent(top: str) -> bool:
-    """Whether a module of torch is made of absent names, and is not one of ours by chance."""
-    return f"torch.{top}" in _absent.table() and top not in OURS
+    """Whether a module of torch is made of absent names, or of names that stand elsewhere, and is not one of ours by chance."""
+    return _absent.is_made(f"torch.{top}") and top not in OURS
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:
