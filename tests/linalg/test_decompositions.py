@@ -12,7 +12,7 @@ import pytest
 import retrograd as torch
 from retrograd._core.numpy_namespace import numpy_namespace
 from retrograd._ops import lu as lu_ops
-from retrograd._ops import triangular
+from retrograd._ops import solving
 
 RNG = np.random.default_rng(7)
 
@@ -243,8 +243,8 @@ def test_lu_of_many_matrices(shape: tuple[int, int], dtype: Any) -> None:
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("unitriangular", [True, False])
 def test_triangular_systems_in_many_batches(left: bool, upper: bool, unitriangular: bool) -> None:
-    a = matrices(triangular.FEW + 1, 3, 3) + 3 * np.eye(3)
-    b = matrices(triangular.FEW + 1, *((3, 2) if left else (2, 3)))
+    a = matrices(solving.FEW + 1, 3, 3) + 3 * np.eye(3)
+    b = matrices(solving.FEW + 1, *((3, 2) if left else (2, 3)))
     params = {"left": left, "upper": upper, "unitriangular": unitriangular}
     together = numpy_namespace.solve_triangular(a, b, **params)
     for k in range(len(a)):
@@ -252,7 +252,7 @@ def test_triangular_systems_in_many_batches(left: bool, upper: bool, unitriangul
 
 
 def test_a_singular_triangle_divides_by_zero() -> None:
-    a = np.zeros((triangular.FEW + 1, 2, 2))
+    a = np.zeros((solving.FEW + 1, 2, 2))
     with np.errstate(all="ignore"):
         out = numpy_namespace.solve_triangular(a, np.ones_like(a), upper=True, left=True, unitriangular=False)
     assert np.isinf(out[:, 1]).all()

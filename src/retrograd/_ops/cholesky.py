@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._core import lapack
 from .._core.primitive import aligned, behind, general
-from . import triangular  # noqa: F401 - the rules solve with triangles
+from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, lower_with_half_diagonal
 
 TRIANGLE = {"left": True, "unitriangular": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._core import lapack
 from .._core.primitive import behind, general, vocabulary
-from . import triangular  # noqa: F401 - the rules solve with triangles
+from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, columns, diagonal_matrix, diagonal_of, is_complex
 
 NO_Q = (

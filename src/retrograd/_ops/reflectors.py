@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .._core import lapack
 from .._core.primitive import behind, general
-from . import triangular  # noqa: F401 - the rules solve with triangles
+from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, as_column, as_row, columns, conjugate, diagonal_matrix, identity_like
 
 SOLVE = {"left": True, "unitriangular": True}

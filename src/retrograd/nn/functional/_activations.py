@@ -12,7 +12,6 @@ from ... import _dtypes
 from ..._errors import wrap_dim
 from ..._modes import current_mode
 from ..._ops import activations as a
-from ..._ops.activations_gated import glu as gated
 from ..._warnings import warn
 from ...overrides import overridable, takes_out
 from ...tensor import _base
@@ -360,7 +359,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     if array.shape[axis] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {array.shape[axis]}")
     refuse("glu", array.dtype)
-    return record(gated, (input,), {"axis": axis})
+    return record(a.glu, (input,), {"axis": axis})
 
 
 # ---- along a dimension ----

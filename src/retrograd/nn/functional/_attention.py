@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _dtypes, _errors, _random
-from ..._ops.attention import attention
-from ..._ops.attention_heads import multi_head
+from ..._ops.attention import attention, multi_head
 from ..._size import Size
 from ..._warnings import warn
 from ...overrides import overridable

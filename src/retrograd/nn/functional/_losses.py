@@ -13,7 +13,7 @@ from ..._core.arrays import LevelArray, is_meta
 from ..._errors import sizes
 from ..._modes import using
 from ..._ops import cross_entropy as entropies
-from ..._ops import losses, losses_of_margins
+from ..._ops import losses
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._base import Tensor
@@ -598,7 +598,7 @@ def multi_margin_loss(
     if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= 0 and t.max() < classes):
         raise RuntimeError("target out of range")
     params = {"p": p, "margin": margin, "reduction": number}
-    return record(losses_of_margins.multi_margin_loss, (input, target, weight), params)
+    return record(losses.multi_margin_loss, (input, target, weight), params)
 
 
 @overridable(raised="cpu cuda")
@@ -620,7 +620,7 @@ def multilabel_margin_loss(
     classes = x.shape[-1] if x.shape else 1
     if not isinstance(t, LevelArray) and t.size and not is_meta(t) and not (t.min() >= -1 and t.max() < classes):
         raise RuntimeError("argument #2 'target' is out of range")
-    return record(losses_of_margins.multilabel_margin_loss, (input, target), {"reduction": number})
+    return record(losses.multilabel_margin_loss, (input, target), {"reduction": number})
 
 
 @overridable(raised="cpu cuda")

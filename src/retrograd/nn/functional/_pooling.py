@@ -11,7 +11,7 @@ import numpy as np
 from ... import _errors
 from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import pooling as p
-from ..._ops import pooling_places, resizing
+from ..._ops import resizing
 from ...overrides import overridable, overridable_as
 from ...tensor._functions.random_tensors import rand
 from ...tensor._functions.reduce import mean
@@ -222,7 +222,7 @@ def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], retu
     if (kind := input._array.dtype.kind) != "f" and kind != "V":
         refuse(name, input._array.dtype)
     if math.prod([window.kernel for window in windows]) > MANY:
-        places, shape = pooling_places.of_windows(windows)
+        places, shape = p.places_of_windows(windows)
         args, params = (input, beside(places, input._array)), {"ndim": ndim, "shape": shape}
         values, indices = record(p.max_of_places, args, params, _MAX_NODES[ndim], {"given": arguments})
         return (values, indices) if return_indices else values
@@ -484,7 +484,7 @@ def _adaptive_max(name: str, ndim: int, input: Any, output_size: Any, return_ind
     if windows is not None and math.prod([w.kernel for w in windows]) <= MANY:
         values, at = record(p.max_pool, (input,), {"windows": windows}, node)
         return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values
-    places = beside(pooling_places.of_adaptive(sizes, counts), array)
+    places = beside(p.places_of_adaptive(sizes, counts), array)
     values, indices = record(p.max_of_places, (input, places), {"ndim": ndim, "shape": counts}, node)
     return (values, indices) if return_indices else values
 
@@ -544,7 +544,7 @@ def _fractional(
     numbers = numbers[: shape[0]] if rank == ndim + 2 else numbers[0]
     if ndim == 2:
         numbers = numbers[..., ::-1]  # torch draws for the width first
-    places = pooling_places.of_fractions(numbers, shape[rank - ndim :], kernels, counts)
+    places = p.places_of_fractions(numbers, shape[rank - ndim :], kernels, counts)
     params = {"ndim": ndim, "shape": counts}
     places = beside(places, input._array)
     node, shown = f"FractionalMaxPool{ndim}DBackward0", {"kernel_size": kernels, "output_size": counts}

@@ -9,10 +9,7 @@ import numpy as np
 
 from ... import _errors
 from ..._core.numpy_namespace import HALVES
-from ..._ops import recurrent_cells as cells
-from ..._ops.recurrent_gru import gru_layer
-from ..._ops.recurrent_lstm import lstm_layer
-from ..._ops.recurrent_simple import rnn_layer
+from ..._ops import recurrent as ops
 from ...overrides import overridable, overridable_as
 from ...tensor import _base
 from ...tensor._functions.creation import zeros_like
@@ -142,7 +139,7 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
             _check_layer(x, states[at][0], batch, params, options.get("relu", False))
             if not call.has_biases:
                 params[2:2] = [None, None]
-            if operation is lstm_layer and len(params) == 4:
+            if operation is ops.lstm_layer and len(params) == 4:
                 params.append(None)
             params_of_call = {**options, "sizes": call.sizes, "reverse": direction == 1}
             output, *state = run(operation, (x, *states[at], *params), params_of_call)
@@ -160,7 +157,7 @@ def _run(call: _Call, operation: Any, hx: Sequence[Any], options: dict[str, Any]
 
 def _layers(name: str, operation: Any, options: dict[str, Any], what: str, lowered: str) -> Any:
     """Make the function that runs layers; the state of LSTM is two tensors, that of the others one."""
-    two = operation is lstm_layer
+    two = operation is ops.lstm_layer
 
     def run(
         input: Any = None,
@@ -187,10 +184,10 @@ def _layers(name: str, operation: Any, options: dict[str, Any], what: str, lower
     return overridable_as(name, run, doc, lowered=lowered)
 
 
-lstm = _layers("lstm", lstm_layer, {}, "LSTM", lowered="cpu cuda")
-gru = _layers("gru", gru_layer, {}, "GRU", lowered="cuda")
-rnn_tanh = _layers("rnn_tanh", rnn_layer, {"relu": False}, "RNN with tanh", lowered="cpu cuda")
-rnn_relu = _layers("rnn_relu", rnn_layer, {"relu": True}, "RNN with relu", lowered="cpu cuda")
+lstm = _layers("lstm", ops.lstm_layer, {}, "LSTM", lowered="cpu cuda")
+gru = _layers("gru", ops.gru_layer, {}, "GRU", lowered="cuda")
+rnn_tanh = _layers("rnn_tanh", ops.rnn_layer, {"relu": False}, "RNN with tanh", lowered="cpu cuda")
+rnn_relu = _layers("rnn_relu", ops.rnn_layer, {"relu": True}, "RNN with relu", lowered="cpu cuda")
 
 
 # ---- cells ----
@@ -250,22 +247,22 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh:
     """Run one step of LSTM: the new hidden state and cell state."""
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    return _cell("lstm_cell", cells.lstm_cell, 4, input, hx, (w_ih, w_hh, b_ih, b_hh), {})
+    return _cell("lstm_cell", ops.lstm_cell, 4, input, hx, (w_ih, w_hh, b_ih, b_hh), {})
 
 
 @overridable
 def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Run one step of GRU: the new hidden state."""
-    return _cell("gru_cell", cells.gru_cell, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {})
+    return _cell("gru_cell", ops.gru_cell, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {})
 
 
 @overridable
 def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Run one step of RNN with tanh: the new hidden state."""
-    return _cell("rnn_tanh_cell", cells.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": False})
+    return _cell("rnn_tanh_cell", ops.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": False})
 
 
 @overridable
 def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Run one step of RNN with relu: the new hidden state."""
-    return _cell("rnn_relu_cell", cells.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": True})
+    return _cell("rnn_relu_cell", ops.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": True})

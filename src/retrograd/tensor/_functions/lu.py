@@ -6,7 +6,6 @@ from typing import Any
 
 from ... import _errors
 from ..._core.arrays import is_meta, raw_leaf
-from ..._ops import ldl
 from ..._ops import lu as ops
 from ..._warnings import warn_once
 from ...overrides import overridable, takes_out
@@ -182,7 +181,7 @@ def _ldl(tensor: Any, hermitian: bool, name: str | None) -> Any:
     need_square(tensor, "torch.linalg.ldl_factor_ex")
     need_float(tensor, "torch.linalg.ldl_factor_ex")
     need_kernel(tensor, "ldl_factor_kernel_cpu")
-    found = record(ldl.ldl_factor, (tensor,), {"hermitian": bool(hermitian)}, "NotImplemented")
+    found = record(ops.ldl_factor, (tensor,), {"hermitian": bool(hermitian)}, "NotImplemented")
     if name is not None:
         raise_for(found[2], name, RuntimeError, "Unknown error code: {}.")
     return found
@@ -219,4 +218,4 @@ def linalg_ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -
     if pivots._array.dtype.kind not in "iu":
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
     need_kernel(LD, "ldl_solve_kernel_cpu")
-    return record(ldl.ldl_solve, (LD, pivots, B), {"hermitian": bool(hermitian)}, "NotImplemented")
+    return record(ops.ldl_solve, (LD, pivots, B), {"hermitian": bool(hermitian)}, "NotImplemented")

@@ -10,7 +10,7 @@ import numpy as np
 from ... import _errors
 from ..._core.arrays import LevelArray, is_meta, raw_leaf
 from ..._core.numpy_namespace import is_half, raw_namespace
-from ..._ops import determinants, triangular
+from ..._ops import determinants
 from ..._ops import solving as ops
 from ..._ops.matrices import LinAlgError
 from ..._warnings import warn_once
@@ -119,7 +119,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
     need_fitting(input, B, left, name)
     need_kernel(input, "triangular_solve_cpu")
     params = {"upper": bool(upper), "left": bool(left), "unitriangular": bool(unitriangular)}
-    return record(triangular.solve_triangular, (input, B), params, "LinalgSolveTriangularBackward0")
+    return record(ops.solve_triangular, (input, B), params, "LinalgSolveTriangularBackward0")
 
 
 @takes_out(raised="cpu")

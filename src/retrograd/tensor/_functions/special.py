@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._modes import current_mode
-from ..._ops import bessel, error_function, gamma, polynomials
 from ..._ops import elementwise_pairs as o
+from ..._ops import special as ops
 from ...overrides import declared, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
@@ -20,13 +20,13 @@ refused("erfc", "erfinv", c=kernel("{name}_vml_cpu"))
 refused("erfcx", "log_ndtr", "ndtri", hc=kernel("{name}_cpu"))
 refused("ndtr", c=kernel("erf_vml_cpu"))
 refused("entr", c=kernel("entr_cpu"))
-erfc = unary(error_function.erfc, "erfc", integers_to_float=True)
-erfcx = unary(error_function.erfcx, "erfcx", integers_to_float=True)
-erfinv = declared(unary(error_function.erfinv, "erfinv", integers_to_float=True), raised="cuda")
-_ndtr = unary(error_function.ndtr, "ndtr", integers_to_float=True)
-ndtri = unary(error_function.ndtri, "ndtri", integers_to_float=True)
-log_ndtr = unary(error_function.log_ndtr, "log_ndtr", integers_to_float=True)
-entr = unary(error_function.entr, "entr", integers_to_float=True)
+erfc = unary(ops.erfc, "erfc", integers_to_float=True)
+erfcx = unary(ops.erfcx, "erfcx", integers_to_float=True)
+erfinv = declared(unary(ops.erfinv, "erfinv", integers_to_float=True), raised="cuda")
+_ndtr = unary(ops.ndtr, "ndtr", integers_to_float=True)
+ndtri = unary(ops.ndtri, "ndtri", integers_to_float=True)
+log_ndtr = unary(ops.log_ndtr, "log_ndtr", integers_to_float=True)
+entr = unary(ops.entr, "entr", integers_to_float=True)
 
 
 @takes_out
@@ -49,16 +49,16 @@ refused(
 )
 refused("zeta", hc=kernel("zeta_cpu"))
 refused("xlog1py", c=kernel("xlog1py_cpu"))
-lgamma = unary(gamma.lgamma, "lgamma", integers_to_float=True)
-digamma = unary(gamma.digamma, "digamma", integers_to_float=True)
-igamma = binary(gamma.igamma, "igamma", numbers="none")
-igammac = binary(gamma.igammac, "igammac", numbers="none")
+lgamma = unary(ops.lgamma, "lgamma", integers_to_float=True)
+digamma = unary(ops.digamma, "digamma", integers_to_float=True)
+igamma = binary(ops.igamma, "igamma", numbers="none")
+igammac = binary(ops.igammac, "igammac", numbers="none")
 _POLYGAMMA = {
-    node: [Elementwise(gamma.polygamma, name, node, True) for name in ("digamma", "trigamma", "polygamma")]
+    node: [Elementwise(ops.polygamma, name, node, True) for name in ("digamma", "trigamma", "polygamma")]
     for node in ("PolygammaBackward0", "PolygammaBackward1")
 }
-_MVLGAMMA = Elementwise(gamma.mvlgamma, "mvlgamma", None, True)
-_ZETA = variants(gamma.zeta, "zeta", "SpecialZetaBackward")
+_MVLGAMMA = Elementwise(ops.mvlgamma, "mvlgamma", None, True)
+_ZETA = variants(ops.zeta, "zeta", "SpecialZetaBackward")
 _XLOG1PY = variants(o.xlog1py, "xlog1py", "SpecialXlog1PyBackward")
 
 
@@ -120,15 +120,15 @@ def _of_two(name: str, rules: dict[str, Any], input: Any, other: Any) -> Any:
 # ---- Bessel functions ----
 def _bessel(name: str) -> Any:
     refused(name, hc=kernel(f"{name}_cpu"))
-    return unary(getattr(bessel, name), name, integers_to_float=True)
+    return unary(getattr(ops, name), name, integers_to_float=True)
 
 
 refused("i0", c=kernel("i0_vml_cpu"))
 refused("i0e", "i1", "i1e", c=kernel("{name}_cpu"))
-i0 = unary(bessel.i0, "i0", integers_to_float=True)
-i0e = unary(bessel.i0e, "i0e", "SpecialI0EBackward0", integers_to_float=True)
-i1 = unary(bessel.i1, "i1", integers_to_float=True)
-i1e = unary(bessel.i1e, "i1e", "SpecialI1EBackward0", integers_to_float=True)
+i0 = unary(ops.i0, "i0", integers_to_float=True)
+i0e = unary(ops.i0e, "i0e", "SpecialI0EBackward0", integers_to_float=True)
+i1 = unary(ops.i1, "i1", integers_to_float=True)
+i1e = unary(ops.i1e, "i1e", "SpecialI1EBackward0", integers_to_float=True)
 airy_ai = _bessel("airy_ai")
 bessel_j0 = _bessel("bessel_j0")
 bessel_j1 = _bessel("bessel_j1")
@@ -145,7 +145,7 @@ spherical_bessel_j0 = _bessel("spherical_bessel_j0")
 
 # ---- orthogonal polynomials ----
 def _polynomial(name: str) -> Any:
-    rules = Elementwise(polynomials.POLYNOMIALS[name], name, None, True)
+    rules = Elementwise(ops.POLYNOMIALS[name], name, None, True)
     refused(name, hc=kernel(f"{name}_cpu"))
 
     def call(input: Any, n: Any) -> Any:
