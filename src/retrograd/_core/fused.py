@@ -39,6 +39,7 @@ class Fused(Shown):
     """An operation as Note [Fused operations] describes it."""
 
     kind = FUSED
+    hot_if = None
 
     def __init__(
         self,

@@ -166,6 +166,7 @@ class Primitive(Shown):
         ] = {}  # see `elementwise`; by the input whose gradient they compute
         self.gathers: Gathers | None = None
         self.turned: str | None = None  # the input that torch transposes by a node of its own
+        self.hot_if: str | None = None  # of the arrays x0, x1, ..., of one dtype: what the hot path takes unchecked
         self.exact = False  # of one NumPy function: half precision loses nothing there
         self.widens = widens  # half precision is computed in float32 and rounded once
         self.dense = dense  # torch lays the result out densely, where NumPy may follow the inputs

@@ -86,6 +86,9 @@ def _plain_dbias(g, bias_shape):
 linear_map.plain_rules = {"x": _plain_dx, "y": _plain_dy}
 linear_map.gathers = Gathers(weights="y", left="g", right="x")
 linear_map.turned = "y"
+linear_map.hot_if = (
+    "x0.ndim and x1.ndim == 2 and (d := x0.dtype) is x1.dtype and d.kind == 'f' and x0.shape[-1] == x1.shape[1]"
+)
 
 
 @linear_map.batch
@@ -121,6 +124,10 @@ affine.vjp("y")(linear_map_dy)
 affine.plain_rules = {"bias": _plain_dbias, "x": _plain_dx, "y": _plain_dy}
 affine.gathers = Gathers(weights="y", left="g", right="x", bias="bias")
 affine.turned = "y"
+affine.hot_if = (
+    "x1.ndim and x2.ndim == 2 and (d := x1.dtype) is x2.dtype is x0.dtype and d.kind == 'f' and "
+    "x1.shape[-1] == (sizes := x2.shape)[1] and x0.shape == sizes[:1]"
+)
 
 
 @affine.jvp

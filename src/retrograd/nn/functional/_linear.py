@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ..._errors import wrap_dim
+from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import affine as a
 from ...overrides import overridable, takes_out
 from ...tensor import _base
 from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.matrix_products import check_expands, check_mm, product
 from ...tensor._functions.shape import t
-from ...tensor._recording.flat import EXACT
+from ...tensor._recording.flat import EXACT, recorder
 from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
@@ -28,25 +27,18 @@ NAMES = {
 }
 
 
-NDARRAY = np.ndarray
-
-
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
-    if type(input) in EXACT and type(weight) in EXACT and (bias is None or type(bias) in EXACT):
-        x, y = input._array, weight._array
-        if type(x) is NDARRAY is type(y) and (d := x.dtype) is y.dtype and d.kind == "f" and y.ndim == 2:
-            shape, sizes = x.shape, y.shape
-            if (
-                shape
-                and shape[-1] == sizes[1]
-                and (bias is None or ((b := bias._array).dtype is d and b.shape == sizes[:1]))
-            ):  # nothing to refuse
-                name = NAMES[bias is not None][len(shape) if len(shape) < 3 else 3]
-                if bias is None:
-                    return record(a.linear_map, (input, weight), {}, name)
-                return record(a.affine, (bias, input, weight), {}, name)
+    mode = read_mode()
+    if (mode is PLAIN or mode is NO_GRAD) and type(input) in EXACT:
+        name = NAMES[bias is not None][min(input._array.ndim, 3)]
+        if bias is None:
+            result = recorder(a.linear_map, name)((input, weight), {}, None, mode is PLAIN)
+        else:
+            result = recorder(a.affine, name)((bias, input, weight), {}, None, mode is PLAIN)
+        if result is not None:
+            return result
     return _checked_linear(input, weight, bias)
 
 

@@ -237,8 +237,9 @@ DIRECT = {
     "function(xp, x0, axis=p_axis, keepdims=p_keepdims)",
     "linear_map": "times_transposed(x0, x1, *x0.shape, x1.shape[0]) if x0.ndim == 2 and x0.itemsize > 2 else "
     "function(xp, x0, x1)",
-    "affine": "add(out := times_transposed(x1, x2, *x1.shape, x2.shape[0]), x0, out) if x1.ndim == 2 and x1.itemsize > 2 and "
-    "x0.ndim == 1 else function(xp, x0, x1, x2)",
+    "affine": "add(out := x1.dot(x2.T) if x1.size < 96 else times_transposed(x1, x2, *x1.shape, x2.shape[0]), x0, out) if "
+    "x1.ndim == 2 and x1.itemsize > 2 else "
+    "function(xp, x0, x1, x2)",
     "index": "x0[indices[0]] if len(p_layout) == 1 and x0.size < SMALL else function(xp, x0, *indices, layout=p_layout)",
 }
 
@@ -261,6 +262,7 @@ class _Writer:
     def text(self) -> str:
         body = [
             *self.unpack(),
+            *([f"if not ({self.primitive.hot_if}):", "    return None"] if self.primitive.hot_if else []),
             *[f"p_{n} = params[{n!r}]" for n in self.params or ()],
             *self.call(),
             *self.dense(),
@@ -314,7 +316,10 @@ class _Writer:
         else:  # which may be a raw array, as indices are
             lines = [f"if type(t{i}) in exact:", *_inside(*self.taken(i)), "else:", f"    x{i} = t{i}"]
             lines += [] if self.cls is None else [f"    e{i} = None"]
-        lines += [f"if type(x{i}) {'is not ndarray' if self.view else 'not in raw'}:", "    return None"]
+        lines += [
+            f"if type(x{i}) is not ndarray{'' if self.view else f' and type(x{i}) not in raw'}:",
+            "    return None",
+        ]
         if self.primitive.widens:
             lines += [f"if x{i}.dtype.itemsize == 2:", "    return None"]
         return lines
@@ -400,6 +405,8 @@ class _Writer:
     def fits(self, out: str) -> str:
         """Write the question whether the rules' gradients have the inputs' shapes and dtypes as they are."""
         tests = [f"((dtype := {out}.dtype) is F32 or dtype is F64)"]
+        if self.primitive.hot_if:  # which compares the dtypes
+            return tests[0]
         for i, name in enumerate(self.fixed):
             same = f"x{i}.dtype is dtype" + (
                 f" and x{i}.shape == out.shape" if self.primitive.kind == ELEMENTWISE else ""
@@ -732,6 +739,14 @@ def function_text(primitive: Primitive, name: str | None, **facts: bool) -> tupl
     """Return the text of an elementwise operation's public function, and what it uses of this package."""
     cls: Any = node_class(primitive, name) if primitive.differentiable else None
     return _FunctionWriter(primitive, cls, **facts).text(), _names() | {"cls": cls}
+
+
+def recorder(primitive: Primitive | Fused, name: str | None) -> Callable[..., Any]:
+    """Return the flat recorder of a primitive under a node name, written on first use."""
+    found = primitive.recorders.get(name)
+    if found is None:
+        found = primitive.recorders[name] = flat_recorder(primitive, name)
+    return found  # type: ignore[no-any-return]
 
 
 def flat_recorder(primitive: Primitive | Fused, name: str | None, view: bool = False) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
 from .._object.layout import packed
-from .flat import EXACT, flat_recorder, function_text, promoting_recorder
+from .flat import EXACT, function_text, promoting_recorder, recorder
 from .operands import is_operand, plain_scalar
 from .promotion import cast, misfit, promoted
 from .refusals import refuse, refuse_zero_divisor, refuses_floats
@@ -56,9 +56,7 @@ def record(
     """
     mode = read_mode()
     if (mode is PLAIN or mode is NO_GRAD) and run_on is None:
-        flat = primitive.recorders.get(name)
-        if flat is None:
-            flat = primitive.recorders[name] = flat_recorder(primitive, name)
+        flat = primitive.recorders.get(name) or recorder(primitive, name)
         result = flat(args, params, shown, mode is PLAIN)
         if result is not None:
             return result
