@@ -28,6 +28,7 @@ from ._signatures import (
     Signature,
     is_tensor,
     mismatch,
+    own_signature,
     parsed,
     refused_inside,
     signature,
@@ -46,7 +47,7 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 def taken(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Run `check`, and return the arguments; tensors and NumPy scalars that stand for numbers become numbers."""
     check(function, args, kwargs)
-    as_function, as_method = (signature(key) for key in keys_of(function))
+    as_function, as_method = signatures_of(function)
     for values, named in _variants(function, args, kwargs):
         for known, own in ((as_function, 0), (as_method, 1)):
             if known is None or known.binder == "nothing" or (own and not (values and is_tensor(values[0]))):
@@ -176,7 +177,7 @@ def _refused(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, error: BaseException | None = None
 ) -> TypeError | None:
     """Return what torch says about a call; of a function that is a method as well, what it says about either."""
-    as_function, as_method = (signature(key) for key in keys_of(function))
+    as_function, as_method = signatures_of(function)
     in_python = (as_function or as_method or _UNKNOWN).binder == "python"
     if in_python and error is not None and not _is_internal(error):
         return None
@@ -257,6 +258,17 @@ def keys_of(function: Any) -> tuple[str, str]:
     return name, f"Tensor.{name}"
 
 
+@cache
+def signatures_of(function: Any) -> tuple[Signature | None, Signature | None]:
+    """Return what a public function takes, as a function and as a method: what torch's takes; if torch has none, its own forms."""
+    as_function, as_method = (signature(key) for key in keys_of(function))
+    if as_function is None and as_method is None:
+        forms = import_module(".tensor._recording.unusual_calls", __package__).own_forms(function)
+        if forms:
+            return own_signature(function.__name__, forms), None
+    return as_function, as_method
+
+
 def as_handed_over(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -294,7 +306,7 @@ def _handed_by_keyword(function: Any) -> dict[str, Any] | None:
 def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
     """Return by parameter the types that torch surely takes there in some form; None where it is not a matter of types."""
     tensors = import_module(".tensor._base", __package__)
-    as_function, as_method = (signature(key) for key in keys_of(function))
+    as_function, as_method = signatures_of(function)
     known = as_function or as_method
     if known is None or known.binder == "nothing":
         return {}
@@ -334,7 +346,7 @@ def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
 
 def is_bound_by_python(function: Any) -> bool:
     """Tell whether torch writes a function in Python, where NumPy's words are not known."""
-    as_function, as_method = (signature(key) for key in keys_of(function))
+    as_function, as_method = signatures_of(function)
     return (as_function or as_method or _UNKNOWN).binder != "parser" or not (as_function or as_method)
 
 

@@ -134,6 +134,11 @@ def signature(key: str) -> Signature | None:
     return Signature("parser", name, tuple(_form(line) for line in lines))
 
 
+def own_signature(name: str, forms: tuple[str, ...]) -> Signature:
+    """Return the signature of a function that torch lacks."""
+    return Signature("parser", name, tuple(_form(one) for one in forms))
+
+
 def type_name(value: Any) -> str:
     """Write the type of a value as torch does: with its module if it is written in C and no builtin."""
     kind = type(value)

@@ -44,6 +44,22 @@ def of_two_tensors(input: Any, other: Any, *, out: Any = None) -> Any:
     """Stand for the signature of what `binary` makes."""
 
 
+def own_forms(function: Any) -> tuple[str, ...]:
+    """Return the forms that what `unary` or `binary` made takes, as in `_signatures.txt`; none for other functions."""
+    stands_for = getattr(function, "__wrapped__", None)
+    if stands_for is of_one_tensor:
+        return ("(Tensor input, *, Tensor out=None)",)
+    if stands_for is not of_two_tensors:
+        return ()
+    numbers = function.__globals__["recipe"].numbers
+    kinds = [("Tensor", "Tensor")]
+    if numbers != "none":
+        kinds.append(("Tensor", "Number"))
+    if numbers in ("both", "operator"):
+        kinds.append(("Number", "Tensor"))
+    return tuple(f"({one} input, {other} other, *, Tensor out=None)" for one, other in kinds)
+
+
 def unusual_call(call: Any, values: tuple[Any, ...], more: Any, out: Any, words: dict[str, Any]) -> Any:
     """Call an elementwise function into `out`, or by NumPy's names of its arguments; or refuse what torch refuses."""
     given = dict(zip(("input", "other"), values, strict=False))
