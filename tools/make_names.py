@@ -54,19 +54,29 @@ from __future__ import annotations
 '''
 
 
+# What makes a function public, and what may be said there: see Note [What is said of a public function] in `overrides.py`.
+DECORATORS = {"overridable", "takes_out", "takes_old_forms"}
+MAKERS = {*DECORATORS, "declared", "unary", "binary"}
+FACTS = set("forms in_functional seen lowered raised in_place out_dtype".split())  # noqa: SIM905
+FORMS = ("function", "method", "in_place", "spread")
+
+
 class Bound(NamedTuple):
     """A name that a file binds, and the forms that are declared for it; None: those of torch's name."""
 
     name: str
     forms: frozenset[str] | None
+    place: str = ""
+    public: bool = False  # whether its decorator, or what makes its value, makes a public function
 
 
 class Torch(NamedTuple):
-    """The names that torch has: functions, methods, and functions of lists without `_foreach_`."""
+    """The names that torch has: functions, methods, functions of lists without `_foreach_`; and all of its modules together."""
 
     functions: frozenset[str]
     methods: frozenset[str]
     foreach: frozenset[str]
+    anywhere: frozenset[str]
 
 
 def torch_names() -> Torch:
@@ -77,27 +87,50 @@ def torch_names() -> Torch:
     functions = {name for name in homes["torch"] | homes["torch.functional"] if f"torch.{name}" not in homes}
     private = re.findall(r"^(?:_amp)?_foreach_\w+$", (PACKAGE / "_dispatch" / "schemas.txt").read_text(), re.MULTILINE)
     foreach = {name.removeprefix("_foreach_") for name in private if not name.startswith("_amp")}
-    return Torch(frozenset({*functions, *private}), frozenset(homes["torch.Tensor"]), frozenset(foreach))
+    anywhere = {
+        *private,
+        *(f"linalg_{name}" for name in homes["torch.linalg"]),
+        *(n for some in homes.values() for n in some),
+    }
+    return Torch(
+        frozenset({*functions, *private}), frozenset(homes["torch.Tensor"]), frozenset(foreach), frozenset(anywhere)
+    )
 
 
-def declared(calls: list[ast.expr]) -> frozenset[str] | None:
+def declared(path: Path, calls: list[ast.expr]) -> frozenset[str] | None:
     """Return the words of a keyword `forms` of calls: decorators, or what makes a value."""
-    for keyword in [keyword for one in calls if isinstance(one, ast.Call) for keyword in one.keywords]:
-        if keyword.arg == "forms":
-            return frozenset(ast.literal_eval(keyword.value).split())
-    return None
+    found = None
+    for call in [one for one in calls if isinstance(one, ast.Call)]:
+        for keyword in call.keywords:
+            if called(call) in {*DECORATORS, "declared"} and keyword.arg not in FACTS:
+                raise SystemExit(f"{path}:{keyword.lineno}: {keyword.arg} is none of {', '.join(sorted(FACTS))}")
+            if keyword.arg == "forms":
+                found = frozenset(ast.literal_eval(keyword.value).split())
+                if unknown := sorted(found.difference(FORMS)):
+                    raise SystemExit(f"{path}:{keyword.lineno}: {unknown[0]} is no form: {', '.join(FORMS)}")
+    return found
+
+
+def called(expression: ast.expr) -> str | None:
+    """Return the name of a decorator, or of the function that a value comes from."""
+    function = expression.func if isinstance(expression, ast.Call) else expression
+    return function.id if isinstance(function, ast.Name) else None
 
 
 def bound(path: Path) -> Iterator[Bound]:
     """Yield the names that statements of a file bind, imports aside."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield Bound(node.name, declared(node.decorator_list))
+            makers = [called(one) for one in node.decorator_list]
+            is_public = not DECORATORS.isdisjoint(makers)
+            yield Bound(node.name, declared(path, node.decorator_list), f"{path}:{node.lineno}", is_public)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for one in [part for target in targets for part in ast.walk(target)]:
                 if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-                    yield Bound(one.id, declared([node.value] if node.value else []))
+                    values = [node.value] if node.value else []
+                    is_public = any(isinstance(value, ast.Call) and called(value) in MAKERS for value in values)
+                    yield Bound(one.id, declared(path, values), f"{path}:{node.lineno}", is_public)
 
 
 def class_names() -> set[str]:
@@ -111,6 +144,13 @@ def class_names() -> set[str]:
                     targets = one.targets if isinstance(one, ast.Assign) else ()
                     found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
     return found
+
+
+def check_public(names: list[Bound], torch: Torch) -> None:
+    """Refuse public functions of which nobody knows what forms they have."""
+    for name, said, place, is_public in names:
+        if is_public and said is None and name not in torch.anywhere and not name.startswith("_"):
+            raise SystemExit(f'{place}: torch has no {name}: say which forms it has, as in forms="function method"')
 
 
 KINDS = ("both", "functions", "methods", "inplace", "spread", "writing")
@@ -129,7 +169,8 @@ def index() -> dict[str, dict[str, list[str]]]:
     methods: dict[str, str] = {}
     found: dict[str, dict[str, list[str]]] = {module: {kind: [] for kind in KINDS} for module in modules}
     for module, some in names.items():
-        for name, said in some:
+        check_public(some, torch)
+        for name, said, *_ in some:
             is_function = name in torch.functions if said is None else "function" in said
             is_method = name in torch.methods - in_class if said is None else "method" in said
             is_written = f"{name}_" in torch.methods and is_function if said is None else "in_place" in said

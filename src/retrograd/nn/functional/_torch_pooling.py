@@ -34,7 +34,7 @@ max_pool1d, max_pool1d_with_indices = _always("max_pool1d"), _always("max_pool1d
 max_pool2d, max_pool3d = _always("max_pool2d"), _always("max_pool3d", raised="cpu")
 
 
-@overridable
+@overridable(forms="")
 def max_pool2d_with_indices_backward(
     grad_output: Any,
     self: Any,

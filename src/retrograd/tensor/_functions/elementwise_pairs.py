@@ -10,7 +10,7 @@ from ..._core.levels import DUAL
 from ..._core.passes import LARGE
 from ..._modes import current_mode
 from ..._ops import elementwise_pairs as o
-from ...overrides import overridable, takes_out
+from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._base import edge_of, wrap
 from .._recording.flat import EXACT
@@ -38,8 +38,8 @@ refused("ldexp", in_place=True, bi=(RuntimeError, "ldexp can't be cast to the de
 refused("bitwise_left_shift", bfc=kernel("lshift_cpu"))
 refused("bitwise_right_shift", bfc=kernel("rshift_cpu"))
 _LDEXP = binary(o.ldexp, "ldexp", integers_to_float=True, numbers="none")
-left_shift = binary(o.left_shift, "bitwise_left_shift")
-right_shift = binary(o.right_shift, "bitwise_right_shift")
+left_shift = declared(binary(o.left_shift, "bitwise_left_shift"), forms="")
+right_shift = declared(binary(o.right_shift, "bitwise_right_shift"), forms="")
 bitwise_left_shift = binary(o.left_shift, "bitwise_left_shift", numbers="both")
 bitwise_right_shift = binary(o.right_shift, "bitwise_right_shift", numbers="both")
 refused("copysign", "xlogy", c=kernel("{name}_cpu"))
