@@ -70,6 +70,10 @@ class ArrayNamespace:
         setattr(self, name, function)  # the next read finds it without this call
         return function
 
+    def has_own(self, name: str) -> bool:
+        """Tell whether a name is written out here, not found by `__getattr__`."""
+        return name in vars(self) or hasattr(type(self), name)
+
     def of_library(self, primitive: Any) -> Any:
         """Return the function of the array library that an elementwise primitive is, by its name; None for others."""
         if primitive.implementation is not None:

@@ -7,6 +7,15 @@ Rule 2. Else, if an argument carries a level, the highest level handles the call
 Rule 3. Else the implementation runs on the raw arrays at once.
 A rule (vjp or jvp) that uses only `xp` and operators therefore runs on every kind of value.
 
+Note [Results that share memory]
+The declaration says how a result lies in memory.
+`view=True`: it always shows the memory of the first input, and a write into either is one into both, in every mode. Only such an
+operation may make a view (`view_op`).
+`may_alias=True`: it may show that memory, or be the input itself, as `astype` to the same dtype. It is no view.
+`dense=True`: it has dense memory, where NumPy may follow the inputs. `dense=False`: it has its memory from the implementation in
+every mode, which follows an order on purpose. If neither is said, rules for duals and batches may lay it out as they like, and it
+is made dense inside transforms; elementwise operations follow their inputs there, too. A view is never laid out anew.
+
 Note [An elementwise rule is the differential]
 `rule(xp, t, ...)` maps a tangent of its input to the tangent of the output; that is the jvp. For real arrays the same
 expression maps the output's gradient to the input's. With complex numbers the vjp is conj(rule(conj(g))), which is
@@ -141,7 +150,9 @@ class Primitive(Shown):
         batch: Rule | None = None,
         shows: str | dict[str | None, str] | None = None,
         widens: bool = False,
-        dense: bool = False,
+        dense: bool | None = None,
+        view: bool = False,
+        may_alias: bool = False,
     ) -> None:
         super().__init__(shows)
         self.name = name
@@ -158,8 +169,10 @@ class Primitive(Shown):
         self.group_rule: CompiledRule | None = None
         self.jvp_rule: Rule | None = None
         self.jvp_names: tuple[str, ...] = ()
-        self.batch_rule = batch
         self.moved = tuple([name for name in statics if name in MOVED])  # see `behind`
+        self.batch_rule: Rule | None = None
+        if batch is not None:
+            self.batch(batch)
         self.self_adjoint = False
         self.plain_rules: dict[
             str, Callable[..., Any]
@@ -169,7 +182,9 @@ class Primitive(Shown):
         self.hot_if: str | None = None  # of the arrays x0, x1, ..., of one dtype: what the hot path takes unchecked
         self.exact = False  # of one NumPy function: half precision loses nothing there
         self.widens = widens  # half precision is computed in float32 and rounded once
-        self.dense = dense  # torch lays the result out densely, where NumPy may follow the inputs
+        self.view = view  # the result shows the memory of the first input; see Note [Results that share memory]
+        self.may_alias = view or may_alias
+        self.dense = False if view else dense
         self.recorders: dict[str | None, Any] = {}  # by node name: what `tensor/_recording/flat.py` has written
         self.view_recorders: dict[str | None, Any] = {}
         self.quick_rules: Any = None  # see `quick_elementwise`
@@ -213,6 +228,11 @@ class Primitive(Shown):
 
     def batch(self, rule: Rule) -> Rule:
         """Declare the batching rule: `rule(call, args, batched, size, **params)`, batch axes first on both sides."""
+        if rule is behind and self.statics and not self.moved:
+            raise TypeError(
+                f"{self.name}: batch=behind moves static parameters called {', '.join(MOVED)}, and finds {', '.join(self.statics)}: "
+                "call an axis by one of these names; say batch=unmoved if none is an axis or shape, or write a rule with @op.batch"
+            )
         self.batch_rule = rule
         return rule
 
@@ -336,7 +356,7 @@ class Primitive(Shown):
             return None
         if usual and total.dtype != out.dtype:  # a tangent that was given in a dtype of its own goes by promotion
             return vocabulary.astype(total, dtype=out.dtype)
-        if self.name != "alias" and any(total is t for t in used):
+        if not self.view and any(total is t for t in used):
             total = vocabulary.copy(total)  # an in-place write into the output must not reach the input's tangent
         return total
 
@@ -426,7 +446,7 @@ def quick_elementwise(primitive: Primitive, args: Sequence[Any]) -> Any:
         values.append(value)
     if kind is Batched and beside >= rank:  # broadcasting would line a constant up with the batch
         return None
-    if (not level.alive and not engine_state.depth) or primitive.name == "alias":  # whose tangents are aliases, too
+    if (not level.alive and not engine_state.depth) or primitive.view:  # whose tangents are views, too
         return None
     rules = primitive.quick_rules
     if rules is None:
@@ -527,20 +547,29 @@ def _next(axis: Any, size: int) -> Any:
     return tuple([a + 1 for a in axis]) if type(axis) is tuple else axis + 1
 
 
+AXES = ("axis", "axes", "axis1", "axis2", "lead")
 # What a new first axis of `size` does to static parameters, by their names.
 MOVED: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(("axis", "axes", "axis1", "axis2", "lead"), _next),
+    **dict.fromkeys(AXES, _next),
     "shape": lambda shape, size: (size, *shape),
     "index": lambda index, size: (slice(None), *index),
     **dict.fromkeys(("before", "after"), lambda widths, size: (0, *widths)),
 }
 
 
+def unmoved(call: Any, args: Sequence[Any], batched: Sequence[bool], size: int, /, **params: Any) -> Any:
+    """Batch an operation to which axes in front make no difference: it counts its axes from the end, or has none."""
+    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
+
+
 def behind(call: Any, args: Sequence[Any], batched: Sequence[bool], size: int, /, **params: Any) -> Any:
     """Batch an operation that does behind the batch axis what it does without: its axes move on by one, see `MOVED`."""
     for name in call.moved:
-        params[name] = MOVED[name](params[name], size)
-    return call(*[front(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
+        value = params[name]
+        if name in AXES and (min(value, default=0) if type(value) is tuple else value) < 0:
+            raise ValueError(f"{call.name}: {name}={value} counts from the end; a primitive counts axes from the front")
+        params[name] = MOVED[name](value, size)
+    return unmoved(call, args, batched, size, **params)
 
 
 def aligned(call: Any, args: Sequence[Any], batched: Sequence[bool], size: int, /, **params: Any) -> Any:
@@ -590,13 +619,15 @@ def elementwise(
     shows: str | dict[str | None, str] | None = None,
     exact: bool = False,
     self_adjoint: bool = False,
+    view: bool = False,
+    may_alias: bool = False,
     plain: dict[str, Callable[..., Any]] | None = None,
 ) -> Primitive:
     """Declare an elementwise operation by its differentials. See Note [An elementwise rule is the differential].
 
     Without an implementation it is the function that NumPy and CuPy have under its name. Half precision is then computed in float32
     and rounded once; unless it is `exact`, because the function gives one of its operands, or a truth value, or rounds once itself.
-    `shows`: see Note [What torch shows].
+    `shows`: see Note [What torch shows]. `view`, `may_alias`: see Note [Results that share memory].
     `self_adjoint`: the rule is real-linear only, and is its own adjoint; the vjp is then the rule without conjugates.
     `plain`: what rules come to on NumPy arrays of one float dtype and shape, `f(g, ..., out=None)` in fewer calls, to the bit.
     """
@@ -604,9 +635,20 @@ def elementwise(
     if inputs is None:
         inputs = tuple(n for n, rule in given.items() if rule is not None) or ("x",)
         inputs = ("x", "y", "z")[: max(("x", "y", "z").index(n) for n in inputs) + 1]
+    if implementation is None and not hasattr(np, name) and not numpy_namespace.has_own(name):
+        raise TypeError(f"{name}: NumPy has no function of this name; give the operation an implementation")
     differentiable = any(rule is not None for rule in given.values())
     primitive = Primitive(
-        name, ELEMENTWISE, inputs, statics, implementation, torch=torch, differentiable=differentiable, shows=shows
+        name,
+        ELEMENTWISE,
+        inputs,
+        statics,
+        implementation,
+        torch=torch,
+        differentiable=differentiable,
+        shows=shows,
+        view=view,
+        may_alias=may_alias,
     )
     for input_name, rule in given.items():
         if rule is not None:

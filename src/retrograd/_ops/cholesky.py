@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import aligned, behind, general
+from .._core.primitive import aligned, general, unmoved
 from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, lower_with_half_diagonal
 
 TRIANGLE = {"left": True, "unitriangular": False}
 
 
-@general(torch="linalg_cholesky_ex", outputs=2, batch=behind)
+@general(torch="linalg_cholesky_ex", outputs=2, batch=unmoved)
 def cholesky(xp, x, *, upper):
     """Return the factor and, for each matrix, the order of the first minor that is not positive, or 0."""
     factor = lapack.cholesky(xp, x, upper)
@@ -85,7 +85,7 @@ def cholesky_solve_jvp(xp, t, factor, out, upper):
     return xp.cholesky_solve(right, factor, upper=upper)
 
 
-@general(shows="result self=factor upper", batch=behind)
+@general(shows="result self=factor upper", batch=unmoved)
 def cholesky_inverse(xp, factor, *, upper):
     """Invert the matrix of which `factor` is the Cholesky factor."""
     return xp.cholesky_solve(xp.module.eye(factor.shape[-1], dtype=factor.dtype), factor, upper=upper)

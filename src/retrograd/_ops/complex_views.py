@@ -8,7 +8,7 @@ from .._stored import as_storage_only
 from . import shape as _shape  # noqa: F401 - declares view_as_real
 
 
-@linear(batch=behind)
+@linear(batch=behind, view=True)
 def view_as_complex(xp, x):
     """The last axis, of size two, as real and imaginary parts: the same memory where its strides allow."""
     x = xp.module.asarray(x)

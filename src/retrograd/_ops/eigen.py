@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import behind, general
+from .._core.primitive import behind, general, unmoved
 from . import phases, solving  # noqa: F401 - the rules use their names
 from .matrices import (
     LinAlgError,
@@ -35,7 +35,7 @@ def _converged(x, *found):
     return found
 
 
-@general(torch="linalg_eigh", outputs=2, batch=behind)
+@general(torch="linalg_eigh", outputs=2, batch=unmoved)
 def eigh(xp, x, *, uplo):
     return _converged(x, *lapack.eigh(xp, x, uplo))
 
@@ -65,7 +65,7 @@ def eigh_jvp(xp, t, out):
     return (xp.real(tl) if is_complex(tl.dtype) else xp.copy(tl)), tv
 
 
-@general(differentiable=False, batch=behind)
+@general(differentiable=False, batch=unmoved)
 def eigvalsh(xp, x, *, uplo):
     return _converged(x, lapack.eigvalsh(xp, x, uplo))[0]
 

@@ -352,8 +352,8 @@ round_ = elementwise("round", dx=lambda xp, g: xp.zeros_like(g), statics=("decim
 
 # ---- complex numbers ----
 conj = elementwise("conj", torch="_conj", exact=True, dx=lambda xp, g: xp.conj(g))
-real = elementwise("real", dx=lambda xp, g: g)
-imag = elementwise("imag", dx=lambda xp, g: g * -1j)
+real = elementwise("real", dx=lambda xp, g: g, may_alias=True)
+imag = elementwise("imag", dx=lambda xp, g: g * -1j, may_alias=True)
 complex_ = elementwise("complex", dx=lambda xp, g: g, dy=lambda xp, g: g * 1j)
 
 # ---- choice; ties give half to each, NaN passes the gradient, as torch ----

@@ -10,7 +10,7 @@ import math
 from itertools import product
 
 from .._core.fused import fused
-from .._core.primitive import behind, linear
+from .._core.primitive import linear, unmoved
 from .pooling import in_memory
 from .resizing import cubic_weights
 
@@ -221,7 +221,7 @@ def _base(module, sizes, align, dtype):
     return module.stack([*wide[::-1], ones], -1).reshape(-1, len(sizes) + 1)
 
 
-@linear(shows="align_corners=align size", batch=behind, widens=True)
+@linear(shows="align_corners=align size", batch=unmoved, widens=True)
 def affine_grid(xp, theta, *, sizes, align):
     """Map the points of a grid by affine matrices (..., axes, axes + 1)."""
     base = _base(xp.module, sizes, align, theta.dtype)
@@ -234,7 +234,7 @@ def affine_grid_dtheta(xp, g, sizes, align):
     return xp.affine_grid_back(g, sizes=sizes, align=align)
 
 
-@linear(batch=behind, widens=True)
+@linear(batch=unmoved, widens=True)
 def affine_grid_back(xp, g, *, sizes, align):
     """Sum up what the points of a grid give to the matrices: the transpose of `affine_grid`."""
     base = _base(xp.module, sizes, align, g.dtype)

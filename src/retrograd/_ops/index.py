@@ -15,6 +15,7 @@ from .._core.shown import index_tensors
     torch="slice",
     shows={None: "dim end self_sym_sizes start step", "SelectBackward0": "dim index=given self_sym_sizes"},
     batch=behind,
+    view=True,
 )
 def getitem(xp, x, *, index):
     return x[(*index, ...)]  # the Ellipsis keeps a 0-d result a view: NumPy would copy it into a scalar

@@ -15,14 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.arrays import Batched, Dual, LevelArray, raw_leaf
-from .._core.primitive import LINEAR, Primitive, behind, engine_state, front, linear, raw_namespace, vocabulary
+from .._core.primitive import LINEAR, Primitive, engine_state, front, linear, raw_namespace, unmoved, vocabulary
 
 
 class LevelPrimitive(Primitive):
     """An operation on one level: other array types are looked through, and the rules settle levels themselves."""
 
-    def __init__(self, name, inputs, statics, on_array, *, enters=False):
-        super().__init__(name, LINEAR, inputs, statics)
+    def __init__(self, name, inputs, statics, on_array, *, enters=False, may_alias=True):
+        super().__init__(name, LINEAR, inputs, statics, may_alias=may_alias, dense=False)
         self.on_array = on_array
         self.enters = enters
 
@@ -90,12 +90,17 @@ def _eps(x, *, level):
 
 enter_batch = LevelPrimitive("enter_batch", ("x",), ("level", "axis"), _enter, enters=True)
 leave_batch = LevelPrimitive("leave_batch", ("x",), ("level", "axis"), _leave)
-sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total)
+sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total, may_alias=False)
 enter_dual = LevelPrimitive("enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y), enters=True)
 dual_plain = LevelPrimitive("dual_plain", ("x",), ("level",), _plain)
-dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps)
+dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps, may_alias=False)
 times_eps = LevelPrimitive(
-    "times_eps", ("x",), ("level",), lambda x, *, level: Dual(level, vocabulary.zeros_like(x), x), enters=True
+    "times_eps",
+    ("x",),
+    ("level",),
+    lambda x, *, level: Dual(level, vocabulary.zeros_like(x), x),
+    enters=True,
+    may_alias=False,
 )
 
 enter_batch.vjp("x")(lambda xp, g, level, axis: vocabulary.leave_batch(g, level=level, axis=axis))
@@ -108,7 +113,7 @@ dual_eps.vjp("x")(lambda xp, g: g)
 times_eps.vjp("x")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
 
 
-@linear(batch=behind)
+@linear(batch=unmoved)
 def seen_behind(xp, x, *, transform):
     """What transforms around a grad or vjp see of a value that is a constant to that one itself."""
     return x[...]

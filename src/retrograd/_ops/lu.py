@@ -7,7 +7,7 @@ from functools import partial
 
 from .._core import lapack
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import align_ranks, behind, general, vocabulary
+from .._core.primitive import align_ranks, behind, general, unmoved, vocabulary
 from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, columns, identity_like, rows, transposed
 
@@ -25,7 +25,7 @@ def _order(pivots, length):
     return order
 
 
-@general(differentiable=False, batch=behind)
+@general(differentiable=False, batch=unmoved)
 def permutation(xp, pivots, *, length, dtype):
     """Return P, as a matrix, from LAPACK's exchanges: row i with row pivots[i], one after the other, counted from 1."""
     if pivots.ndim == 1:
@@ -318,7 +318,7 @@ def _without_derivative(primitive, name):
         raise NotImplementedError(f"Trying to use forward AD with aten::{name} that does not support it.")
 
 
-@general(outputs=3, batch=behind)
+@general(outputs=3, batch=unmoved)
 def ldl_factor(xp, x, *, hermitian):
     """Return L and D in one matrix, LAPACK's exchanges, and where D's diagonal is zero, or 0."""
     lead = x.shape[:-2]

@@ -44,7 +44,7 @@ def _placed(xp, g, indices, axis, shape, place):
         raise RuntimeError(str(error).replace("for axis", "for dimension")) from None
 
 
-def chooses(run, name, torch, *, reduces=True, repeats=False, dense=False):
+def chooses(run, name, torch, *, reduces=True, repeats=False, dense=None):
     """Declare an operation that returns chosen elements along `axis`, and their indices.
 
     The gradient goes to the chosen elements alone. `reduces`: it has a parameter `keepdims`. `repeats`: an element may

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from .._core.primitive import behind, general
+from .._core.primitive import general, unmoved
 
 TOLERANCE = 1e-2  # torch's
 # Whether a rule is given a part of a gradient: then only the sum of all parts does not depend on the phase.
 of_a_part: ContextVar[bool] = ContextVar("of_a_part", default=False)
 
 
-@general(differentiable=False, batch=behind)
+@general(differentiable=False, batch=unmoved)
 def refuse_phase(xp, x, *, message):
     """Raise if a diagonal of `x`, the products of vectors with their gradients, is not real."""
     if x.dtype.kind == "c" and x.size and not xp.is_meta and not of_a_part.get():

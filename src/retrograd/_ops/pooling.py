@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import behind, front, general, linear, vocabulary
+from .._core.primitive import front, general, linear, unmoved, vocabulary
 from .._core.shown import second_output
 from .._thresholds import LARGE_POOL as FEW
 from .order import has_nan
@@ -185,7 +185,7 @@ def _largest_of_pieces(module, x, windows):
     return values.reshape(shape), at.reshape(shape)
 
 
-@general(outputs=2, batch=behind)
+@general(outputs=2, batch=unmoved)
 def max_pool(xp, x, *, windows):
     """Return the largest element of each window of at most 256, and its place there. See Note [Windows]."""
     wide = x.astype(np.float32) if is_half(x.dtype) else x
@@ -242,7 +242,7 @@ def max_pool_jvp(xp, t, out, windows):
     return xp.take_in_planes(t, indices, ndim=len(windows), repeats=not are_apart(windows)), None
 
 
-@general(differentiable=False, batch=behind)
+@general(differentiable=False, batch=unmoved)
 def max_pool_indices(xp, at, *, windows):
     """Return where in its plane each place of a window is."""
     start, further = _corners(xp.module, windows)
@@ -260,7 +260,7 @@ def in_memory(module, indices, ndim, plane):
     return indices.reshape(-1)
 
 
-@linear(batch=behind)
+@linear(batch=unmoved)
 def take_in_planes(xp, x, indices, *, ndim, repeats):
     """Read at indices of planes; `repeats` says whether an element may be read twice."""
     places = in_memory(xp.module, indices, ndim, math.prod(x.shape[x.ndim - ndim :]))
@@ -272,7 +272,7 @@ def take_in_planes_dx(xp, g, x_shape, indices, ndim, repeats):
     return xp.put_in_planes(g, indices, sizes=tuple(x_shape)[len(x_shape) - ndim :], repeats=repeats)
 
 
-@linear(shows={"MaxUnpool2DBackward0": "indices", "MaxUnpool3DBackward0": "indices"}, batch=behind)
+@linear(shows={"MaxUnpool2DBackward0": "indices", "MaxUnpool3DBackward0": "indices"}, batch=unmoved)
 def put_in_planes(xp, g, indices, *, sizes, repeats):
     """Write at indices of planes of zeros; where they may repeat, add."""
     return _put(xp.module, g, in_memory(xp.module, indices, len(sizes), math.prod(sizes)), sizes, repeats)
@@ -304,7 +304,7 @@ def _starts(module, windows, lead):
 _known_starts = lru_cache(maxsize=16)(_starts)
 
 
-@linear(batch=behind)
+@linear(batch=unmoved)
 def max_pool_back(xp, g, at, *, windows):
     """Give each window's gradient to the place of its largest element."""
     lead = math.prod(at.shape[: at.ndim - len(windows)])
@@ -404,7 +404,7 @@ def _lead(axis):
     return (slice(None),) * axis
 
 
-@linear(batch=behind, widens=True)
+@linear(batch=unmoved, widens=True)
 def avg_pool(xp, x, *, windows, counts):
     """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
     module = xp.module
@@ -441,7 +441,7 @@ def avg_pool_dx(xp, g, windows, counts):
     return xp.avg_pool_back(g, windows=windows, counts=counts)
 
 
-@linear(batch=behind, widens=True)
+@linear(batch=unmoved, widens=True)
 def avg_pool_back(xp, g, *, windows, counts):
     """Share what windows get among their elements: the transpose of `avg_pool`."""
     module = xp.module

@@ -8,7 +8,7 @@ any tau, zeros included, and everything is products of matrices and one triangul
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import behind, general
+from .._core.primitive import behind, general, unmoved
 from . import solving  # noqa: F401 - the rules solve with triangles
 from .matrices import adjoint, as_column, as_row, columns, conjugate, diagonal_matrix, identity_like
 
@@ -119,7 +119,7 @@ def householder_product_jvp(xp, t, x, tau):
 
 
 # ---- Q times a matrix ----
-@general(shows="input2=tau input3=c left self transpose", batch=behind)
+@general(shows="input2=tau input3=c left self transpose", batch=unmoved)
 def ormqr(xp, x, tau, c, *, left, transpose):
     """Return Q @ c, Q^H @ c, c @ Q or c @ Q^H."""
     if lapack.on_cpu(xp) and x.ndim == 2 and tau.size and c.size:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import is_half
-from .._core.primitive import behind, linear
+from .._core.primitive import linear, unmoved
 from .._core.shown import given
 
 
@@ -80,7 +80,7 @@ def _along(module, x, axis, taps):
     return module.zeros(shape, x.dtype) if out is None else out
 
 
-@linear(shows="", batch=behind, widens=True)
+@linear(shows="", batch=unmoved, widens=True)
 def resample(xp, x, *, taps):
     """Resample the last axes, from the last on; `taps` has what belongs to each of them, or None."""
     out = x

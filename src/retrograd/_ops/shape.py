@@ -7,14 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.numpy_namespace import numpy_namespace
-from .._core.primitive import behind, elementwise, linear, vocabulary
+from .._core.primitive import behind, elementwise, linear, unmoved, vocabulary
 
 
 def _axis(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
-@linear(torch="view", shows="self_sym_sizes", batch=behind)
+@linear(torch="view", shows="self_sym_sizes", batch=behind, view=True)
 def reshape(xp, x, *, shape):
     return xp.reshape(x, shape)
 
@@ -33,6 +33,7 @@ def reshape_dx(xp, g, x_shape):
         "TBackward0": "",
         "TBackward1": "",
     },
+    view=True,
 )
 def permute_dims(xp, x, *, axes):
     return x.transpose(axes)
@@ -51,7 +52,7 @@ def permute_dims_batch(call, args, batched, size, *, axes):
     return call(args[0], axes=(0, *(axis + 1 for axis in axes)))
 
 
-@linear(torch="expand", shows="self_sym_sizes")
+@linear(torch="expand", shows="self_sym_sizes", view=True)
 def broadcast_to(xp, x, *, shape):
     if xp is not numpy_namespace or not x.size:
         return xp.broadcast_to(x, shape)
@@ -84,7 +85,7 @@ def broadcast_to_batch(call, args, batched, size, *, shape):
     return call(x, shape=(size, *shape))
 
 
-@linear
+@linear(may_alias=True)
 def sum_to(xp, x, *, shape):
     """Sum away what broadcasting added, so that the result has `shape`."""
     lead = x.ndim - len(shape)
@@ -106,7 +107,7 @@ def sum_to_batch(call, args, batched, size, *, shape):
     return call(x, shape=(size, *shape))
 
 
-@linear(torch="unsqueeze", shows="dim")
+@linear(torch="unsqueeze", shows="dim", view=True)
 def expand_dims(xp, x, *, axis):
     # NumPy would choose other strides than torch for one element, and for a new last axis
     if xp is numpy_namespace and x.ndim and (x.size == 1 or (axis == x.ndim and x.size and not x.flags.c_contiguous)):
@@ -132,7 +133,8 @@ def expand_dims_batch(call, args, batched, size, *, axis):
         "SqueezeBackward1": "dim self_sym_sizes",
         "SqueezeBackward2": "dim self_sym_sizes",
         "SqueezeBackward4": "dim self_sym_sizes",
-    }
+    },
+    view=True,
 )
 def squeeze(xp, x, *, axis):
     return x.squeeze(axis) if axis != () else x[...]  # a view is never the array itself
@@ -183,7 +185,7 @@ def concat_dx(xp, g, arrays_shape, axis):
     return tuple(grads)
 
 
-@linear(batch=behind)
+@linear(batch=behind, view=True)
 def view_as_real(xp, x):
     """The real and imaginary parts as a last axis: the same memory, read as pairs."""
     x = xp.module.asarray(x)  # a scalar has no memory to read
@@ -196,7 +198,7 @@ def view_as_real_dx(xp, g):
     return xp.getitem(g, index=(*lead, 0)) + 1j * xp.getitem(g, index=(*lead, 1))
 
 
-@linear(torch="_to_copy", batch=behind)
+@linear(torch="_to_copy", batch=unmoved, may_alias=True, dense=False)
 def astype(xp, x, *, dtype):
     return xp.astype(x, dtype=dtype)
 
@@ -214,14 +216,14 @@ def copy(xp, x):
 copy.vjp("x")(lambda xp, g: g)
 
 
-@linear(torch="clone", batch=behind)
+@linear(torch="clone", batch=behind, dense=False)
 def copy_in_order(xp, x):
     """Copy into dense memory that has the order of the array's strides."""
     return x.copy(order="K")
 
 
 copy_in_order.vjp("x")(lambda xp, g: g)
-alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...])
+alias = elementwise("alias", dx=lambda xp, g: g, implementation=lambda xp, x: x[...], view=True)
 
 
 FEW = 1024  # elements up to which what is outside of a triangle is overwritten
@@ -234,7 +236,7 @@ def _outside(rows, columns, upper, k):
     return lower if upper else ~lower
 
 
-@linear(shows="diagonal=k", batch=behind, dense=True)
+@linear(shows="diagonal=k", batch=unmoved, dense=True)
 def triangle(xp, x, *, upper, k):
     if xp is numpy_namespace and x.size <= FEW and x.flags.c_contiguous:
         out = x.copy()
@@ -264,7 +266,7 @@ def stack_dx(xp, g, arrays_shape, axis):
     return tuple(xp.getitem(g, index=(*index, k)) for k in range(len(arrays_shape)))
 
 
-@linear(shows="dim1 dim2 offset=given self_sym_sizes", batch=behind)
+@linear(shows="dim1 dim2 offset=given self_sym_sizes", batch=behind, view=True)
 def diagonal(xp, x, *, offset, axis1, axis2):
     out = x.diagonal(offset, axis1, axis2)
     if xp is numpy_namespace and x.flags.writeable:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .._core.primitive import behind, linear
+from .._core.primitive import behind, linear, unmoved
 
 
-@linear(shows="upscale_factor=factor", batch=behind)
+@linear(shows="upscale_factor=factor", batch=unmoved)
 def pixel_shuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)
@@ -14,7 +14,7 @@ def pixel_shuffle(xp, x, *, factor):
     return apart.transpose(order).copy().reshape(*lead, channels // (factor * factor), height * factor, width * factor)
 
 
-@linear(shows="downscale_factor=factor", batch=behind)
+@linear(shows="downscale_factor=factor", batch=unmoved)
 def pixel_unshuffle(xp, x, *, factor):
     *lead, channels, height, width = x.shape
     count = len(lead)

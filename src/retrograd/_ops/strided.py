@@ -61,7 +61,7 @@ def memory_row(xp, root, dtype):
     return xp.restrided(root, (root.nbytes // root.itemsize,), (root.itemsize,)).view(dtype)
 
 
-@linear(shows="size=given storage_offset stride=given")
+@linear(shows="size=given storage_offset stride=given", view=True)
 def as_strided(xp, x, *, size, stride, offset, in_stride, in_offset):
     if x.base is None and xp is numpy_namespace and x.flags.c_contiguous:
         return read_row(xp, x, size, stride, offset)
@@ -144,7 +144,7 @@ def read_row(xp, row, size, stride, offset):
     return xp.restrided(row, size, _in_bytes(stride, row), offset * row.itemsize)
 
 
-@linear
+@linear(view=True)
 def restride(xp, x, *, in_stride, start, size, stride, offset, length):
     """Put an array into a row of zeros, and read that; a view where the array is such a row."""
     shares = _fills(x, in_stride, length)
@@ -198,7 +198,10 @@ restride_add.batch(lambda call, args, batched, count, **params: call(args[0], **
 
 
 # ---- sliding windows ----
-@linear(shows={None: "dimension self_sym_sizes size step", "AsStridedBackward0": "size=given storage_offset stride"})
+@linear(
+    shows={None: "dimension self_sym_sizes size step", "AsStridedBackward0": "size=given storage_offset stride"},
+    view=True,
+)
 def unfold(xp, x, *, axis, size, step):
     """Windows of `size` along an axis, every `step`, their elements as a last axis: a view."""
     if not x.ndim:

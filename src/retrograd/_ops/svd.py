@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core import lapack
-from .._core.primitive import behind, general
+from .._core.primitive import behind, general, unmoved
 from . import phases  # noqa: F401 - the rules use its name
 from .matrices import (
     LinAlgError,
@@ -26,7 +26,7 @@ PHASE = (
 )
 
 
-@general(torch="linalg_svd", outputs=3, batch=behind)
+@general(torch="linalg_svd", outputs=3, batch=unmoved)
 def svd(xp, x, *, full_matrices):
     u, s, vh = lapack.svd(xp, x, full_matrices)
     if lapack.failed(s[..., :1]):

@@ -9,7 +9,7 @@ from .._core import primitive as _core
 from .._modes import current_mode
 from ._aliasing.memory import may_share
 from ._aliasing.views import NOWHERE
-from ._base import ALIASES, VIEW_PRIMITIVES, storage_of
+from ._base import storage_of
 from ._object.accumulate import AccumulateGrad
 from ._recording.flat import install as install_classes
 from ._recording.record import record as record_call
@@ -19,9 +19,9 @@ from ._table import find, functions, install_methods, install_names, later_funct
 def _call(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
     """Run a primitive that a rule calls on Tensors."""
     result = record_call(primitive, args, params)
-    if primitive.name in ALIASES and isinstance(args[0], Tensor) and may_share(result._array, args[0]._array):
+    if primitive.may_alias and isinstance(args[0], Tensor) and may_share(result._array, args[0]._array):
         result._storage = storage_of(args[0])  # the same memory: a write into either is one into what saves the other
-    if primitive.name in VIEW_PRIMITIVES and not current_mode().grad and args[0].requires_grad:
+    if primitive.view and not current_mode().grad and args[0].requires_grad:
         result._edge = NOWHERE  # torch makes a view, which requires grad as its base does
     return result
 

@@ -31,39 +31,6 @@ class _Leaf:
 LEAF = _Leaf()
 
 
-VIEW_PRIMITIVES = frozenset(
-    ["alias", "reshape", "permute_dims", "broadcast_to", "expand_dims", "squeeze", "getitem", "diagonal"]
-)
-
-
-# Whose results may show the memory of the first argument: views, entering and leaving levels, and what may do nothing.
-ALIASES = VIEW_PRIMITIVES | {
-    "as_strided", "astype", "dual_plain", "each_sample", "enter_batch", "enter_dual", "imag", "leave_batch", "real", "sum_to",
-    "unfold", "view_as_complex", "view_as_real",
-}  # fmt: skip
-
-
-VIEW_NODES = frozenset(
-    f"{name}Backward{k}"
-    for name in [
-        "Alias",
-        "View",
-        "ReshapeAlias",
-        "Permute",
-        "Transpose",
-        "T",
-        "Expand",
-        "Unsqueeze",
-        "Squeeze",
-        "Select",
-        "Slice",
-        "Diagonal",
-    ]
-    for k in range(3)
-    if k == 0 or name == "Squeeze"
-)
-
-
 class Rewritten:
     """Stands for the node that a view gets after a write into its base, in messages."""
 
@@ -124,7 +91,7 @@ class Storage:
             if owner is not None and owner._array.size == array.size and (same or owner._array.shape != array.shape):
                 return owner._array, owner._edge
             return array, None
-        if type(edge).__name__ in VIEW_NODES:
+        if _shows_by_strides(edge):
             return array, Rewritten  # a view that nobody holds any more
         if owner is not None and owner._array.size == array.size:
             return owner._array, owner._edge
@@ -155,6 +122,14 @@ class Storage:
         frame = user_frame(get_frame(2))
         self.code = frame.f_code
         self.lasti = frame.f_lasti
+
+
+def _shows_by_strides(edge: Any) -> bool:
+    """Tell whether an edge is that of a view which sizes and strides describe."""
+    from ._aliasing.view_nodes import REPLAYED_AS
+
+    primitive = getattr(edge, "primitive", None)
+    return primitive is not None and primitive.view and primitive.name not in REPLAYED_AS
 
 
 class NothingExtra:

@@ -35,7 +35,7 @@ def _in_samples(array: Any, size: int, axis: int, out_axis: int, change: Any) ->
     return out
 
 
-@linear
+@linear(view=True)
 def each_sample(xp, x, *, axis, out_axis, steps):  # type: ignore[no-untyped-def]
     """Take the steps of a view in every sample of an array."""
     return _in_samples(x, x.shape[axis], axis, out_axis, lambda one: replay(one, steps))

@@ -135,10 +135,12 @@ def view_op(
     if mode is PLAIN or mode is NO_GRAD_MODE:
         flat = primitive.view_recorders.get(name)
         if flat is None:
+            check_declared(primitive)
             flat = primitive.view_recorders[name] = flat_recorder(primitive, name, view=True)
         result = flat(tensor, params, shown, mode is PLAIN)
         if result is not None:
             return result
+    check_declared(primitive)
     if type(tensor) not in signed_types:
         materialise(tensor)
         forget_ended_level(tensor)
@@ -151,6 +153,12 @@ def view_op(
 
         carry(tensor, result, primitive.bind((stored(tensor),), params))
     return result
+
+
+def check_declared(primitive: Primitive) -> None:
+    """Refuse views by an operation that is not declared to make any: transforms would lose writes into them."""
+    if not primitive.view:
+        raise TypeError(f"{primitive.name} makes a view, but its declaration does not say view=True")
 
 
 def refuse_integers(result: Any) -> None:

@@ -63,8 +63,20 @@ def geometry(tensor: Any) -> tuple[tuple[int, ...], int]:
     found, offset = geometry(view.base)
     shape = tuple(view.base._array.shape)
     for primitive, params in view.steps:
-        shape, found, offset = _STEPS[primitive.name](shape, found, offset, **params)
+        shape, found, offset = _step(primitive, params, shape, found, offset)
     return found, offset
+
+
+def _step(primitive: Any, params: dict[str, Any], shape: Any, steps: Any, offset: int) -> Any:
+    """Return the shape, strides and offset of what a view shows of memory with these."""
+    known = _STEPS.get(primitive.name)
+    if known is not None:
+        return known(shape, steps, offset, **params)
+    # Ask the operation itself, by memory that lies so. Where the result is empty, NumPy may not say where it would begin.
+    length = 1 + sum(max(size - 1, 0) * step for size, step in zip(shape, steps, strict=True))
+    memory = np.empty(length, np.uint8)  # as bytes, an offset counts elements
+    out = primitive.bind((np.ndarray(shape, np.uint8, memory, strides=steps),), params)
+    return tuple(out.shape), tuple(out.strides), offset + address(out) - address(memory)
 
 
 def _step_reshape(old: Any, steps: Any, offset: int, *, shape: Any) -> Any:
@@ -145,7 +157,7 @@ def _step_each_sample(shape: Any, found: Any, offset: int, *, axis: int, out_axi
     (size, *rest), (step, *others) = ((one[axis], *one[:axis], *one[axis + 1 :]) for one in (shape, found))
     inner = tuple(rest), tuple(others), offset
     for primitive, params in steps:
-        inner = _STEPS[primitive.name](*inner, **params)
+        inner = _step(primitive, params, *inner)
     shape, found, offset = inner
     return (*shape[:out_axis], size, *shape[out_axis:]), (*found[:out_axis], step, *found[out_axis:]), offset
 

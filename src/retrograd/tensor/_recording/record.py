@@ -68,7 +68,7 @@ def record(
     tensor_type = _base.Tensor
     arrays = [a._array if isinstance(a, tensor_type) else a for a in args]
     out = run_under(mode, primitive, name, args, arrays if run_on is None else run_on, params)
-    if primitive.dense or (mode.transforms and primitive.kind is not ELEMENTWISE and primitive.name not in FOLLOWING):
+    if primitive.dense or (primitive.dense is None and mode.transforms and primitive.kind is not ELEMENTWISE):
         out = laid_out(out)
     if mode.saved_hooks:
         out = _base.memory_of(out)  # what a hook keeps of it shares its memory
@@ -95,16 +95,8 @@ def run_under(
     return mode.dispatch(primitive, name, args, lambda: primitive.bind(arrays, params))
 
 
-# Operations whose results, inside a transform, lie in memory as their inputs do: views, and what follows an order on purpose.
-# Elementwise operations do so, too. Anything else makes dense memory there, whatever its rules for duals and batches have done.
-FOLLOWING = _base.VIEW_PRIMITIVES | {
-    "as_strided", "astype", "copy_in_order", "dual_eps", "dual_plain", "each_sample", "enter_batch", "enter_dual", "imag",
-    "leave_batch", "real", "restride", "sum_level", "times_eps", "unfold", "view_as_complex", "view_as_real",
-}  # fmt: skip
-
-
 def laid_out(out: Any) -> Any:
-    """Give results dense memory."""
+    """Give results dense memory. See Note [Results that share memory]."""
     if type(out) is tuple:
         return tuple(laid_out(part) for part in out)
     return packed(out)
