@@ -120,3 +120,16 @@ def test_printing_item_and_errors():
         x.numpy()
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         x + torch.ones(2)
+
+
+SENSITIVE = "acos asin cosh tan sinh exp expm1 log log10 log1p log2 pow reciprocal rsqrt erfinv softmax cumsum sum prod"
+
+
+@pytest.mark.parametrize("name", SENSITIVE.split())
+def test_autocast_computes_sensitive_functions_in_float32(name):
+    x = torch.rand(3, device="cuda", dtype=torch.float16) * 0.5 + 0.25
+    more = {"pow": (2,), "softmax": (0,), "cumsum": (0,)}.get(name, ())
+    with torch.autocast("cuda"):
+        found = getattr(torch, name)(x, *more)
+    assert found.dtype is torch.float32
+    assert torch.equal(found, getattr(torch, name)(x.float(), *more))

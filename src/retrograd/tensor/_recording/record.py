@@ -445,6 +445,10 @@ def off_path(call: Any, recipe: Elementwise, *values: Any) -> Any:
         return dispatch_override(call, values, {})
     if last is MISSING or first is MISSING or (numbers is None and not isinstance(first, _base.Tensor)):
         return unusual_call(call, values, NOTHING, None, {})
+    if mode.autocast is not None:
+        from .autocast import cast_arguments
+
+        values = cast_arguments(call, mode.autocast, values, {})[0]
     if numbers is None:
         return recipe.checked(values, {}, mode)
     if numbers == "self" and not isinstance(first, _base.Tensor):
