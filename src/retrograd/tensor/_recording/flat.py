@@ -746,7 +746,7 @@ def recorder(primitive: Primitive | Fused, name: str | None) -> Callable[..., An
     found = primitive.recorders.get(name)
     if found is None:
         found = primitive.recorders[name] = flat_recorder(primitive, name)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def flat_recorder(primitive: Primitive | Fused, name: str | None, view: bool = False) -> Callable[..., Any]:
