@@ -23,19 +23,27 @@ from ...tensor._functions.generators import default_generator
 from ...tensor._functions.random_fills import _sampled
 from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.record import Elementwise, record, unary
-from ...tensor._recording.refusals import REFUSED, kernel, refuse
+from ...tensor._recording.refusals import REFUSED, kernel, refuse, refused
 from ._public import public_names
 
-_HARDTANH = {"b": (RuntimeError, "Bool inputs not supported for hardtanh"), "c": REFUSED["clamp"]["c"]}
-REFUSED |= {name: {"bic": kernel(f"{name}_cpu")} for name in
-            ("elu", "mish", "softplus", "hardswish", "hardsigmoid", "leaky_relu", "log_sigmoid", "hardshrink", "glu", "prelu")}  # fmt: skip
-REFUSED |= {
-    "gelu": {"bic": kernel("GeluKernelImpl")},
-    "silu": {"bi": kernel("silu_cpu")},
-    "softshrink": {"bic": kernel("softshrink_check")},
-    "threshold": {"bc": kernel("threshold_cpu")},
-    "hardtanh": _HARDTANH,
-}
+OF_FLOATS = (
+    "elu",
+    "mish",
+    "softplus",
+    "hardswish",
+    "hardsigmoid",
+    "leaky_relu",
+    "log_sigmoid",
+    "hardshrink",
+    "glu",
+    "prelu",
+)
+refused(*OF_FLOATS, bic=kernel("{name}_cpu"))
+refused("gelu", bic=kernel("GeluKernelImpl"))
+refused("silu", bi=kernel("{name}_cpu"))
+refused("softshrink", bic=kernel("softshrink_check"))
+refused("threshold", bc=kernel("{name}_cpu"))
+refused("hardtanh", b=(RuntimeError, "Bool inputs not supported for hardtanh"), c=REFUSED["clamp"]["c"])
 
 _silu, _mish = unary(a.silu, "silu"), unary(a.mish, "mish")
 _hardswish, _hardsigmoid = unary(a.hardswish, "hardswish"), unary(a.hardsigmoid, "hardsigmoid")
@@ -125,7 +133,6 @@ def tanh(input: Any) -> Any:
 @takes_out
 def logsigmoid(input: Any) -> Any:
     """Compute the logarithm of the sigmoid."""
-    _need_tensor("log_sigmoid", input)
     return _log_sigmoid(input)
 
 
@@ -145,7 +152,6 @@ def tanhshrink(input: Any) -> Any:
 @takes_out(out_dtype="kernel")
 def gelu(input: Any, *, approximate: str = "none") -> Any:
     """Multiply by the normal distribution function, or by its approximation by `tanh`."""
-    _need_tensor("gelu", input)
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     return _GELU.slow((input,), {"approximate": approximate})
@@ -154,7 +160,6 @@ def gelu(input: Any, *, approximate: str = "none") -> Any:
 @takes_out(raised="cuda", out_dtype="kernel")
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
-    _need_tensor("softplus", input)
     return _SOFTPLUS.slow((input,), {"beta": beta, "threshold": threshold})
 
 
@@ -260,7 +265,6 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 @takes_out(out_dtype="kernel")
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Move towards 0 by `lambd`."""
-    _need_tensor("softshrink", input)
     refuse("softshrink", input._array.dtype)
     if not 0 <= lambd < math.inf:
         kind = _base.dtype_of(input)

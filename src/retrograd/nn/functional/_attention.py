@@ -25,7 +25,6 @@ from ...tensor._functions.random_tensors import drawn
 from ...tensor._functions.rearrange import constant_pad_nd, repeat_interleave
 from ...tensor._functions.reduce import softmax
 from ...tensor._object.numbers import C_NAMES
-from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
@@ -93,10 +92,6 @@ def causal_mask(rows: int, columns: int, device: Any) -> Any:
 
 
 def _check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
-    given = {"query": query, "key": key, "value": value, "attn_mask": mask}
-    for position, (name, one) in enumerate(given.items(), 1):
-        if not isinstance(one, _base.Tensor) and (one is not None or position < 4):
-            raise TypeError(not_a_tensor("scaled_dot_product_attention", position, one, name))
     if not query.dtype is key.dtype is value.dtype:
         q, k, v = (CPP_NAMES[one.dtype.name] for one in (query, key, value))
         raise RuntimeError(

@@ -9,7 +9,6 @@ from ..._ops import norms
 from ...autograd.grad_mode import no_grad
 from ...overrides import overridable
 from ...tensor._functions.distances import pdist as pdist
-from ...tensor._functions.matrix_checks import need_tensor
 from ...tensor._functions.norms import vector
 from ...tensor._functions.stacking import broadcast_tensors
 from ...tensor._recording.record import record
@@ -19,8 +18,6 @@ from ._public import public_names
 @overridable(raised="cuda")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
     """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
-    need_tensor(x1, "cosine_similarity", "x1")
-    need_tensor(x2, "cosine_similarity", "x2", 2)
     dtype = promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype._scalar_name}")
@@ -43,8 +40,6 @@ def _directions(x: Any, dim: int, eps: float) -> Any:
 @overridable
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Any:
     """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
-    need_tensor(x1, "pairwise_distance", "x1")
-    need_tensor(x2, "pairwise_distance", "x2", 2)
     gap = x1 - x2 + eps
     axis = (gap.dim() - 1,) if gap.dim() else ()
     return record(norms.norm, (gap,), {"p": p, "axis": axis, "keepdims": bool(keepdim)}, "NormBackward1")

@@ -14,7 +14,6 @@ from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.matrix_products import check_expands, check_mm, product
 from ...tensor._functions.shape import t
 from ...tensor._recording.flat import EXACT, recorder
-from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
@@ -50,9 +49,6 @@ def dtype_hint(input: Any, weight: Any) -> str:
 
 
 def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
-    for position, (name, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
-        if not isinstance(value, _base.Tensor) and (value is not None or position < 3):
-            raise TypeError(not_a_tensor("linear", position, value, name))
     x, y = input._array, weight._array
     if not x.ndim or not y.ndim:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {y.ndim}D")

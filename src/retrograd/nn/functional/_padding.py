@@ -9,15 +9,13 @@ from ..._ops import resizing
 from ...overrides import overridable
 from ...tensor._functions.rearrange import constant_pad_nd
 from ...tensor._recording.record import record
-from ...tensor._recording.refusals import REFUSED, kernel, refuse
+from ...tensor._recording.refusals import kernel, refuse, refused
 from ...tensor._tensor import Tensor
 from ._pooling import ints_of
 from ._public import public_names
 
 _WORDS = {"reflect": "reflection", "replicate": "replication"}
-for _word in _WORDS.values():
-    for _ndim in (1, 2, 3):
-        REFUSED[f"{_word}_pad{_ndim}d"] = {"b": kernel(f"{_word}_pad{_ndim}d")}
+refused(*[f"{word}_pad{ndim}d" for word in _WORDS.values() for ndim in (1, 2, 3)], b=kernel("{name}"))
 _RANKS = {1: "2D or 3D", 2: "3D or 4D", 3: "4D or 5D"}
 
 

@@ -17,23 +17,16 @@ from ...tensor._functions.random_tensors import rand
 from ...tensor._functions.reduce import mean
 from ...tensor._object.devices import beside, on_host
 from ...tensor._recording.record import record
-from ...tensor._recording.refusals import REFUSED, kernel, refuse
+from ...tensor._recording.refusals import kernel, refuse, refused
 from ._public import public_names
 
-REFUSED.update(
-    {
-        "max_pool1d": {"bic": kernel("max_pool1d_impl")},
-        "max_pool1d_with_indices": {"bc": kernel("max_pool2d")},
-        "max_pool2d": {"bc": kernel("max_pool2d")},
-        "max_pool3d": {"bc": kernel("max_pool3d")},
-        "avg_pool1d": {"bc": kernel("avg_pool2d")},
-        "avg_pool2d": {"bc": kernel("avg_pool2d")},
-        "avg_pool3d": {"bch": kernel("avg_pool3d_out_frame")},
-        "max_unpool1d": {"bic": kernel("max_unpool2d")},
-        "max_unpool2d": {"bic": kernel("max_unpool2d")},
-        "max_unpool3d": {"bic": kernel("max_unpool3d")},
-    }
-)
+refused("max_pool1d", bic=kernel("max_pool1d_impl"))
+refused("max_pool1d_with_indices", "max_pool2d", bc=kernel("max_pool2d"))
+refused("max_pool3d", bc=kernel("max_pool3d"))
+refused("avg_pool1d", "avg_pool2d", bc=kernel("avg_pool2d"))
+refused("avg_pool3d", bch=kernel("avg_pool3d_out_frame"))
+refused("max_unpool1d", "max_unpool2d", bic=kernel("max_unpool2d"))
+refused("max_unpool3d", bic=kernel("max_unpool3d"))
 
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 _RANKS = {1: "2D or 3D", 2: "3D or 4D", 3: "4D or 5D"}
@@ -361,14 +354,10 @@ def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 
 # ---- to a given size ----
 for _kind in ("avg", "max"):
-    for _ndim in (1, 2):
-        REFUSED[f"adaptive_{_kind}_pool{_ndim}d"] = {"bic": kernel(f"adaptive_{_kind}_pool2d")}
-    REFUSED[f"adaptive_{_kind}_pool3d"] = {"bic": kernel(f"adaptive_{_kind}_pool3d_cpu")}
-for _ndim in (2, 3):
-    REFUSED[f"fractional_max_pool{_ndim}d"] = {
-        "bi": kernel("check_uniform_bounds"),
-        "c": kernel(f"fractional_max_pool{_ndim}d_out_frame"),
-    }
+    refused(f"adaptive_{_kind}_pool1d", f"adaptive_{_kind}_pool2d", bic=kernel(f"adaptive_{_kind}_pool2d"))
+    refused(f"adaptive_{_kind}_pool3d", bic=kernel("{name}_cpu"))
+_FRACTIONAL = ("fractional_max_pool2d", "fractional_max_pool3d")
+refused(*_FRACTIONAL, bi=kernel("check_uniform_bounds"), c=kernel("{name}_out_frame"))
 
 
 def _with_defaults(output_size: Any, shape: Any) -> Any:

@@ -13,7 +13,7 @@ from ..._ops import grid_sampling, resizing
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._recording.record import record
-from ...tensor._recording.refusals import REFUSED, kernel, refuse
+from ...tensor._recording.refusals import kernel, refuse, refused
 from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from ._public import public_names
 
@@ -32,20 +32,14 @@ _SMOOTH_NODES = {
 }
 _WIDTHS = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
 
-REFUSED.update(
-    {
-        "interpolate_1": {"bic": kernel("compute_indices_weights_nearest")},
-        "interpolate_2": {"bic": kernel("upsample_nearest2d_channels_last")},
-        "interpolate_3": {"bic": kernel("compute_indices_weights_nearest")},
-        "interpolate_linear": {"bic": kernel("compute_indices_weights_linear")},
-        "interpolate_trilinear": {"bic": kernel("compute_indices_weights_linear")},
-        "interpolate_bilinear": {"bic": kernel("upsample_bilinear2d_channels_last")},
-        "interpolate_bicubic": {"bic": kernel("compute_indices_weights_cubic")},
-        "interpolate_smooth": {"bich": kernel("compute_index_ranges_weights")},
-        "grid_sampler_2d": {"bic": kernel("grid_sampler_2d_cpu_kernel_impl")},
-        "grid_sampler_3d": {"bic": kernel("grid_sampler3d_cpu")},
-    }
-)
+refused("interpolate_1", "interpolate_3", bic=kernel("compute_indices_weights_nearest"))
+refused("interpolate_2", bic=kernel("upsample_nearest2d_channels_last"))
+refused("interpolate_linear", "interpolate_trilinear", bic=kernel("compute_indices_weights_linear"))
+refused("interpolate_bilinear", bic=kernel("upsample_bilinear2d_channels_last"))
+refused("interpolate_bicubic", bic=kernel("compute_indices_weights_cubic"))
+refused("interpolate_smooth", bich=kernel("compute_index_ranges_weights"))
+refused("grid_sampler_2d", bic=kernel("grid_sampler_2d_cpu_kernel_impl"))
+refused("grid_sampler_3d", bic=kernel("grid_sampler3d_cpu"))
 
 
 def _each(given: Any, ndim: int, sizes: Any, what: str, word: str, letter: str) -> list[Any]:

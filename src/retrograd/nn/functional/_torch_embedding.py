@@ -56,7 +56,6 @@ def embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Any:
     """Pick rows of a table."""
-    need_tensors("embedding", weight, indices)
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     need_indices("embedding", indices)
@@ -158,7 +157,6 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Any:
     """Reduce bags of picked rows: their sum (mode 0), mean (1) or maximum (2); also what torch notes of the bags."""
-    need_tensors("embedding_bag", weight, indices)
     need_indices("embedding_bag", indices)
     need_indices("embedding_bag", offsets)
     if (dtype := weight._array.dtype).kind not in "fV":

@@ -17,7 +17,7 @@ from ..._ops import ctc, losses
 from ...overrides import overridable
 from ...tensor._base import Tensor
 from ...tensor._functions.creation import tensor as new_tensor
-from ...tensor._functions.matrix_checks import need_tensor, scalar_name
+from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._object.devices import on_host
 from ...tensor._recording.record import record
 from .._reduction import MEAN, NONE
@@ -253,8 +253,6 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Any:
     """Return the loss of label sequences over all their alignments with longer sequences of log-probabilities."""
-    need_tensor(log_probs, "ctc_loss", "log_probs", 1)
-    need_tensor(targets, "ctc_loss", "targets", 2)
     device = log_probs.device
     input_lengths = _lengths(input_lengths, "input_lengths", device).reshape(-1)
     target_lengths = _lengths(target_lengths, "target_lengths", device).reshape(-1)

@@ -11,14 +11,12 @@ from ... import _errors
 from ..._core.numpy_namespace import HALVES
 from ..._ops import recurrent as ops
 from ...overrides import overridable, overridable_as
-from ...tensor import _base
 from ...tensor._functions.creation import zeros_like
 from ...tensor._functions.joining import cat, stack
 from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.shape import transpose
 from ...tensor._functions.splitting import unbind
 from ...tensor._recording.fused import by_parts
-from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
@@ -203,9 +201,6 @@ def _cell(
 ) -> Any:
     """Check one step and run it."""
     w_ih, w_hh, b_ih, b_hh = weights
-    for position, (argument, value) in enumerate((("input", x), ("hx", states[0]), ("w_ih", w_ih), ("w_hh", w_hh)), 1):
-        if not isinstance(value, _base.Tensor):
-            raise TypeError(not_a_tensor(name, position, value, argument))
     first, second = w_ih._array, w_hh._array  # arrays tell their shapes and dtypes in a tenth of a tensor's time
     batch, inputs = _two_dims(x._array)
     rows, hidden = second.shape
