@@ -15,32 +15,20 @@ from ...tensor._recording.record import record
 from . import _convolution_checks as checks
 from ._public import public_names
 
-DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}
-
 
 def _convolve(
     name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
     """Convolve a batch or a single sample along `rank` axes."""
-    try:
-        batch = len(input._array.shape) == rank + 2
-        if batch and type(padding) is not str:
-            return _batch(rank, input, weight, bias, (stride, padding, dilation), groups)
-    except (TypeError, AttributeError):
-        _check_arguments(name, input, weight, bias, groups, stride=stride, padding=padding, dilation=dilation)
-        raise
-    _check_arguments(name, input, weight, bias, groups, stride=stride, padding=padding, dilation=dilation)
+    if len(input._array.shape) == rank + 2 and type(padding) is not str:
+        return _batch(rank, input, weight, bias, (stride, padding, dilation), groups)
     if not checks.check_rank(name, input._array.shape, rank):
+        checks.need_ints(stride, padding, dilation)
         single = _convolve(name, rank, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
         return single.squeeze(0)
     named = isinstance(padding, str)
     input, padding = _padding_by_name(input, weight, stride, padding, dilation, rank)
     return _batch(rank, input, weight, bias, (stride, padding, dilation), groups, not named)
-
-
-def _check_arguments(name: str, input: Any, weight: Any, bias: Any, groups: Any, **numbers: Any) -> None:
-    arguments = {"input": input, "weight": weight, "bias": bias, **numbers, "groups": groups}
-    checks.check_arguments(name, arguments, DEFAULTS)
 
 
 def _batch(
@@ -134,17 +122,9 @@ def _convolve_transposed(
 ) -> Any:
     """Convolve a batch or a single sample by the transpose of a convolution."""
     numbers = (stride, padding, dilation, output_padding)
-    try:
-        if len(input._array.shape) == rank + 2:
-            return _batch(rank, input, weight, bias, numbers, groups)
-    except (TypeError, AttributeError):
-        pass
-    _check_arguments(
-        name, input, weight, bias, groups, stride=stride, padding=padding, output_padding=output_padding,
-        dilation=dilation,
-    )  # fmt: skip
     if checks.check_rank(name, input._array.shape, rank):
         return _batch(rank, input, weight, bias, numbers, groups)
+    checks.need_ints(*numbers)
     return _batch(rank, input.unsqueeze(0), weight, bias, numbers, groups).squeeze(0)
 
 

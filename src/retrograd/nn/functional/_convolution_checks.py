@@ -10,56 +10,21 @@ from ...tensor import _base
 from ...tensor._recording.out_dtypes import CPP_NAMES
 from ._linear import dtype_hint
 
-_FORMS = "".join(
-    f"\n * (Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, tuple of ints dilation = 1, "
-    "int groups = 1)"
-    for padding in ("tuple of ints padding = 0", 'str padding = "valid"')
-)
-
 
 def sizes(shape: Any) -> str:
     """Write a shape as torch does inside sentences."""
     return str(list(shape))
 
 
-def check_arguments(name: str, arguments: dict[str, Any], defaults: dict[str, Any]) -> None:
-    """Refuse arguments of wrong types. `arguments` are in order, `defaults` what counts as not given."""
-    for key, value in arguments.items():
-        if key in ("input", "weight"):
-            fits = isinstance(value, _base.Tensor)
-        elif key == "bias":
-            fits = value is None or isinstance(value, _base.Tensor)
-        elif key == "groups":
-            fits = _is_int(value)
-        else:
-            fits = (
-                _is_int(value)
-                or (key == "padding" and isinstance(value, str) and "transpose" not in name)
-                or (isinstance(value, (tuple, list)) and all(map(_is_int, value)))
-            )
-        if not fits:
-            raise _refused(name, key, value, arguments, defaults)
-
-
 def _is_int(value: Any) -> bool:
     return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, bool))
 
 
-def _refused(name: str, key: str, value: Any, arguments: dict[str, Any], defaults: dict[str, Any]) -> TypeError:
-    kind = type(value).__name__
-    if "transpose" in name:
-        wanted = "Tensor" if key in ("input", "weight", "bias") else "int" if key == "groups" else "tuple of ints"
-        position = f" (position {list(arguments).index(key) + 1})" if key in ("input", "weight", "bias") else ""
-        return TypeError(f"{name}(): argument '{key}'{position} must be {wanted}, not {kind}")
-    given = [
-        ("" if k in ("input", "weight", "bias") else f"{k}=")
-        + ("Tensor" if isinstance(v, _base.Tensor) else type(v).__name__)
-        for k, v in arguments.items()
-        if k not in defaults or v is not defaults[k]
-    ]
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:{_FORMS}\n"
-    )
+def need_ints(*numbers: Any) -> None:
+    """Refuse sequences of other numbers than ints: a plan that is kept would be found for equal ones."""
+    for value in numbers:
+        if isinstance(value, (tuple, list)) and not all(map(_is_int, value)):
+            raise TypeError("must be ints")
 
 
 def numbers(name: str, value: Any, rank: int, wanted: int) -> tuple[int, ...]:
