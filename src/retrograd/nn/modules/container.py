@@ -10,8 +10,7 @@ from typing import Any, Self, overload
 from ..._warnings import warn
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
-from ._tree import type_name
-from .module import Module
+from .module import Module, type_name
 
 
 def _position(index: Any, count: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...tensor._functions.joining import cat
 from ...tensor._tensor import Tensor
-from ..modules._tree import type_name
+from ..modules.module import type_name
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
