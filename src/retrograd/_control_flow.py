@@ -1,4 +1,4 @@
-"""torch.cond and torch.while_loop: control flow as operations that take functions; they run as they come."""
+"""Operations that take functions: torch.cond and torch.while_loop, which run as they come, and calls under modes in graphs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._modes import current_mode
+from .amp.autocast_mode import autocast
+from .autograd.grad_mode import set_grad_enabled
 from .jit._marks import recordings
 from .ops import HigherOrderOperator, higher_order
 from .tensor import Tensor
@@ -86,5 +88,34 @@ class WhileLoopOp(HigherOrderOperator):
 
 
 while_loop_op = higher_order.add(WhileLoopOp("while_loop"))
+
+
+class WrapWithSetGradEnabled(HigherOrderOperator):
+    """`torch.ops.higher_order.wrap_with_set_grad_enabled`."""
+
+    def __call__(self, enable_grad: bool, wrapped_func: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(enable_grad):
+            return wrapped_func(*args, **kwargs)
+
+
+class WrapWithAutocast(HigherOrderOperator):
+    """`torch.ops.higher_order.wrap_with_autocast`."""
+
+    def __call__(
+        self,
+        device_type: str,
+        dtype: Any,
+        enabled: bool,
+        cache_enabled: bool | None,
+        wrapped_func: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        with autocast(device_type, dtype, enabled, cache_enabled):
+            return wrapped_func(*args, **kwargs)
+
+
+wrap_with_set_grad_enabled = higher_order.add(WrapWithSetGradEnabled("wrap_with_set_grad_enabled"))
+wrap_with_autocast = higher_order.add(WrapWithAutocast("wrap_with_autocast"))
 
 __all__ = ["cond", "while_loop"]

@@ -392,9 +392,7 @@ def __getattr__(name: str) -> _Namespace:
     return made
 
 
-_HOMES_OF_HIGHER_ORDER = dict.fromkeys(("cond", "while_loop"), "._control_flow") | dict.fromkeys(
-    ("wrap_with_set_grad_enabled", "wrap_with_autocast"), "._wrapped_functions"
-)
+_HIGHER_ORDER = ("cond", "while_loop", "wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
 class _HigherOrder(types.ModuleType):
@@ -406,9 +404,8 @@ class _HigherOrder(types.ModuleType):
         return operator
 
     def __getattr__(self, name: str) -> Any:
-        home = _HOMES_OF_HIGHER_ORDER.get(name)
-        if home is not None:
-            importlib.import_module(home, __package__)
+        if name in _HIGHER_ORDER:
+            importlib.import_module("._control_flow", __package__)
             return vars(self)[name]
         raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
 

@@ -28,7 +28,7 @@ def modes_now(inference_grad: bool = True) -> Modes:
 
 def wrap_parts(graph: Graph, modes: dict[Node, Modes], plain: Modes) -> dict[str, GraphModule]:
     """Let a graph call its nodes whose modes are not the plain ones under their modes; return the modules that it reads."""
-    from .._wrapped_functions import wrap_with_autocast, wrap_with_set_grad_enabled
+    from .._control_flow import wrap_with_autocast, wrap_with_set_grad_enabled
 
     made: dict[str, GraphModule] = {}
 

@@ -22,8 +22,8 @@ from ...tensor._recording.record import record
 from .._reduction import MEAN, NONE, SUM, chosen, get_enum, in_words
 from . import _torch_losses as by_number
 from ._linear import linear
-from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, need_same_dtype, reduced, warn_of_sizes
 from ._public import public_names
+from ._torch_losses import in_common_dtype, need_constant, need_fit, need_real, need_same_dtype, reduced, warn_of_sizes
 
 
 def _of_difference(operation: Any, kernel: str, input: Any, target: Any, params: dict[str, Any]) -> Any:

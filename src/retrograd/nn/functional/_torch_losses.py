@@ -12,8 +12,10 @@ import numpy as np
 
 from ... import _dtypes
 from ..._core.arrays import LevelArray, is_meta
-from ..._errors import sizes
+from ..._errors import broadcast_error, sizes
+from ..._modes import current_mode
 from ..._ops import ctc, losses
+from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._base import Tensor
 from ...tensor._functions.creation import tensor as new_tensor
@@ -22,7 +24,68 @@ from ...tensor._object.devices import on_host
 from ...tensor._recording.record import record
 from .._reduction import MEAN, NONE
 from ._by_sample import outermost_batch, sample_by_sample
-from ._loss_checks import in_common_dtype, need_constant, need_fit, need_real, reduced
+
+
+# ---- what losses require of their arguments, in torch's words ----
+def no_kernel(kernel: str, tensor: Any) -> NotImplementedError:
+    """Build torch's error of a kernel that has no version for a tensor's dtype."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(tensor)}'")
+
+
+def need_real(kernel: str, tensor: Any, *, half: bool = True) -> None:
+    """Require floating-point numbers; `half` says whether half precision will do."""
+    dtype = tensor._array.dtype
+    if dtype.kind not in "fV" or (not half and dtype.itemsize < 4):
+        raise no_kernel(kernel, tensor)
+
+
+def need_same_dtype(tensor: Any, other: Any) -> None:
+    """Require weights in the dtype of the input."""
+    if other is not None and other._array.dtype != tensor._array.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(tensor)} but found {scalar_name(other)}")
+
+
+def need_constant(function: str, argument: str, tensor: Any) -> None:
+    """Refuse a tensor that requires grad where torch has no derivative."""
+    if tensor is not None and tensor._edge is not None and current_mode().tracks:
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
+            "have requires_grad True."
+        )
+
+
+def warn_of_sizes(input: Any, target: Any) -> None:
+    """Warn of a target that will be broadcast."""
+    warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size."
+    )
+
+
+def need_fit(x: Any, y: Any) -> None:
+    """Require shapes that broadcast."""
+    for a, b in zip(reversed(x), reversed(y), strict=False):
+        if a != b and a != 1 and b != 1:
+            raise broadcast_error(tuple(x), tuple(y))
+
+
+def in_common_dtype(*tensors: Any) -> tuple[Any, ...]:
+    """Bring tensors (or None) to torch's common dtype."""
+    given = [t for t in tensors if t is not None]
+    first = given[0]._array.dtype
+    if all(t._array.dtype == first for t in given):
+        return tensors
+    dims = tuple(t._array.dtype for t in given if t._array.ndim)
+    zero_dims = tuple(t._array.dtype for t in given if not t._array.ndim)
+    dtype = _dtypes.from_numpy(_dtypes.result_numpy(dims, zero_dims, ()))
+    return tuple(t if t is None else t.to(dtype) for t in tensors)
+
+
+def reduced(values: Any, reduction: int) -> Any:
+    """Reduce losses by torch's number; any other number leaves them as they are."""
+    if reduction == MEAN:
+        return values.mean()
+    return values if reduction == NONE or reduction > 2 else values.sum()
 
 
 def _need_number(function: str, reduction: Any) -> None:
@@ -30,6 +93,7 @@ def _need_number(function: str, reduction: Any) -> None:
         raise TypeError(f"{function}(): argument 'reduction' must be int, not {type(reduction).__name__}")
 
 
+# ---- the losses ----
 @overridable(raised="cpu cuda")
 def kl_div(input: Any, target: Any, reduction: int = NONE, *, log_target: bool = False) -> Any:
     """Return the divergence of log-probabilities from a distribution, element by element."""
