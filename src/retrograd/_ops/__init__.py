@@ -1,6 +1,6 @@
 """The operations, declared: importing this package fills the table of primitives."""
 
-from . import (
+from . import (  # noqa: F401 - importing them declares their operations
     along,
     cumulative,
     elementwise,
@@ -14,21 +14,6 @@ from . import (
     softmax,
     variance,
 )
-
-__all__ = [
-    "along",
-    "cumulative",
-    "elementwise",
-    "index",
-    "levels",
-    "matrix_products",
-    "norms",
-    "order",
-    "reduce",
-    "shape",
-    "softmax",
-    "variance",
-]
 
 
 def __getattr__(name: str) -> object:

@@ -326,15 +326,3 @@ def _row_by_row(call, args, batched, size, **params):
 
 argwhere.batch(_row_by_row)
 nonzero_static.batch(_row_by_row)
-
-
-__all__ = [
-    "argwhere",
-    "masked_scatter",
-    "nonzero_static",
-    "positions",
-    "put",
-    "rank_among_marked",
-    "scatter_reduce",
-    "take",
-]

@@ -3,22 +3,23 @@
 Note [A Function is a primitive]
 `apply` is never traced through: forward mode calls the Function's `jvp`, vmap its `vmap` (or runs forward on the batched
 values if it says `generate_vmap_rule`), reverse mode its `backward`. A straight-through estimator stays one in every
-mode. The node of the graph is `ctx` itself (_function_node.py, _function_run.py, _function_jvp.py, _function_vmap.py).
+mode. The node of the graph is `ctx` itself (_function_node.py, _function_run.py).
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from .. import _errors
-from .._modes import current_mode
+from .._graph.node import Node
+from .._modes import current_mode, using
 from .._warnings import warn
+from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
-from . import _function_node, _function_vmap
-from ._function_jvp import run
+from . import _function_node, _function_run
 from ._function_node import BackwardCFunction, FunctionCtx
-from ._function_vmap import VmapInfo
-from ._once import once_differentiable
+from ._function_run import VmapInfo, run
 
 
 class FunctionMeta(type):
@@ -71,7 +72,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
-    vmap = staticmethod(_function_vmap.vmap)
+    vmap = staticmethod(_function_run.vmap)
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -130,6 +131,40 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+# ---- a backward that cannot itself be differentiated ----
+def once_differentiable(backward: Any) -> Any:
+    """Mark a backward that cannot itself be differentiated."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        tracked = current_mode().grad and any(isinstance(g, Tensor) and g._edge is not None for g in grads)
+        with using(grad=False):
+            results = backward(ctx, *grads)
+        if not tracked:
+            return results
+        many = results if isinstance(results, tuple) else (results,)
+        marked = tuple(_refuse_twice(r) if isinstance(r, Tensor) else r for r in many)
+        return marked if isinstance(results, tuple) else marked[0]
+
+    return wrapper
+
+
+class Error(Node):
+    """A node whose backward is an error."""
+
+    __slots__ = ("message",)
+    message: str
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        raise RuntimeError(self.message)
+
+
+def _refuse_twice(result: Any) -> Any:
+    node = Error().begin((), of_user=False)
+    node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
+    return wrap(result._array, node, result._storage)
 
 
 __all__ = [

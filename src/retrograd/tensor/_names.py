@@ -106,7 +106,6 @@ LATER: dict[str, Names] = {
         inplace="tril triu",
     ),
     "_functions.differences": Names(both="diff", functions="gradient trapezoid trapz cumulative_trapezoid"),
-    "_functions.distances": Names(both="dist", functions="cdist pdist"),
     "_functions.einsum": Names(functions="einsum"),
     "_functions.elements": Names(
         both="get_device",
@@ -145,14 +144,16 @@ LATER: dict[str, Names] = {
         _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan
         _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_""",
     ),
-    "_functions.grouped_products": Names(functions="_int_mm _grouped_mm"),
     "_functions.least_squares": Names(both="pinverse"),
     "_functions.lobpcg": Names(functions="lobpcg"),
     "_functions.lu": Names(both="lu lu_solve", functions="lu_unpack"),
     "_functions.matrix_functions": Names(both="matrix_power matrix_exp"),
-    "_functions.norms": Names(both="norm"),
+    "_functions.norms": Names(both="norm dist renorm", functions="cdist pdist", inplace="renorm"),
     "_functions.positions": Names(both="take put argwhere nonzero_static", functions="unravel_index", inplace="put"),
-    "_functions.products": Names(both="kron inner cross trace", functions="tensordot chain_matmul"),
+    "_functions.products": Names(
+        both="kron inner cross trace",
+        functions="tensordot chain_matmul _int_mm _grouped_mm",
+    ),
     "_functions.qr": Names(both="qr geqrf orgqr ormqr"),
     "_functions.random_distributions": Names(
         functions="_standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad binomial",
@@ -168,7 +169,6 @@ LATER: dict[str, Names] = {
         methods="repeat",
         spread="flip repeat tile",
     ),
-    "_functions.renorm": Names(both="renorm", inplace="renorm"),
     "_functions.sections": Names(both="tensor_split hsplit vsplit dsplit", spread="hsplit vsplit dsplit"),
     "_functions.segments": Names(functions="segment_reduce"),
     "_functions.selecting": Names(both="kthvalue median nanmedian mode topk aminmax"),

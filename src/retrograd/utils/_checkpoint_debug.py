@@ -8,12 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..overrides import TorchFunctionMode
-
-_SHORT_DTYPES = {
-    "torch.float64": "f64", "torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16",
-    "torch.complex128": "c128", "torch.complex64": "c64", "torch.int64": "i64", "torch.int32": "i32",
-    "torch.int16": "i16", "torch.int8": "i8", "torch.uint8": "u8", "torch.bool": "b8",
-}  # fmt: skip
+from ._dtype_abbrs import dtype_abbrs
 
 _TEMPLATE = """ \
 An error happened while unpacking tensors; dumping logs of latest computation
@@ -124,7 +119,7 @@ class _Log(TorchFunctionMode):
         return name
 
     def _typed(self, tensor: Any) -> str:
-        kind = _SHORT_DTYPES.get(str(tensor.dtype), str(tensor.dtype))
+        kind = dtype_abbrs.get(tensor.dtype, str(tensor.dtype))
         return f"{self._number(tensor)}: {kind}{list(tensor.shape)}"
 
     def traces(self, which: str) -> str:

@@ -8,7 +8,7 @@ from ..._dtypes import promote_types
 from ..._ops import norms
 from ...autograd.grad_mode import no_grad
 from ...overrides import overridable
-from ...tensor._functions.distances import pdist as pdist
+from ...tensor._functions.norms import pdist as pdist
 from ...tensor._functions.norms import vector
 from ...tensor._functions.stacking import broadcast_tensors
 from ...tensor._recording.record import record

@@ -14,15 +14,6 @@ from ..._core.arrays import is_meta
 from ..._dtypes import STORED_NUMBERS
 from ..._stored import as_storage_only, widened
 
-__all__ = [
-    "format_array",
-    "get_printoptions",
-    "printoptions",
-    "scalar_format",
-    "set_printoptions",
-    "tensor_repr",
-]
-
 _ELLIPSIS = "..."
 _SEPARATOR = ", "
 _PARAMETER_HEADING = "Parameter containing:\n"
