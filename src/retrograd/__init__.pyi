@@ -797,12 +797,6 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: builtins.int = -1) -> Ten
     """Integrate up to each sample along a dimension by the trapezoid rule."""
 @overload
 def cumulative_trapezoid(y: Tensor, *, dx: _Number = 1, dim: builtins.int = -1) -> Tensor: ...
-def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
-    """Compute the p-norm of the difference."""
-def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    """Compute the p-norm distance between every row of one matrix and every row of another."""
-def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
-    """Compute the p-norm distance between every two rows of a matrix."""
 def einsum(*args: Any) -> Tensor:
     """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
 def get_device(input: Tensor) -> builtins.int:
@@ -1097,10 +1091,6 @@ def _foreach_trunc(self: Any) -> Any:
     """Call trunc on each tensor."""
 def _foreach_trunc_(self: Any) -> Any:
     """Call trunc_ on each tensor."""
-def _int_mm(input: Any, mat2: Any) -> Any:
-    """Multiply matrices of bytes, summing in 32 bits."""
-def _grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = ..., bias: Any = ..., out_dtype: Any = ...) -> Any:
-    """Multiply each group of one side by its matrix of the other; `offs` says where groups end on a side of two dimensions."""
 def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     """Compute pseudo-inverses."""
 def lobpcg(A: Tensor, k: builtins.int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: builtins.int | None = None, iK: Tensor | None = None, niter: builtins.int | None = None, tol: builtins.float | None = None, largest: builtins.bool | None = None, method: builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Tensor:
@@ -1117,6 +1107,14 @@ def matrix_exp(input: Tensor) -> Tensor:
     """Compute the exponential of matrices."""
 def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
     """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
+def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
+    """Compute the p-norm of the difference."""
+def renorm(input: Tensor, p: _Number, dim: builtins.int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor:
+    """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
+def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """Compute the p-norm distance between every row of one matrix and every row of another."""
+def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
+    """Compute the p-norm distance between every two rows of a matrix."""
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take elements of the flattened tensor."""
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
@@ -1139,6 +1137,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tenso
     """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """Multiply a chain of matrices in the cheapest order."""
+def _int_mm(input: Any, mat2: Any) -> Any:
+    """Multiply matrices of bytes, summing in 32 bits."""
+def _grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = ..., bias: Any = ..., out_dtype: Any = ...) -> Any:
+    """Multiply each group of one side by its matrix of the other; `offs` says where groups end on a side of two dimensions."""
 def qr(input: Tensor, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.qr:
     """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
 def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.geqrf:
@@ -1192,8 +1194,6 @@ def repeat_interleave(input: Tensor, repeats: Tensor | builtins.int, dim: builti
 def repeat_interleave(repeats: Tensor, *, output_size: builtins.int | None = None) -> Tensor: ...
 def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: _Number = 0) -> Tensor:
     """Pad the last dimensions with a value, given before and after, from the last on; negative numbers crop."""
-def renorm(input: Tensor, p: _Number, dim: builtins.int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor:
-    """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
 @overload
 def tensor_split(input: Tensor, indices: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Split into sections of about the same size, or at indices."""
