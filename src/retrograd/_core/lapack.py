@@ -133,18 +133,6 @@ def eigvals(xp: Any, x: Any) -> Any:
     return loops.eigvals(x) if on_cpu(xp) else xp.module.linalg.eigvals(x)
 
 
-def svd(xp: Any, x: Any, full_matrices: bool) -> Any:
-    """Return singular vectors, values, and vectors."""
-    if on_cpu(xp):
-        return (loops.svd_f if full_matrices else loops.svd_s)(x)
-    return tuple(xp.module.linalg.svd(x, full_matrices=full_matrices))
-
-
-def svdvals(xp: Any, x: Any) -> Any:
-    """Return singular values."""
-    return loops.svd(x) if on_cpu(xp) else xp.module.linalg.svd(x, compute_uv=False)
-
-
 def qr(xp: Any, x: Any, mode: str) -> Any:
     """Factor into Q and R; Q is None in mode "r"."""
     m, n = x.shape[-2:]
