@@ -168,6 +168,12 @@ ALL_DTYPES: Final[tuple[dtype, ...]] = (
 STORED_DTYPES: Final[tuple[dtype, ...]] = (uint16, uint32, uint64, complex32, *FLOAT8_DTYPES)
 NAMES_ONLY: Final[tuple[dtype, ...]] = (*_FEW_BITS, *_QUANTIZED, *_BITS, float4_e2m1fn_x2)
 IN_MEMORY: Final = (*ALL_DTYPES, *STORED_DTYPES)
+# C++'s names, which torch prints in some of its messages.
+CPP_NAMES: Final[dict[str, str]] = {
+    "bool": "bool", "uint8": "unsigned char", "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
+    "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int", "float32": "float", "float64": "double",
+    "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+} | {each.name: f"c10::{each._scalar_name}" for each in (float16, bfloat16, *FLOAT8_DTYPES)}  # fmt: skip
 ALIASES: Final[dict[str, dtype]] = {
     "half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64, "bit": _FEW_BITS[0],

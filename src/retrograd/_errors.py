@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._dtypes import ALL_DTYPES
 from ._places import definition
 
-_TYPE_NAMES = {
-    "float32": "torch.FloatTensor",
-    "float64": "torch.DoubleTensor",
-    "float16": "torch.HalfTensor",
-    "bfloat16": "torch.BFloat16Tensor",
-    "complex64": "torch.ComplexFloatTensor",
-    "complex128": "torch.ComplexDoubleTensor",
-    "uint8": "torch.ByteTensor",
-    "int8": "torch.CharTensor",
-    "int16": "torch.ShortTensor",
-    "int32": "torch.IntTensor",
-    "int64": "torch.LongTensor",
-    "bool": "torch.BoolTensor",
-}
+_TYPE_NAMES = {each.name: f"torch.{each._scalar_name}Tensor" for each in ALL_DTYPES}
 
 
 class OutOfMemoryError(RuntimeError):

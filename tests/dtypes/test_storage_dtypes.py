@@ -6,6 +6,7 @@ import io
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,19 @@ def test_operations(torch: Any, name: str) -> None:
 
 def compiled(program: str) -> Any:
     return compile(program, "program", "eval")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", STORED)
+def test_messages_name_the_type_of_cpp(torch: Any, name: str) -> None:
+    def assigned(library: Any) -> None:
+        library.zeros(2, requires_grad=True).grad = library.zeros(2, dtype=getattr(library, name))
+
+    def filled(library: Any) -> None:
+        library.ones(2).masked_fill_(library.zeros(2, dtype=getattr(library, name)), 1)
+
+    for call in (assigned, filled):
+        assert told(retrograd, partial(call, retrograd)) == told(torch, partial(call, torch))
 
 
 @pytest.mark.oracle

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _dtypes, _errors, _random
+from ..._dtypes import CPP_NAMES
 from ..._ops.attention import attention, multi_head
 from ..._size import Size
 from ..._warnings import warn
@@ -25,7 +26,6 @@ from ...tensor._functions.random_tensors import drawn
 from ...tensor._functions.rearrange import constant_pad_nd, repeat_interleave
 from ...tensor._functions.reduce import softmax
 from ...tensor._object.numbers import C_NAMES
-from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 from . import _dropout

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from ... import _dtypes
+from ..._dtypes import CPP_NAMES
 from ...tensor import _base
-from ...tensor._recording.out_dtypes import CPP_NAMES
 from ._linear import dtype_hint
 
 

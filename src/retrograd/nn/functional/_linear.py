@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._dtypes import CPP_NAMES
 from ..._errors import wrap_dim
 from ..._modes import NO_GRAD, PLAIN, read_mode
 from ..._ops import affine as a
@@ -14,7 +15,6 @@ from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.matrix_products import check_expands, check_mm, product
 from ...tensor._functions.shape import t
 from ...tensor._recording.flat import EXACT, recorder
-from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import _errors
 from ..._core.numpy_namespace import HALVES
+from ..._dtypes import CPP_NAMES
 from ..._ops import recurrent as ops
 from ...overrides import overridable, overridable_as
 from ...tensor._functions.creation import zeros_like
@@ -17,7 +18,6 @@ from ...tensor._functions.matrix_checks import scalar_name
 from ...tensor._functions.shape import transpose
 from ...tensor._functions.splitting import unbind
 from ...tensor._recording.fused import by_parts
-from ...tensor._recording.out_dtypes import CPP_NAMES
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import refuse
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from ... import _errors
 from ..._core.numpy_namespace import is_half
+from ..._dtypes import CPP_NAMES
 from ..._ops import matrix_products as la
 from ...overrides import takes_old_forms
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.old_forms import present_form
-from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import promoted, record
 from .._recording.refusals import kernel, refuse, refused
 from .matrix_checks import scalar_name

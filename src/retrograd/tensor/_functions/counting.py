@@ -11,6 +11,7 @@ import numpy as np
 from ... import _dtypes, _errors
 from ..._core.arrays import LevelArray, is_meta, raw_leaf
 from ..._core.primitive import vocabulary
+from ..._dtypes import CPP_NAMES
 from ..._modes import current_mode
 from ..._ops import counting as s
 from ..._ops.order import has_nan
@@ -22,7 +23,6 @@ from .._object.return_types import make
 from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
 from .._recording.operands import not_a_tensor, plain_scalar
-from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import promoted, record
 from .gathering import gather
 

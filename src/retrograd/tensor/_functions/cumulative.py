@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _dtypes, _errors
+from ..._dtypes import CPP_NAMES
 from ..._ops import cumulative
 from ...overrides import takes_out
 from .. import _base
 from .._aliasing import inplace as _inplace
 from .._object.return_types import make, named
-from .._recording.out_dtypes import CPP_NAMES, computes_in_dtype_of_out, needs_dtype_of_result
+from .._recording.out_dtypes import computes_in_dtype_of_out, needs_dtype_of_result
 from .._recording.record import record
 from .._recording.refusals import kernel, refuse, refused
 

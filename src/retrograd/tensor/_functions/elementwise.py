@@ -14,6 +14,7 @@ from ..._core.arrays import LevelArray, levels_of
 from ..._core.levels import DUAL
 from ..._core.primitive import primitives as p
 from ..._core.primitive import vocabulary
+from ..._dtypes import CPP_NAMES
 from ..._graph.node import PYTHON_SCALARS
 from ..._modes import current_mode
 from ..._ops import elementwise as e
@@ -30,7 +31,6 @@ from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
 from .._recording.operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
 from .._recording.out import call_into
-from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import Elementwise, binary, build_node, promoted, record, run_under, unary, wrap_outputs
 from .._recording.refusals import check_alpha, kernel, refuse, refused
 

@@ -10,6 +10,7 @@ from ... import _errors
 from ..._core.arrays import LevelArray, is_meta
 from ..._core.numpy_namespace import ARRAY, raw_namespace
 from ..._core.primitive import vocabulary
+from ..._dtypes import CPP_NAMES
 from ..._ops import index as ops
 from ..._ops.along import take_along
 from ...overrides import overridable, takes_out
@@ -18,7 +19,7 @@ from .._aliasing.views import refuse_integers
 from .._base import wrap
 from .._object.numbers import element_of
 from .._recording.out import call_into
-from .._recording.out_dtypes import CPP_NAMES, needs_dtype_of_result
+from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import record
 from .casting import _readable
 from .gathering import INT64, SAME_SCALAR_TYPE, few_inside, gather, same_dtype_out
@@ -38,7 +39,7 @@ def masked_fill_record(input: Any, mask: Any, value: Any) -> Any:
     """Choose `value` where `mask`; the node is torch's MaskedFillBackward0."""
     if mask._array.dtype.kind != "b":
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {CPP_NAMES[mask._array.dtype.name]}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {CPP_NAMES[_base.dtype_of(mask).name]}"
         )
     dtype = input._array.dtype
     if mask._array.shape != input._array.shape:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray
+from ..._dtypes import CPP_NAMES
 from ..._modes import current_mode
 from ..._ops import matrix_products as la
 from ..._ops import shape as s
@@ -16,7 +17,6 @@ from ...overrides import takes_old_forms, takes_out
 from .._aliasing.views import view_op
 from .._base import storage_of
 from .._object.layout import geometry, strides
-from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import record
 from .._recording.refusals import kernel, refuse, refused
 from .elementwise import _mul

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from ... import _dtypes, _errors
+from ..._dtypes import CPP_NAMES
 from ..._ops import matrix_products as la
 from ..._ops import shape as s
 from ..._warnings import warn_once
 from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._recording.operands import not_a_tensor
-from .._recording.out_dtypes import CPP_NAMES
 from .._recording.record import NDARRAY, record
 from .._recording.refusals import kernel, refuse, refused
 from .einsum import contracted

@@ -10,10 +10,10 @@ import numpy as np
 
 from ... import _dtypes
 from ..._core.arrays import LevelArray
+from ..._dtypes import CPP_NAMES
 from ..._modes import current_mode
 from .. import _base
 from .._object.numbers import element_of
-from .._recording.out_dtypes import CPP_NAMES
 from .creation import as_dtype, finish, into, numpy_dtype, options_of
 
 

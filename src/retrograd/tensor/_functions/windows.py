@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _dtypes
 from ..._device import strided
-from .._recording.out_dtypes import CPP_NAMES
+from ..._dtypes import CPP_NAMES
 from .creation import finish, options_of
 
 Formula = Callable[[Any, int], Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._dtypes import CPP_NAMES
 from ..._dtypes import dtype as dtype_type
 from ..._modes import current_mode
 from .._aliasing.views import NOWHERE, _edge_slot, sync, sync_views
@@ -14,12 +15,6 @@ DETACH_INSTEAD = (
     " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
     "var.detach()."
 )
-
-
-# C++'s names for the types of elements, which torch uses for gradients.
-_CPP = {"Long": "long int", "Int": "int", "Float": "float", "Double": "double", "Bool": "bool", "Short": "short int"}
-_CPP |= {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "Half": "c10::Half"}
-_CPP |= {"BFloat16": "c10::BFloat16", "Byte": "unsigned char", "Char": "signed char"}
 
 
 class LeafDtypes:
@@ -108,8 +103,7 @@ def check_grad_dtype(tensor: Any, grad: Any) -> None:
 
 
 def _cpp_name(tensor: Any) -> str:
-    name = dtype_of(tensor)._scalar_name
-    return _CPP.get(name, name)
+    return CPP_NAMES[dtype_of(tensor).name]
 
 
 def check_parameter(data: Any, requires_grad: bool) -> None:

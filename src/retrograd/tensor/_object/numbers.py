@@ -11,21 +11,9 @@ import numpy as np
 from ... import _dtypes
 from ..._stored import cast_array
 
-C_NAMES = {
-    "uint8": "uint8_t",
-    "uint16": "uint16_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-    "int8": "int8_t",
-    "int16": "int16_t",
-    "int32": "int",
-    "int64": "int64_t",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
+# torch's names where a number does not fit: those of C++, but integers by their widths
+C_NAMES = _dtypes.CPP_NAMES | {
+    name: f"{name}_t" for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int64")
 }
 
 
@@ -80,7 +68,7 @@ def _stored_element(value: Any, dtype: np.dtype[Any]) -> Any:
         low = low if described.is_signed or described.kind == _dtypes.INT_KIND else -high  # a sign is dropped
         inside = low <= number <= high or (described.is_floating_point and not math.isfinite(number))
         if not inside or number != value:
-            raise _overflow(C_NAMES.get(described.name, f"c10::{described._scalar_name}"))
+            raise _overflow(C_NAMES[described.name])
         value = int(number) % (1 << 8 * dtype.itemsize) if described.kind == _dtypes.INT_KIND else number
     return cast_array(np.asarray(value), dtype)
 

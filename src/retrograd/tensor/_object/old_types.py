@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes, _size
+from ..._dtypes import CPP_NAMES
 from ..._warnings import warn_once
 from ...overrides import declared
 from .. import _base
 from .._functions.creation import empty, tensor
-from .._recording.out_dtypes import CPP_NAMES
 
 # "FloatTensor" and so on, after torch's names of the dtypes
 _DTYPES = {f"{each._scalar_name}Tensor": each for each in _dtypes.IN_MEMORY}

@@ -5,30 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._dtypes import CPP_NAMES
 from .. import _base
-
-CPP_NAMES = {
-    "bool": "bool",
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "uint16": "uint16_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-    "complex32": "c10::complex<c10::Half>",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
 
 
 def _mismatch(wanted: Any, given: Any) -> RuntimeError:
-    wanted, given = (CPP_NAMES.get(one.name, f"c10::{one._scalar_name}") for one in (wanted, given))
+    wanted, given = (CPP_NAMES[one.name] for one in (wanted, given))
     return RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
 
 
