@@ -100,3 +100,11 @@ def test_numbers_next_to_halves_are_rounded_as_in_torch(dtype: str, text: str) -
         return eval(text, {"torch": library, "a": a.clone(), "b": b}).double().numpy()
 
     np.testing.assert_array_equal(found(retrograd), found(torch))
+
+
+def test_truth_values_are_refused_in_subtractions_whatever_was_subtracted_before() -> None:
+    tensor = retrograd.ones(3)
+    tensor.sub_(np.float32(5))  # from now on float32 needs no promotion
+    for subtract in (lambda: tensor.sub(True), lambda: tensor.sub_(True), lambda: tensor - True, lambda: True - tensor):
+        with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+            subtract()

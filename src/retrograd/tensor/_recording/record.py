@@ -286,7 +286,8 @@ class Elementwise:
     def allow(self, dtype: np.dtype[Any]) -> None:
         """Note that a dtype needs no more checks, and which Python numbers leave it as it is."""
         if dtype.kind == "f" and dtype.itemsize > 2:
-            self.allowed[dtype.num] = frozenset({bool, int, float})
+            # torch subtracts no truth values
+            self.allowed[dtype.num] = frozenset({int, float} if self.name in ("sub", "rsub") else {bool, int, float})
         elif dtype.kind in "iu" and not self.integers_to_float:
             self.allowed[dtype.num] = frozenset({int} if dtype.itemsize == 8 else ())  # others wrap what they lack
         elif dtype.kind == "b" and not self.integers_to_float:
