@@ -261,9 +261,11 @@ class OpOverloadPacket(OperatorBase):
         dispatch = _dispatch()
         if dispatch.is_wanted(args, kwargs):
             return dispatch.call(self, args, kwargs)
-        kernels = importlib.import_module("._dispatch.kernels", __package__).KERNELS
-        if self.__name__ in kernels:
-            return kernels[self.__name__](*args, **kwargs)
+        kernels = importlib.import_module("._dispatch.kernels", __package__)
+        if self.__name__ in kernels.KERNELS:
+            return kernels.KERNELS[self.__name__](*args, **kwargs)
+        if not has_function(self.__name__) and "default" in self._forms():  # the backward of another operation
+            return kernels.find(self.default)(*args, **kwargs)
         return self._public()(*args, **kwargs)
 
 

@@ -132,7 +132,10 @@ def find(name: str) -> Any:
         return None
     if not _is_in_place(name):
         return _refusing(getattr(_family(module), name))
-    return in_place_function(getattr(Tensor, name, None) or getattr(_family(module), name))
+    own = getattr(_family(module), name, None)
+    if own is not None and own.__name__ != name:  # the second name of another
+        return getattr(sys.modules[PACKAGE], own.__name__)
+    return in_place_function(getattr(Tensor, name, None) or own)
 
 
 @cache
