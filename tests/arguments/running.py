@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import resource
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from retrograd import _arguments
 from tests.arguments.calls import calls, scope
 
-LIMIT_S = 60  # far more than any call takes, on a busy machine too
+LIMIT_S = 30  # far more than any call takes, on a busy machine too
 MEMORY = 12 << 30
 
 
@@ -80,8 +81,13 @@ def _in_a_child(library: Any, programs: list[str]) -> list[Answer]:
             os.close(reader)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            if library.__name__ == "torch":
+                library.set_num_threads(
+                    1
+                )  # the threads that this process may have had are not in its child, which would wait
             with os.fdopen(writer, "wb") as pipe:
                 for program in programs:
+                    faulthandler.dump_traceback_later(2 * LIMIT_S, exit=True)  # ends compiled code, too
                     pickle.dump(answer(library, program), pipe)
                     pipe.flush()
         finally:
