@@ -82,12 +82,11 @@ def _in_a_child(library: Any, programs: list[str]) -> list[Answer]:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             if library.__name__ == "torch":
-                library.set_num_threads(
-                    1
-                )  # the threads that this process may have had are not in its child, which would wait
+                library.set_num_threads(1)  # its threads are not in a child, which would wait for them
+                os.environ["TORCH_DISABLE_ADDR2LINE"] = "1"  # nor are the processes that name lines of its errors
             with os.fdopen(writer, "wb") as pipe:
                 for program in programs:
-                    faulthandler.dump_traceback_later(2 * LIMIT_S, exit=True)  # ends compiled code, too
+                    faulthandler.dump_traceback_later(LIMIT_S + 5, exit=True)  # ends compiled code, too
                     pickle.dump(answer(library, program), pipe)
                     pipe.flush()
         finally:
