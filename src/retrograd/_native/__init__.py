@@ -1,0 +1,7 @@
+"""Native code from formulas: a formula in `xp` becomes an expression graph, the graph loops, the loops machine code.
+
+`expression`: the graph. `trace`: arrays that write down what a formula does to them. `math`: exponential, logarithm and their kin as
+polynomials over the graph's own nodes. `loops`: which values are computed in which loop. `llvm`: loops as text for LLVM, the only
+file that knows about it. `machine`: text to machine code, kept on disk by `cache`. `program`: formulas that arrays are given to.
+Without llvmlite the same formulas run on NumPy, block by block.
+"""
