@@ -11,21 +11,6 @@ from typing import Any
 
 from .overrides import wrap_torch_function
 
-__all__ = [
-    "SymBool",
-    "SymFloat",
-    "SymInt",
-    "sym_float",
-    "sym_int",
-    "sym_ite",
-    "sym_max",
-    "sym_min",
-    "sym_not",
-    "sym_sqrt",
-    "sym_sum",
-]
-
-
 _overridable = wrap_torch_function(lambda *values: values)
 
 

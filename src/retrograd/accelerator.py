@@ -8,6 +8,7 @@ from . import cuda
 from ._absent import finder
 from ._device import device as _device
 from ._dtypes import IN_MEMORY
+from ._public import own_names
 
 
 def is_available() -> bool:
@@ -161,28 +162,5 @@ class device_index(cuda.device):  # noqa: N801 - torch's name
 __getattr__ = finder("torch.accelerator")
 __path__: list[str] = []  # torch has parts of this in `memory` and `graphs`
 
-__all__ = [
-    "Graph",
-    "current_accelerator",
-    "current_device_idx",
-    "current_device_index",
-    "current_stream",
-    "device_count",
-    "device_index",
-    "empty_cache",
-    "empty_host_cache",
-    "get_device_capability",
-    "get_memory_info",
-    "is_available",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats",
-    "set_device_idx",
-    "set_device_index",
-    "set_stream",
-    "synchronize",
-]
+
+__all__ = own_names(globals())

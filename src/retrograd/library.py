@@ -18,28 +18,8 @@ from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, i
 from ._dispatch.programs import forms_of as forms_of
 from ._dispatch.schemas import parse
 from ._places import user_place
+from ._public import own_names
 from ._warnings import warn
-
-__all__ = [
-    "CustomOpDef",
-    "Library",
-    "custom_op",
-    "define",
-    "fallthrough_kernel",
-    "get_ctx",
-    "impl",
-    "impl_abstract",
-    "infer_schema",
-    "opcheck",
-    "register_autocast",
-    "register_autograd",
-    "register_fake",
-    "register_kernel",
-    "register_torch_dispatch",
-    "register_vmap",
-    "triton_op",
-    "wrap_triton",
-]
 
 __getattr__ = finder("torch.library")
 _defined = defined
@@ -531,3 +511,6 @@ def triton_op(
 def wrap_triton(triton_kernel: Any, /) -> Any:
     """Refuse a kernel of Triton's."""
     raise NotImplementedError("torch.library.wrap_triton: retrograd runs no Triton kernels")
+
+
+__all__ = own_names(globals())

@@ -15,23 +15,3 @@ from .filling import fill_in_memory_order, fill_order
 from .gaussian import normal
 from .generator import DEFAULT_SEED, Generator, Mt19937
 from .integers import randint, random_, randperm
-
-__all__ = [
-    "DEFAULT_SEED",
-    "Generator",
-    "Mt19937",
-    "bernoulli",
-    "cauchy",
-    "exponential",
-    "fill_in_memory_order",
-    "fill_order",
-    "geometric",
-    "log_normal",
-    "multinomial",
-    "normal",
-    "poisson",
-    "randint",
-    "random_",
-    "randperm",
-    "uniform",
-]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._absent import finder
+from .._public import own_names
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 BACKENDS = ("aot_eager", "cudagraphs", "eager", "inductor", "openxla", "tvm")
@@ -94,19 +95,5 @@ def set_stance(stance: str = "default", **kwargs: Any) -> Iterator[None]:
 
 __getattr__ = finder("torch.compiler")
 
-__all__ = [
-    "allow_in_graph",
-    "assume_constant_result",
-    "compile",
-    "cudagraph_mark_step_begin",
-    "disable",
-    "get_default_backend",
-    "is_compiling",
-    "is_dynamo_compiling",
-    "is_exporting",
-    "list_backends",
-    "reset",
-    "set_stance",
-    "substitute_in_graph",
-    "wrap_numpy",
-]
+
+__all__ = own_names(globals())

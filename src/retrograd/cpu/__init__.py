@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from .._absent import finder
+from .._public import own_names
 
 
 def is_available() -> bool:
@@ -113,17 +114,5 @@ def _is_amx_tile_supported() -> bool:
 
 __getattr__ = finder("torch.cpu", by_torchs_name=True, modules="amp")
 
-__all__ = [
-    "Event",
-    "Stream",
-    "StreamContext",
-    "current_device",
-    "current_stream",
-    "device_count",
-    "get_capabilities",
-    "is_available",
-    "is_initialized",
-    "set_device",
-    "stream",
-    "synchronize",
-]
+
+__all__ = own_names(globals())

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _errors
 from .._modes import using
+from .._public import own_names
 from ..tensor import Tensor
 from ._groups import need_group
 
@@ -424,33 +425,5 @@ def scatter_object_list(
 
 _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
 
-__all__ = [
-    "P2POp",
-    "ReduceOp",
-    "Work",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_reduce",
-    "all_to_all",
-    "all_to_all_single",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "broadcast_object_list",
-    "gather",
-    "gather_object",
-    "irecv",
-    "isend",
-    "monitored_barrier",
-    "recv",
-    "recv_object_list",
-    "reduce",
-    "reduce_op",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "scatter_object_list",
-    "send",
-    "send_object_list",
-]
+
+__all__ = own_names(globals(), "Work")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._public import own_names
 from ._groups import need_group
 
 
@@ -89,18 +90,4 @@ def all_gather_into_tensor_coalesced(self: list[Any], group: Any, tag: str = "")
     return [one.clone() for one in self]
 
 
-__all__ = [
-    "AsyncCollectiveTensor",
-    "all_gather_into_tensor_coalesced",
-    "all_gather_tensor",
-    "all_gather_tensor_autograd",
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_to_all_single",
-    "all_to_all_single_autograd",
-    "broadcast",
-    "permute_tensor",
-    "reduce_scatter_tensor",
-    "reduce_scatter_tensor_autograd",
-    "wait_tensor",
-]
+__all__ = own_names(globals())

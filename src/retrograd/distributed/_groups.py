@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
+from .._public import own_names
 from ..cuda import is_available as is_cuda_available
 
 NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -349,31 +350,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     )
 
 
-__all__ = [
-    "Backend",
-    "GroupMember",
-    "ProcessGroup",
-    "default_pg_timeout",
-    "destroy_process_group",
-    "get_backend",
-    "get_backend_config",
-    "get_global_rank",
-    "get_group_rank",
-    "get_node_local_rank",
-    "get_process_group_ranks",
-    "get_rank",
-    "get_world_size",
-    "group",
-    "init_process_group",
-    "is_available",
-    "is_backend_available",
-    "is_gloo_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_torchelastic_launched",
-    "is_ucc_available",
-    "is_xccl_available",
-    "new_group",
-    "new_subgroups_by_enumeration",
-]
+__all__ = own_names(globals(), "ProcessGroup", "default_pg_timeout", but="need_group rendezvous")

@@ -113,15 +113,3 @@ def init_reductions() -> None:
     ForkingPickler.register(SharedMap, reduce_map)
     for cls in (Tensor, Parameter):
         ForkingPickler.register(cls, reduce_tensor)
-
-
-__all__ = [
-    "StorageWeakRef",
-    "init_reductions",
-    "rebuild_map",
-    "rebuild_storage",
-    "rebuild_typed_storage",
-    "reduce_storage",
-    "reduce_tensor",
-    "reduce_typed_storage",
-]

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd._graph.unpacked import SavedTensor, check_hooks
+from retrograd._graph.unpacked import SavedTensor as SavedTensor
+from retrograd._graph.unpacked import check_hooks
 from retrograd._modes import change_mode, current_mode
+from retrograd.autograd import _running
 from retrograd.autograd._function_node import Saved
 from retrograd.autograd._function_node import SavedTensor as _SavedByPosition
-from retrograd.autograd._running import keeps_graph as _get_current_graph_task_keep_graph
 from retrograd.tensor import Tensor
 from retrograd.tensor._base import LEAF, storage_of
 
-__all__ = [
-    "SavedTensor",
-    "_get_current_graph_task_keep_graph",
-    "_make_saved_tensor",
-    "_pop_saved_tensors_default_hooks",
-    "_push_saved_tensors_default_hooks",
-    "_saved_tensors_hooks_disable",
-    "_saved_tensors_hooks_enable",
-    "_saved_tensors_hooks_get_disabled_error_message",
-    "_saved_tensors_hooks_is_enabled",
-    "_unsafe_set_version_counter",
-]
+_get_current_graph_task_keep_graph = _running.keeps_graph
 
 
 class _Kept:

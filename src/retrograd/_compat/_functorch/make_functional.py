@@ -86,12 +86,3 @@ def combine_state_for_ensemble(
 
 def _stacked(states: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
     return tuple([stack(parts).detach() for parts in zip(*states, strict=True)])
-
-
-__all__ = [
-    "FunctionalModule",
-    "FunctionalModuleWithBuffers",
-    "combine_state_for_ensemble",
-    "make_functional",
-    "make_functional_with_buffers",
-]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..._public import own_names
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
 from ...tensor._functions.creation import zeros_like as _zeros_like
@@ -217,12 +218,4 @@ def _moved(state: Any, options: StateDictOptions) -> Any:
     return tree_map(moved, state) if options.cpu_offload or options.full_state_dict else state
 
 
-__all__ = [
-    "StateDictOptions",
-    "get_model_state_dict",
-    "get_optimizer_state_dict",
-    "get_state_dict",
-    "set_model_state_dict",
-    "set_optimizer_state_dict",
-    "set_state_dict",
-]
+__all__ = own_names(globals())

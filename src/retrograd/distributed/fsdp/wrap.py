@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..._public import own_names
 from ...nn.modules.activation import MultiheadAttention
 from ...nn.modules.container import ModuleDict, ModuleList
 
@@ -179,13 +180,4 @@ def _wrap_by_size(
     return wrapped
 
 
-__all__ = [
-    "CustomPolicy",
-    "ModuleWrapPolicy",
-    "always_wrap_policy",
-    "enable_wrap",
-    "lambda_auto_wrap_policy",
-    "size_based_auto_wrap_policy",
-    "transformer_auto_wrap_policy",
-    "wrap",
-]
+__all__ = own_names(globals(), but="replace_parts wrap_parts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._absent import finder
+from ..._public import own_names
 from .._collectives import ReduceOp, _need_op, _need_tensor
 from .._groups import need_group
 
@@ -65,14 +66,5 @@ def all_to_all_single(
 
 __getattr__ = finder("torch.distributed.nn.functional")
 
-__all__ = [
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "all_to_all_single",
-    "broadcast",
-    "gather",
-    "reduce",
-    "reduce_scatter",
-    "scatter",
-]
+
+__all__ = own_names(globals())

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
+from ...._public import own_names
 from ....autograd.graph import save_on_cpu
 from ....nn.modules.module import Module
 from ....utils.checkpoint import checkpoint
@@ -132,12 +133,4 @@ def apply_activation_checkpointing(
         replace_parts(model, lambda part: checkpoint_wrapper_fn(part) if check_fn(part) else part)
 
 
-__all__ = [
-    "ActivationWrapper",
-    "CheckpointImpl",
-    "CheckpointWrapper",
-    "OffloadWrapper",
-    "apply_activation_checkpointing",
-    "checkpoint_wrapper",
-    "offload_wrapper",
-]
+__all__ = own_names(globals())

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from typing import Any
 
+from ...._public import own_names
 from .._dtensor import DTensor
 from ..placement_types import Replicate, Shard
 
@@ -177,13 +178,4 @@ def _tuple(layouts: Any) -> Any:
     return layouts if layouts is None or isinstance(layouts, tuple) else (layouts,)
 
 
-__all__ = [
-    "ColwiseParallel",
-    "ParallelStyle",
-    "PrepareModuleInput",
-    "PrepareModuleOutput",
-    "RowwiseParallel",
-    "SequenceParallel",
-    "loss_parallel",
-    "parallelize_module",
-]
+__all__ = own_names(globals())
