@@ -1,4 +1,4 @@
-"""Timing two libraries side by side: interleaved in one run, as ratios with their spread.
+"""Timing two libraries side by side in one process, as ratios with their spread.
 
 Absolute times on a shared machine mean little; a ratio of two things measured in turns means something.
 """
@@ -28,6 +28,14 @@ class Row:
     ours_us: float
     theirs_us: float
 
+    @classmethod
+    def of(cls, name: str, ours: list[float], theirs: list[float]) -> Row:
+        """Make a row from the seconds of adjacent runs: the middle of their ratios, the middle half, the best times."""
+        ratios = sorted(b / a for a, b in zip(ours, theirs, strict=True))
+        quarter = len(ratios) // 4
+        middle = statistics.median(ratios)
+        return cls(name, middle, ratios[quarter], ratios[-1 - quarter], min(ours) * 1e6, min(theirs) * 1e6)
+
     def __str__(self) -> str:
         return (
             f"{self.name:<44} {self.ratio:5.2f} x   ({self.low:.2f} to {self.high:.2f})   "
@@ -38,28 +46,19 @@ class Row:
 def compare(
     name: str, ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 15, rest: float = 0.0
 ) -> Row:
-    """Time both in turns; the middle of the ratios of adjacent runs, and their middle half.
+    """Time both in turns, in this process.
 
     `rest` is how many seconds to wait before each is timed. The threads of a library look for work for 30 to 100 ms after its
     last operation, and take a core from the other meanwhile: where operations use several threads, REST is enough.
     """
     ours(), theirs()  # warm up
     number = max(1, int(0.02 / max(timeit.timeit(theirs, number=3) / 3, 1e-7)))
-    pairs = []
+    ours_seconds, theirs_seconds = [], []
     for _ in range(rounds):
         gc.collect()
-        a, b = (_rested(function, number, rest) for function in (ours, theirs))
-        pairs.append((b / a, a, b))
-    ratios = sorted(r for r, _, _ in pairs)
-    quarter = len(ratios) // 4
-    return Row(
-        name,
-        statistics.median(ratios),
-        ratios[quarter],
-        ratios[-1 - quarter],
-        statistics.median(a for _, a, _ in pairs) * 1e6,
-        statistics.median(b for _, _, b in pairs) * 1e6,
-    )
+        ours_seconds.append(_rested(ours, number, rest))
+        theirs_seconds.append(_rested(theirs, number, rest))
+    return Row.of(name, ours_seconds, theirs_seconds)
 
 
 def _rested(function: Callable[[], object], number: int, rest: float) -> float:

@@ -2,8 +2,8 @@
 
 python benchmarks/nn.py [--json] [--threads N] [--only small,conv] [--train]
 
-Both libraries run the same program in one process, in turns, with the same number of threads (2 unless told). `--train` adds an
-optimizer step to each. Needs torch (pip install torch==2.13.0).
+Both libraries run the same program in turns, each in a process of its own, with the same number of threads (2 unless told).
+`--train` adds an optimizer step to each. Needs torch (pip install torch==2.13.0).
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import itertools
 
-import torch
-from compare import REST, compare, report
-
-import retrograd
+from compare import Row, report
+from processes import Library, race, serve
 
 
 def mlp(lib, sizes, batch):
@@ -79,16 +77,17 @@ def cross_entropy(lib):
     return lib.nn.ParameterList([logits]), lambda: lib.nn.functional.cross_entropy(logits, y)
 
 
+def elementwise(lib, a, b):
+    x = lib.tanh(a * b + a)
+    x = lib.sigmoid(x - b) * x
+    return (lib.exp(-x * x) + x).sum()
+
+
 def chain(lib):
     """Elementwise operations on 2 million elements."""
     a, b = lib.nn.Parameter(lib.randn(2_000_000)), lib.nn.Parameter(lib.randn(2_000_000))
 
-    def loss():
-        x = lib.tanh(a * b + a)
-        x = lib.sigmoid(x - b) * x
-        return (lib.exp(-x * x) + x).sum()
-
-    return lib.nn.ParameterList([a, b]), loss
+    return lib.nn.ParameterList([a, b]), lambda: elementwise(lib, a, b)
 
 
 WORKLOADS = {
@@ -102,9 +101,10 @@ WORKLOADS = {
 }
 
 
-def step_of(lib, make, optimizer, train):
-    """Return one step: forward and backward, with the optimizer if asked for."""
+def step_of(lib, name, train):
+    """Return one step of a workload: forward and backward, with the optimizer if asked for."""
     lib.manual_seed(0)
+    make, optimizer = WORKLOADS[name]
     model, loss = make(lib)
     if train:
         optim = getattr(lib.optim, optimizer)(model.parameters(), lr=1e-4)
@@ -131,14 +131,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="", help="words that the names of workloads begin with")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for lib in (torch, retrograd):
-        lib.set_num_threads(options.threads)
+    if options.serve:
+        serve(options.serve, lambda lib, **what: ({"step": step_of(lib, **what)}, None))
+        return
     rows = []
-    for name, (make, optimizer) in WORKLOADS.items():
-        if not options.only or any(name.startswith(word) for word in options.only.split(",")):
-            ours, theirs = (step_of(lib, make, optimizer, options.train) for lib in (retrograd, torch))
-            rows.append(compare(name, ours, theirs, rest=REST))
+    with Library(__file__, "retrograd") as ours, Library(__file__, "torch") as theirs:
+        for name in WORKLOADS:
+            if not options.only or any(name.startswith(word) for word in options.only.split(",")):
+                for library in (ours, theirs):
+                    library.ask(make={"name": name, "train": options.train})
+                rows.append(Row.of(name, *race((ours, theirs), "step", options.threads, options.rounds)))
     what = "training steps" if options.train else "forward and backward"
     report(f"{what}: times as quick as torch eager, {options.threads} threads (median, middle half)", rows)
 
