@@ -57,3 +57,10 @@ GATHERED_SMALL: Final = (
     1 << 15
 )  # of weights: half as many rows are as good, and BLAS does not wake a second thread for them
 GATHERED_USES: Final = 16  # as the engine counts, by two: uses that are worth a block
+
+# ---- kernels made from formulas ----
+# A call of a kernel takes 6 us, one of NumPy 1 us: from here on a formula of two passes is quicker as a kernel. Smaller scripts never load LLVM.
+NATIVE: Final = 1 << 14
+NATIVE_BLOCK: Final = 1 << 12  # elements of an item; it is a few hundred nanoseconds, so that what an item costs does not show
+# Elements times operations: about 50 us of work, of which waking a thread takes 10.
+NATIVE_WORK: Final = 1 << 20

@@ -94,7 +94,7 @@ class Expr:
         return compare("ge", self, other)
 
     def __repr__(self) -> str:
-        if self.op in ("const", "input", "scalar", "extent"):
+        if self.op in ("const", "input", "scalar"):
             return f"{self.op}({self.detail!r}: {self.type})"
         return f"{self.op}({', '.join(map(repr, self.args))})"
 
@@ -146,11 +146,6 @@ def input(number: int, type: str) -> Expr:
 def scalar(number: int, type: str) -> Expr:
     """Return a number that is given to each call."""
     return node("scalar", (), type, number)
-
-
-def extent(name: str, type: str = F64) -> Expr:
-    """Return how many elements a reduction takes, as a number of a call."""
-    return node("extent", (), type, name)
 
 
 def position() -> Expr:

@@ -1,0 +1,326 @@
+"""Loops as text for LLVM. The tables are the renderer: an operation and its type give a line of text.
+
+No flag that would let LLVM assume away NaN, infinities or signs of zero is used. `reassoc` stands on what reductions carry, and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from .expression import FLOATS, WIDTH
+from .loops import LANES, Carried, Function, Loop, Step
+
+TYPES: Final = {
+    "f32": "float", "f64": "double", "i1": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
+    "i64": "i64", "u64": "i64", "ptr": "ptr", "void": "void",
+}  # fmt: skip
+# what lies in memory, by storage: half precision is 16 bits, a truth value a byte
+STORED: Final = {**TYPES, "f16": "half", "bf16": "i16", "i1": "i8"}
+BYTES: Final = {"f16": 2, "bf16": 2, "i1": 1, **{t: w // 8 for t, w in WIDTH.items() if t != "i1"}}
+
+# {t} is the type, {a} {b} {c} are the arguments
+FLOAT: Final = {
+    "add": "fadd {t} {a}, {b}",
+    "sum_add": "fadd reassoc {t} {a}, {b}",
+    "prod_mul": "fmul reassoc {t} {a}, {b}",
+    "sub": "fsub {t} {a}, {b}",
+    "mul": "fmul {t} {a}, {b}",
+    "div": "fdiv {t} {a}, {b}",
+    "rem": "frem {t} {a}, {b}",
+    "neg": "fneg {t} {a}",
+    "fma": "call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})",
+    "sqrt": "call {t} @llvm.sqrt.{s}({t} {a})",
+    "floor": "call {t} @llvm.floor.{s}({t} {a})",
+    "ceil": "call {t} @llvm.ceil.{s}({t} {a})",
+    "trunc": "call {t} @llvm.trunc.{s}({t} {a})",
+    "rint": "call {t} @llvm.rint.{s}({t} {a})",
+    "abs": "call {t} @llvm.fabs.{s}({t} {a})",
+    "copysign": "call {t} @llvm.copysign.{s}({t} {a}, {t} {b})",
+    "minimum": "call {t} @llvm.minimum.{s}({t} {a}, {t} {b})",
+    "maximum": "call {t} @llvm.maximum.{s}({t} {a}, {t} {b})",
+    "select": "select i1 {a}, {t} {b}, {t} {c}",
+}
+INTEGER: Final = {
+    "add": "add {t} {a}, {b}",
+    "sum_add": "add {t} {a}, {b}",
+    "prod_mul": "mul {t} {a}, {b}",
+    "sub": "sub {t} {a}, {b}",
+    "mul": "mul {t} {a}, {b}",
+    "div": "{u}div {t} {a}, {b}",
+    "rem": "{u}rem {t} {a}, {b}",
+    "udiv": "udiv {t} {a}, {b}",
+    "urem": "urem {t} {a}, {b}",
+    "and": "and {t} {a}, {b}",
+    "or": "or {t} {a}, {b}",
+    "xor": "xor {t} {a}, {b}",
+    "shl": "shl {t} {a}, {b}",
+    "shr": "{r}shr {t} {a}, {b}",
+    "minimum": "call {t} @llvm.{u}min.{t}({t} {a}, {t} {b})",
+    "maximum": "call {t} @llvm.{u}max.{t}({t} {a}, {t} {b})",
+    "imin": "call {t} @llvm.smin.{t}({t} {a}, {t} {b})",
+    "select": "select i1 {a}, {t} {b}, {t} {c}",
+}
+COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
+
+
+def _number(value: Any, type: str) -> str:
+    if type in FLOATS:
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    if type == "i1":
+        return "true" if value else "false"
+    return str(int(value))
+
+
+class _Text:
+    """The text of one function."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.intrinsics: dict[str, str] = {}
+        self.count = 0
+        self.loops = 0
+        self.block = "entry"
+        self.metadata: list[str] = []
+        self.group: list[str] = []  # access groups of the loops around
+        self.arrays: list[str] = []
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def put(self, text: str) -> str:
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        if "@llvm." in text:
+            self._declare(text)
+        return name
+
+    def _declare(self, text: str) -> None:
+        head, _, rest = text.partition("@")
+        name, _, given = rest.partition("(")
+        types = ", ".join(part.split()[0] for part in given.rstrip(")").split(", "))
+        self.intrinsics[name] = f"declare {head.replace('call', '').strip()} @{name}({types})"
+
+    def of(self, value: Any) -> str:
+        """Return the name or the number of a value."""
+        if isinstance(value, Step):
+            if value.op == "const":
+                return _number(value.detail, value.type)
+            if value.op == "scratch":
+                return f"%scratch{value.detail}"
+        return self.names[id(value)]
+
+    # ---- bodies ----
+    def body(self, steps: list[Any]) -> None:
+        for step in steps:
+            if isinstance(step, Loop):
+                self.loop(step)
+            else:
+                self.names[id(step)] = self.step(step)
+
+    def loop(self, loop: Loop) -> None:
+        self.loops += 1
+        n = self.loops
+        begin, end = self.of(loop.begin), self.of(loop.end)
+        self.line(f"br label %before{n}")
+        self.lines.append(f"before{n}:")
+        self.line(f"br label %head{n}")
+        self.lines.append(f"head{n}:")
+        index = self.names[id(loop.index)] = self.fresh()
+        at = len(self.lines)
+        for carried in loop.carried:
+            self.names[id(carried)] = self.fresh()
+        go = self.fresh()
+        self.line(f"{go} = icmp slt i64 {index}, {end}")
+        self.line(f"br i1 {go}, label %body{n}, label %after{n}")
+        self.lines.append(f"body{n}:")
+        if loop.free:
+            self.metadata.append("distinct !{}")
+            self.group.append(f"!{len(self.metadata) - 1}")
+        self.body(loop.body)
+        step = self.fresh()
+        self.line(f"br label %latch{n}")
+        self.lines.append(f"latch{n}:")
+        self.line(f"{step} = add nsw i64 {index}, 1")
+        tail = ""
+        if loop.free:
+            group = self.group.pop()
+            self.metadata.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+            accesses = len(self.metadata) - 1
+            self.metadata.append(f"distinct !{{!{accesses + 1}, !{accesses}}}")
+            tail = f", !llvm.loop !{accesses + 1}"
+        self.line(f"br label %head{n}{tail}")
+        self.lines.append(f"after{n}:")
+        phis = [f"  {index} = phi i64 [ {begin}, %before{n} ], [ {step}, %latch{n} ]"]
+        for carried in loop.carried:
+            name, type = self.names[id(carried)], TYPES[carried.type]
+            phis.append(
+                f"  {name} = phi {type} [ {self.of(carried.start)}, %before{n} ], [ {self.of(carried.next)}, %latch{n} ]"
+            )
+        self.lines[at:at] = phis
+
+    # ---- steps ----
+    def step(self, step: Step) -> str:
+        op, type = step.op, step.type
+        special = getattr(self, f"_{op}", None)
+        if special is not None:
+            return special(step)  # type: ignore[no-any-return]
+        args = [self.of(a) for a in step.args]
+        names = dict(zip("abc", args, strict=False))
+        if op in COMPARED:
+            of = step.args[0].type
+            if of in FLOATS:
+                return self.put(f"fcmp {COMPARED[op]} {TYPES[of]} {args[0]}, {args[1]}")
+            sign = "" if op in ("eq", "ne") else "u" if of[0] == "u" or of == "i1" else "s"
+            return self.put(f"icmp {COMPARED_INTEGERS[op].format(u=sign)} {TYPES[of]} {args[0]}, {args[1]}")
+        if type in FLOATS:
+            text = FLOAT[op].format(t=TYPES[type], s=type, **names)
+        else:
+            unsigned = type[0] == "u"
+            text = INTEGER[op].format(t=TYPES[type], u="u" if unsigned else "s", r="l" if unsigned else "a", **names)
+        return self.put(text)
+
+    def _pointer(self, step: Step) -> str:
+        return self.put(f"load ptr, ptr {self._at('%pointers', step.detail, 'ptr')}")
+
+    def _size(self, step: Step) -> str:
+        return self.put(f"load i64, ptr {self._at('%sizes', step.detail, 'i64')}")
+
+    def _scalar(self, step: Step) -> str:
+        value = self.put(f"load double, ptr {self._at('%scalars', step.detail, 'double')}")
+        return self._converted(value, "f64", step.type)
+
+    def _bound(self, step: Step) -> str:
+        return "%high" if step.detail else "%low"
+
+    def _at(self, base: str, number: int, type: str) -> str:
+        return self.put(f"getelementptr {type}, ptr {base}, i64 {number}")
+
+    def _offset(self, step: Step) -> str:
+        base, offset = map(self.of, step.args)
+        return self.put(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def _access(self) -> str:
+        return f", !llvm.access.group {self.group[-1]}" if self.group else ""
+
+    def _place(self, base: Any, index: Any, storage: str) -> str:
+        if index is None:
+            return self.of(base)
+        return self.put(f"getelementptr {STORED[storage]}, ptr {self.of(base)}, i64 {self.of(index)}")
+
+    def _load(self, step: Step) -> str:
+        base, index = step.args
+        storage = step.detail
+        place = self._place(base, index, storage)
+        raw = self.put(f"load {STORED[storage]}, ptr {place}, align {BYTES[storage]}{self._access()}")
+        if storage == "f16":
+            raw = self.put(f"fpext half {raw} to float")
+            return self._converted(raw, "f32", step.type)
+        if storage == "bf16":
+            wide = self.put(f"zext i16 {raw} to i32")
+            wide = self.put(f"shl i32 {wide}, 16")
+            return self._converted(self.put(f"bitcast i32 {wide} to float"), "f32", step.type)
+        if storage == "i1":
+            return self._converted(self.put(f"icmp ne i8 {raw}, 0"), "i1", step.type)
+        return self._converted(raw, storage, step.type)
+
+    def _store(self, step: Step) -> str:
+        base, index, value = step.args
+        storage = step.detail
+        place = self._place(base, index, storage)
+        text = self.of(value)
+        if storage == "f16":
+            text = self.put(f"fptrunc float {self._converted(text, value.type, 'f32')} to half")
+        elif storage == "bf16":
+            text = self._to_bfloat(self._converted(text, value.type, "f32"))
+        elif storage == "i1":
+            text = self.put(f"zext i1 {self._converted(text, value.type, 'i1')} to i8")
+        else:
+            text = self._converted(text, value.type, storage)
+        self.line(f"store {STORED[storage]} {text}, ptr {place}, align {BYTES[storage]}{self._access()}")
+        return ""
+
+    def _to_bfloat(self, value: str) -> str:
+        """Round to the upper half of the bits, ties to even; a NaN stays one."""
+        bits = self.put(f"bitcast float {value} to i32")
+        above = self.put(f"lshr i32 {bits}, 16")
+        odd = self.put(f"and i32 {above}, 1")
+        half = self.put(f"add i32 {odd}, 32767")
+        rounded = self.put(f"lshr i32 {self.put(f'add i32 {bits}, {half}')}, 16")
+        nan = self.put(f"fcmp uno float {value}, {value}")
+        kept = self.put(f"select i1 {nan}, i32 32704, i32 {rounded}")
+        return self.put(f"trunc i32 {kept} to i16")
+
+    def _cast(self, step: Step) -> str:
+        return self._converted(self.of(step.args[0]), step.args[0].type, step.type)
+
+    def _bitcast(self, step: Step) -> str:
+        (value,) = step.args
+        before, after = TYPES[value.type], TYPES[step.type]
+        return self.of(value) if before == after else self.put(f"bitcast {before} {self.of(value)} to {after}")
+
+    def _converted(self, value: str, before: str, after: str) -> str:
+        """Convert between types; floats beyond an integer's range give what the processor gives, not poison."""
+        if before == after:
+            return value
+        old, new = TYPES[before], TYPES[after]
+        if before in FLOATS and after in FLOATS:
+            return self.put(f"{'fpext' if before == 'f32' else 'fptrunc'} {old} {value} to {new}")
+        if after == "i1":
+            test = f"fcmp une {old} {value}, 0.0" if before in FLOATS else f"icmp ne {old} {value}, 0"
+            return self.put(test)
+        signed = before[0] == "i" and before != "i1"
+        if after in FLOATS:
+            return self.put(f"{'sitofp' if signed else 'uitofp'} {old} {value} to {new}")
+        if before in FLOATS:
+            return self._to_integer(value, before, after)
+        if WIDTH[before] == WIDTH[after]:
+            return value
+        if WIDTH[before] > WIDTH[after]:
+            return self.put(f"trunc {old} {value} to {new}")
+        return self.put(f"{'sext' if signed else 'zext'} {old} {value} to {new}")
+
+    def _to_integer(self, value: str, before: str, after: str) -> str:
+        # Narrow integers take the low bits of wide ones, as in C compilers' code for them.
+        # Only values that fit are converted as they are: beyond, the result is the smallest integer, as x86 gives it.
+        wide = "i32" if WIDTH[after] < 32 else after.replace("u", "i")
+        if before == "f64" and WIDTH[after] <= 32:
+            wide = "i64"
+        bound = 2.0 ** (WIDTH[wide] - 1)
+        old = TYPES[before]
+        above = self.put(f"fcmp oge {old} {value}, {_number(-bound, before)}")
+        below = self.put(f"fcmp olt {old} {value}, {_number(bound, before)}")
+        fits = self.put(f"and i1 {above}, {below}")
+        safe = self.put(f"select i1 {fits}, {old} {value}, {old} {_number(0.0, before)}")
+        number = self.put(f"fptosi {old} {safe} to {wide}")
+        number = self.put(f"select i1 {fits}, {wide} {number}, {wide} {-(1 << (WIDTH[wide] - 1))}")
+        return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {wide} {number} to {TYPES[after]}")
+
+
+def render(function: Function, name: str) -> str:
+    """Return the text of a module with one function: name(pointers, sizes, scalars, low, high)."""
+    text = _Text()
+    text.body(function.body)
+    scratch = [f"  %scratch{k} = alloca [{LANES} x i64], align 64" for k in range(function.scratch)]
+    lines = [
+        *text.intrinsics.values(),
+        f"define void @{name}(ptr noalias %pointers, ptr noalias %sizes, ptr noalias %scalars, i64 %low, i64 %high) #0 {{",
+        "entry:",
+        *scratch,
+        *text.lines,
+        "  ret void",
+        "}",
+        'attributes #0 = { nounwind "no-trapping-math"="true" }',
+        *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
+    ]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["Carried", "render"]

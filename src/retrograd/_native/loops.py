@@ -1,0 +1,478 @@
+"""Loops: which values are computed where, in which loop and in which pass over a row.
+
+Note [Items, rows and lanes]
+A kernel works on items, numbered from 0: a call takes those of a range, so that threads share them. An item is a row: all that one index
+of the outer dimensions has, or a block of it where nothing is reduced. The inner dimensions are those of the row.
+- *rows*: values are read along the row, and a reduction is a number that the loop carries. What depends on a reduction is computed in a
+  pass of its own over the row, which is in the cache by then: a softmax has three passes, a layer norm three.
+- *lanes*: the reduced dimensions are not the last in memory. An item is a block of neighbours (lanes) in the last dimension, a
+  reduction an array with a number for each lane.
+- *columns*: an output that is summed over the items. Each chunk of items has a row of its own to add to; the caller adds the rows.
+What is read from where is the operand's pattern: for each dimension "0" (the same for all), "1" (elements that are neighbours) or "s".
+
+Values, steps and loops are what renderers get (`llvm`): steps have an operation, a type and arguments, loops a counter, carried values
+and a body. There is nothing about a target in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from . import expression as ex
+from .expression import I64, Expr
+
+LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
+
+# what a reduction begins with, by its operation
+_INFINITY = float("inf")
+START: Final[dict[str, Any]] = {
+    "sum": -0.0, "prod": 1, "max": -_INFINITY, "min": _INFINITY, "any": False, "all": True,
+}  # fmt: skip
+COMBINE: Final = {"sum": "sum_add", "prod": "prod_mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and"}
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """One operation; it is the value that it computes."""
+
+    op: str
+    type: str
+    args: tuple[Any, ...] = ()
+    detail: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Carried:
+    """A value that goes from one turn of a loop to the next; it is the value before the turn, and after the loop the last one."""
+
+    type: str
+    start: Any
+    next: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried."""
+
+    index: Step
+    begin: Any
+    end: Any
+    free: bool = False
+    carried: list[Carried] = field(default_factory=list)
+    body: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An array as a kernel sees it: how numbers are stored, the pattern of the outer and of the inner dimensions."""
+
+    storage: str
+    outer: str
+    inner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is stored: an expression, once for each element, once for each row, or summed over the items for each column."""
+
+    value: Expr
+    level: str  # "element", "row", "column"
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What loops are made of. `form` is "rows" or "lanes", `blocked` says whether items are blocks of the last inner dimension."""
+
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Output, ...]
+    outer: int
+    inner: int
+    form: str = "rows"
+    blocked: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel as loops: `body` reads its arguments by steps "pointer", "size", "scalar" and "bound" (of the items)."""
+
+    body: list[Any]
+    scratch: int  # arrays of LANES numbers
+
+
+class _Writer:
+    """Writes the body of one function. `at` is the list that steps are appended to."""
+
+    def __init__(self) -> None:
+        self.body: list[Any] = []
+        self.at = self.body
+        self.scratch = 0
+
+    def step(self, op: str, type: str, *args: Any, detail: Any = None) -> Step:
+        made = Step(op, type, args, detail)
+        self.at.append(made)
+        return made
+
+    def number(self, value: int) -> Step:
+        return Step("const", I64, (), value)
+
+    def add(self, x: Any, y: Any) -> Any:
+        return self.step("add", I64, x, y)
+
+    def mul(self, x: Any, y: Any) -> Any:
+        return self.step("mul", I64, x, y)
+
+    def open(self, begin: Any, end: Any, free: bool = False) -> tuple[Loop, list[Any]]:
+        """Begin a loop; steps go into it until its second part is given back to `at`."""
+        loop = Loop(Step("index", I64), begin, end, free)
+        self.at.append(loop)
+        outside, self.at = self.at, loop.body
+        return loop, outside
+
+
+class _Lowering:
+    """Makes the function of one kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.w = _Writer()
+        expanded = _expanded([o.value for o in kernel.outputs])
+        self.outputs = [Output(v, o.level, o.operand) for v, o in zip(expanded, kernel.outputs, strict=True)]
+        self.needed = ex.nodes_of(*[o.value for o in self.outputs])
+        self.depth: dict[Expr, int] = {}
+        for node in self.needed:
+            self.depth[node] = self._depth_of(node)
+        self.row: dict[Expr, Any] = {}  # values that stay the same in an item
+        self.pieces: dict[Expr, Any] = {}  # lanes: scratch arrays of values of the row
+
+    def _depth_of(self, node: Expr) -> int:
+        """Return how many inner loops a value needs around it."""
+        if node.op == "input":
+            inner = self.kernel.inputs[node.detail].inner
+            return max([k + 1 for k, c in enumerate(inner) if c != "0"], default=0)
+        if node.op == "position":
+            return self.kernel.inner
+        if node.op == "reduce":
+            return 0
+        return max([self.depth[a] for a in node.args], default=0)
+
+    # ---- arguments of the function ----
+    def _read_arguments(self) -> None:
+        w, kernel = self.w, self.kernel
+        at = 0
+
+        def sizes(count: int) -> list[Any]:
+            nonlocal at
+            found = [w.step("size", I64, detail=at + k) for k in range(count)]
+            at += count
+            return found
+
+        self.outer = sizes(kernel.outer)
+        self.inner = sizes(kernel.inner)
+        self.block, self.blocks, self.chunk = sizes(3)
+        operands = [*kernel.inputs, *[o.operand for o in self.outputs]]
+        self.strides = [sizes(kernel.outer + kernel.inner) for _ in operands]
+        self.pointers = [w.step("pointer", "ptr", detail=k) for k in range(len(operands))]
+
+    # ---- one item ----
+    def lower(self) -> Function:
+        w, kernel = self.w, self.kernel
+        self._read_arguments()
+        low, high = w.step("bound", I64, detail=0), w.step("bound", I64, detail=1)
+        item, outside = w.open(low, high)
+        rest: Any = item.index
+        self.start, self.stop = w.number(0), self.inner[-1] if self.inner else w.number(1)
+        if kernel.blocked:
+            at = w.step("urem", I64, rest, self.blocks)
+            rest = w.step("udiv", I64, rest, self.blocks)
+            self.start = w.mul(at, self.block)
+            self.stop = w.step("imin", I64, w.add(self.start, self.block), self.inner[-1])
+        self.item = item.index
+        where: list[Any] = []
+        for k in reversed(range(kernel.outer)):
+            where.insert(0, w.step("urem", I64, rest, self.outer[k]) if k else rest)
+            if k:
+                rest = w.step("udiv", I64, rest, self.outer[k])
+        self.bases = []
+        for number, operand in enumerate([*kernel.inputs, *[o.operand for o in self.outputs]]):
+            base = self.pointers[number]
+            for k, kind in enumerate(operand.outer):
+                if kind != "0":
+                    base = w.step("offset", "ptr", base, w.mul(where[k], self.strides[number][k]))
+            self.bases.append(base)
+        # the rows of partial sums: one for each chunk of items
+        for number, output in enumerate(self.outputs, len(kernel.inputs)):
+            if output.level == "column":
+                chunk = w.step("udiv", I64, low, self.chunk)
+                self.bases[number] = w.step(
+                    "offset", "ptr", self.pointers[number], w.mul(chunk, self.strides[number][0])
+                )
+        if kernel.form == "lanes":
+            self._lanes()
+        else:
+            self._rows()
+        w.at = outside
+        return Function(w.body, w.scratch)
+
+    # ---- values ----
+    def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
+        """Write what computes a value at the present depth; `known[d]` holds those that need d loops."""
+        depth = self.depth[node]
+        for scope in known:
+            if node in scope:
+                return scope[node]
+        if node.op == "const":
+            return Step("const", node.type, (), ex.value_of(node))
+        if node.op == "scalar":
+            made = self.w.step("scalar", node.type, detail=node.detail)
+        elif node.op == "position":
+            made = where[-1]
+            for k in range(len(where) - 2, -1, -1):
+                size: Any = self.inner[k + 1]
+                for later in self.inner[k + 2 :]:
+                    size = self.w.mul(size, later)
+                made = self.w.add(made, self.w.mul(where[k], size))
+        elif node.op == "input":
+            made = self._load(node.detail, node.type, where)
+        else:
+            args = [self._value(a, known, where) for a in node.args]
+            made = self.w.step(node.op, node.type, *args, detail=node.detail)
+        known[min(depth, len(known) - 1)][node] = made
+        return made
+
+    def _address(self, number: int, pattern: str, where: list[Any]) -> tuple[Any, Any]:
+        """Return a pointer and the index of the element behind it; None for the index where the pointer is the element's."""
+        base, index = self.bases[number], None
+        for k, kind in enumerate(pattern):
+            if kind == "0":
+                continue
+            if kind == "1" and k == len(pattern) - 1:
+                index = where[k]
+            else:
+                base = self.w.step(
+                    "offset", "ptr", base, self.w.mul(where[k], self.strides[number][self.kernel.outer + k])
+                )
+        return base, index
+
+    def _load(self, number: int, type: str, where: list[Any]) -> Any:
+        operand = self.kernel.inputs[number]
+        base, index = self._address(number, operand.inner, where)
+        return self.w.step("load", type, base, index, detail=operand.storage)
+
+    def _store(self, number: int, value: Any, where: list[Any], add: bool = False) -> None:
+        operand = self.outputs[number - len(self.kernel.inputs)].operand
+        base, index = self._address(number, operand.inner, where)
+        if add:
+            before = self.w.step("load", value.type, base, index, detail=operand.storage)
+            value = self.w.step("add", value.type, before, value)
+        self.w.step("store", "void", base, index, value, detail=operand.storage)
+
+    def _places(self, wanted: Iterable[Expr]) -> list[list[Expr]]:
+        """Sort what has to be known inside of loops by their depth: all that a wanted value reads from an outer one."""
+        found: list[list[Expr]] = [[] for _ in range(self.kernel.inner + 1)]
+        for node in ex.nodes_of(*wanted):
+            if node.op != "const":
+                found[self.depth[node]].append(node)
+        return found
+
+    # ---- rows ----
+    def _rows(self) -> None:
+        reductions = [node for node in self.needed if node.op == "reduce"]
+        for number in range(max([r.reductions for r in reductions], default=0)):
+            self._pass([r for r in reductions if r.reductions == number + 1], [])
+        stores = [(k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level != "row"]
+        if stores:
+            self._pass([], stores)
+        for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
+            if output.level == "row":
+                value = self._value(output.value, [self.row], [])
+                base = self.bases[number]
+                if self.kernel.blocked:  # one for each item
+                    base = self.w.step(
+                        "offset", "ptr", self.pointers[number], self.w.mul(self.item, self.strides[number][0])
+                    )
+                self.w.step("store", "void", base, None, value, detail=output.operand.storage)
+
+    def _pass(self, reductions: Sequence[Expr], stores: Sequence[tuple[int, Output]]) -> None:
+        """Go over the row once."""
+        wanted = [r.args[0] for r in reductions] + [o.value for _, o in stores]
+        places = self._places(self._within_pass(wanted))
+        known = [self.row, *[{} for _ in range(self.kernel.inner)]]
+        for node in places[0]:
+            self._value(node, [self.row], [])
+        totals: list[Any] = [Step("const", r.type, (), START[r.detail]) if r.type in ex.FLOATS or r.type == ex.I1
+                             else Step("const", r.type, (), _integer_start(r)) for r in reductions]  # fmt: skip
+        opened: list[tuple[Loop, list[Any]]] = []
+        where: list[Any] = []
+        for depth in range(1, self.kernel.inner + 1):
+            last = depth == self.kernel.inner
+            begin, end = (self.start, self.stop) if last else (self.w.number(0), self.inner[depth - 1])
+            loop, outside = self.w.open(begin, end, free=last)
+            opened.append((loop, outside))
+            loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
+            totals = list(loop.carried)
+            where = [*where, loop.index]
+            if not last:
+                for node in places[depth]:
+                    self._value(node, known[: depth + 1], where)
+        values: list[Any] = []
+        for r, total in zip(reductions, totals, strict=True):
+            value = self._value(r.args[0], known, where)
+            values.append(self.w.step(COMBINE[r.detail], r.type, total, value))
+        for number, output in stores:
+            self._store(number, self._value(output.value, known, where), where, add=output.level == "column")
+        for loop, outside in reversed(opened):
+            for carried, value in zip(loop.carried, values, strict=True):
+                carried.next = value
+            values = list(loop.carried)
+            self.w.at = outside
+        for r, value in zip(reductions, values, strict=True):
+            self.row[r] = value
+
+    def _within_pass(self, wanted: Sequence[Expr]) -> list[Expr]:
+        """Return the nodes that a pass computes: those before earlier reductions are known by now."""
+        found: list[Expr] = []
+        stack = list(wanted)
+        seen: set[Expr] = set()
+        while stack:
+            node = stack.pop()
+            if node in seen or node in self.row:
+                continue
+            seen.add(node)
+            found.append(node)
+            if node.op != "reduce":
+                stack.extend(node.args)
+        return found
+
+    # ---- lanes ----
+    def _lanes(self) -> None:
+        """Reduce the inner dimensions but the last, for each lane of the last one."""
+        w = self.w
+        reductions = [node for node in self.needed if node.op == "reduce"]
+        self.bases_of_block = self.bases
+        for number in range(max([r.reductions for r in reductions], default=0)):
+            group = [r for r in reductions if r.reductions == number + 1]
+            arrays = [self._array() for _ in group]
+            loop, outside = w.open(self.start, self.stop, free=True)
+            lane = w.step("sub", I64, loop.index, self.start)
+            for r, array in zip(group, arrays, strict=True):
+                first = START[r.detail] if r.type in ex.FLOATS or r.type == ex.I1 else _integer_start(r)
+                w.step("store", "void", array, lane, Step("const", r.type, (), first), detail=r.type)
+            w.at = outside
+            self._lane_pass(group, arrays, [])
+            for r, array in zip(group, arrays, strict=True):
+                self.pieces[r] = array
+            self._keep_row_values()
+        stores = [(k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level == "element"]
+        if stores:
+            self._lane_pass([], [], stores)
+        rows = [(k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level == "row"]
+        if rows:
+            loop, outside = w.open(self.start, self.stop, free=True)
+            where = [w.number(0)] * (self.kernel.inner - 1) + [loop.index]
+            known: list[dict[Expr, Any]] = [{}]
+            for number, output in rows:
+                self._store(number, self._lane_value(output.value, known, where), where)
+            w.at = outside
+
+    def _array(self) -> Any:
+        self.w.scratch += 1
+        return Step("scratch", "ptr", (), self.w.scratch - 1)
+
+    def _is_of_lane(self, node: Expr) -> bool:
+        """Tell whether a value is the same along the reduced dimensions."""
+        if node.op == "input":
+            return all(c == "0" for c in self.kernel.inputs[node.detail].inner[:-1])
+        if node.op == "reduce":
+            return True
+        return node.op != "position" and all(self._is_of_lane(a) for a in node.args)
+
+    def _keep_row_values(self) -> None:
+        """Compute once for each lane what later passes read of reductions: a quotient or a root is not repeated for each element."""
+        kept: list[Expr] = []
+        for node in self.needed:
+            for arg in node.args:
+                if not self._is_of_lane(arg) or self._is_of_lane(node) or arg.op in ("reduce", "input", "const"):
+                    continue
+                ready = all(n.op != "reduce" or n in self.pieces for n in ex.nodes_of(arg))
+                if arg.reductions and ready and arg not in self.pieces and arg not in kept:
+                    kept.append(arg)
+        if not kept:
+            return
+        w = self.w
+        loop, outside = w.open(self.start, self.stop, free=True)
+        where = [w.number(0)] * (self.kernel.inner - 1) + [loop.index]
+        known: list[dict[Expr, Any]] = [{}]
+        arrays = {}
+        for node in kept:
+            arrays[node] = self._array()
+            value = self._lane_value(node, known, where)
+            w.step("store", "void", arrays[node], w.step("sub", I64, loop.index, self.start), value, detail=node.type)
+        w.at = outside
+        self.pieces.update(arrays)
+
+    def _lane_value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
+        scope = known[0]
+        if node in scope:
+            return scope[node]
+        if node in self.pieces:
+            lane = self.w.step("sub", I64, where[-1], self.start)
+            made: Any = self.w.step("load", node.type, self.pieces[node], lane, detail=node.type)
+        elif node.op == "position":
+            made = where[-2]
+        elif node.op in ("const", "scalar", "input"):
+            return self._value(node, known, where)
+        else:
+            args = [self._lane_value(a, known, where) for a in node.args]
+            made = self.w.step(node.op, node.type, *args, detail=node.detail)
+        scope[node] = made
+        return made
+
+    def _lane_pass(self, group: Sequence[Expr], arrays: Sequence[Any], stores: Sequence[tuple[int, Output]]) -> None:
+        w = self.w
+        where: list[Any] = []
+        outsides: list[list[Any]] = []
+        for depth in range(self.kernel.inner):
+            last = depth == self.kernel.inner - 1
+            begin, end = (self.start, self.stop) if last else (w.number(0), self.inner[depth])
+            loop, outside = w.open(begin, end, free=last)
+            outsides.append(outside)
+            where.append(loop.index)
+        known: list[dict[Expr, Any]] = [{}]
+        lane = w.step("sub", I64, where[-1], self.start)
+        for r, array in zip(group, arrays, strict=True):
+            before = w.step("load", r.type, array, lane, detail=r.type)
+            value = self._lane_value(r.args[0], known, where)
+            w.step("store", "void", array, lane, w.step(COMBINE[r.detail], r.type, before, value), detail=r.type)
+        for number, output in stores:
+            self._store(number, self._lane_value(output.value, known, where), where)
+        w.at = outsides[0]
+
+
+def _expanded(results: Sequence[Expr]) -> list[Expr]:
+    """Write functions of `math` out."""
+    from . import math
+
+    done: dict[Expr, Expr] = {}
+    for node in ex.nodes_of(*results):
+        args = tuple(done[a] for a in node.args)
+        if node.op == "call":
+            done[node] = _expanded([getattr(math, node.detail)(*args)])[0]
+        else:
+            done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
+    return [done[r] for r in results]
+
+
+def _integer_start(r: Expr) -> int:
+    width, signed = ex.WIDTH[r.type], r.type[0] == "i"
+    if r.detail in ("sum", "prod"):
+        return int(r.detail == "prod")
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    return low if r.detail == "max" else high
+
+
+def lower(kernel: Kernel) -> Function:
+    """Make the loops of a kernel."""
+    return _Lowering(kernel).lower()

@@ -1,0 +1,458 @@
+"""Formulas that arrays are given to: small arrays go through NumPy, large ones through a kernel made from the formula.
+
+Note [Formulas]
+A formula is a function of `xp` and arrays, written in the vocabulary `xp` with Python's operators and nothing else: it makes new
+arrays, and reduces with `keepdims=True`. All arrays broadcast against each other. `formula` makes it an implementation of an
+operation, `f(xp, *arrays, **params)`:
+- arrays of a device, and small ones, are computed as it is written;
+- large ones by a kernel: the formula is traced once for each pattern of dtypes and strides (`trace`), lowered to loops (`loops`) and
+  compiled;
+- without llvmlite, or where it does what kernels cannot, large arrays go through NumPy in blocks that stay in the processor's cache.
+Half precision is computed in float32 and rounded once. Parameters are part of the kernel, but for those named in `numbers`: they come with
+each call (a learning rate, an epsilon), so that another value needs no other kernel.
+What runs depends on the formula, dtypes and shapes alone: never on time, nor on what has been compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .. import _thresholds
+from .._core import parallel
+from . import expression as ex
+from .expression import Expr
+from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
+
+NDARRAY = np.ndarray
+NATIVE: Final = _thresholds.NATIVE
+BLOCK: Final = _thresholds.NATIVE_BLOCK
+CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
+_COMBINED: Final[dict[str, Any]] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
+}  # fmt: skip
+
+
+class Formula:
+    """A formula as Note [Formulas] describes it."""
+
+    def __init__(self, function: Callable[..., Any], numbers: tuple[str, ...], wide: tuple[int, ...]) -> None:
+        self.formula = function
+        self.numbers = numbers
+        self.wide = frozenset(wide)
+        self.plans: dict[Any, _Plan | None] = {}
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, xp: Any, *arrays: Any, **params: Any) -> Any:
+        """Compute on raw arrays of one library."""
+        if xp.module is np:
+            for array in arrays:
+                if array.size >= NATIVE and type(array) is NDARRAY:
+                    return self.large(xp, arrays, params)
+        return self.small(xp, arrays, params)
+
+    def small(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Compute as the formula is written; half precision in float32."""
+        dtype = arrays[0].dtype
+        halves = [a.dtype.itemsize == 2 and STORAGE.get(a.dtype) in HALVES for a in arrays]
+        if True not in halves:
+            return self.formula(xp, *arrays, **params)
+        found = self.formula(
+            xp, *[a.astype("float32") if h else a for a, h in zip(arrays, halves, strict=True)], **params
+        )
+        if not halves[0]:
+            return found
+        if type(found) is not tuple:
+            return _narrowed(found, dtype)
+        return tuple(out if k in self.wide else _narrowed(out, dtype) for k, out in enumerate(found))
+
+    def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
+        """Compute by a kernel, or in blocks."""
+        fixed = tuple([(k, v) for k, v in params.items() if k not in self.numbers])
+        key = (fixed, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        plan = self.plans.get(key, self)
+        if plan is self:
+            if len(self.plans) > 512:
+                self.plans.clear()
+            plan = self.plans[key] = _planned(self, arrays, params, out)
+        if plan is None:
+            return self._in_blocks(xp, arrays, params)
+        return plan.run(arrays, params, out)  # type: ignore[union-attr]
+
+    def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
+        """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
+        from .._core.numpy_namespace import numpy_namespace as xp
+
+        if outs[0].size >= NATIVE and all(o.flags.c_contiguous for o in outs):
+            self.large(xp, arrays, params, outs)
+            return
+        found = self.small(xp, arrays, params)
+        for out, value in zip(outs, found if type(found) is tuple else (found,), strict=True):
+            out[...] = value
+
+    def _in_blocks(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Compute in blocks on NumPy, where elements do not depend on one another; else as a whole."""
+        first = arrays[0]
+        elementwise = self.plans.get("elementwise", True)
+        dense = all(a.shape == first.shape and a.flags.c_contiguous for a in arrays)
+        if not dense or not elementwise or first.size <= 2 * BLOCK:
+            return self.small(xp, arrays, params)
+        flat = [a.reshape(-1) for a in arrays]
+        sample = self.small(xp, [a[:1] for a in flat], params)
+        samples = sample if type(sample) is tuple else (sample,)
+        if not _is_elementwise(self, arrays, params):
+            self.plans["elementwise"] = None
+            return self.small(xp, arrays, params)
+        outs = [np.empty(first.shape, s.dtype) for s in samples]
+        rows = [o.reshape(-1) for o in outs]
+
+        def work(start: int, end: int) -> None:
+            found = self.small(xp, [a[start:end] for a in flat], params)
+            for row, value in zip(rows, found if type(found) is tuple else (found,), strict=True):
+                row[start:end] = value
+
+        parallel.over_blocks(work, first.size, _thresholds.KERNEL_BLOCK, first.size >= parallel.WIDE)
+        return tuple(outs) if type(sample) is tuple else outs[0]
+
+
+def formula(
+    function: Callable[..., Any] | None = None, *, numbers: tuple[str, ...] = (), wide: tuple[int, ...] = ()
+) -> Any:
+    """Make a formula an implementation. See Note [Formulas].
+
+    `numbers` names the parameters that come with each call; `wide` the results that stay float32 where the first array is half precision.
+    """
+    if function is None:
+        return lambda f: Formula(f, numbers, wide)
+    return Formula(function, numbers, wide)
+
+
+def _narrowed(out: Any, dtype: Any) -> Any:
+    return out.astype(dtype) if out.dtype == np.float32 else out
+
+
+def _is_elementwise(formula: Formula, arrays: Sequence[Any], params: dict[str, Any]) -> bool:
+    try:
+        results, _, _ = _traced(formula, arrays, params)
+    except UntraceableError:
+        return False
+    return not any(n.op in ("reduce", "position") for n in ex.nodes_of(*[r.expr for r in results]))
+
+
+# ---- from a formula to a kernel ----
+def _traced(
+    formula: Formula, arrays: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Traced], TracedNamespace, bool]:
+    rank = max(a.ndim for a in arrays)
+    xp = TracedNamespace(rank)
+    given = []
+    for number, a in enumerate(arrays):
+        if a.dtype not in STORAGE:
+            raise UntraceableError(f"arrays of {a.dtype}")
+        axes = frozenset(k + rank - a.ndim for k, size in enumerate(a.shape) if size != 1)
+        given.append(xp.operand(number, a.dtype, axes))
+    double = any(a.dtype == np.float64 for a in arrays)
+    known = {
+        name: xp.number(name, "f64" if double else "f32") if name in formula.numbers else value
+        for name, value in params.items()
+    }
+    found = formula.formula(xp, *given, **known)
+    several = type(found) is tuple
+    results = list(found) if several else [found]
+    return [r if isinstance(r, Traced) else _constant(xp, r, given[0]) for r in results], xp, several
+
+
+def _constant(xp: TracedNamespace, value: Any, like: Traced) -> Traced:
+    return Traced(xp, ex.const(value, like.expr.type), frozenset())
+
+
+def _planned(formula: Formula, arrays: Sequence[Any], params: dict[str, Any], out: Any) -> _Plan | None:
+    """Return how arrays of these dtypes, shapes and strides are computed; None if no kernel can."""
+    from . import machine
+
+    if not machine.is_available():
+        return None
+    try:
+        results, xp, several = _traced(formula, arrays, params)
+        return _Plan(formula, arrays, results, xp, several, out)
+    except UntraceableError:
+        return None
+
+
+class _Geometry:
+    """The axes of a call: their sizes, their order in memory, and the strides of every array along them."""
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self.shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        rank = self.rank = len(self.shape)
+        self.strides = []
+        for a in arrays:
+            missing = rank - a.ndim
+            own = [0 if n == 1 else s for n, s in zip(a.shape, a.strides, strict=True)]
+            self.strides.append([0] * missing + own)
+        leading = max(range(len(arrays)), key=lambda k: (arrays[k].size, -k))
+        along = self.strides[leading]
+        self.axes = sorted((k for k in range(rank) if self.shape[k] != 1), key=lambda k: (-abs(along[k]), k))
+        # axes along which the leading array has no elements of its own come first, in their own order
+
+    def dense(self, shape: Sequence[int]) -> list[int]:
+        """Return the order of axes in which a new array lies in memory: as the leading array, the others before."""
+        rest = [k for k in range(self.rank) if k not in self.axes]
+        return rest + self.axes
+
+
+class _Plan:
+    """A kernel and what a call of it needs: sizes, strides, room for results."""
+
+    def __init__(
+        self,
+        formula: Formula,
+        arrays: Sequence[np.ndarray],
+        results: list[Traced],
+        xp: TracedNamespace,
+        several: bool,
+        out: Any,
+    ) -> None:
+        from . import llvm, loops, machine
+
+        geometry = _Geometry(arrays)
+        if 0 in geometry.shape:
+            raise UntraceableError("no elements")
+        self.several, self.scalars = several, xp.scalars
+        self.shape = geometry.shape
+        nodes = ex.nodes_of(*[r.expr for r in results])
+        stages = {n.detail[1] for n in nodes if n.op == "reduce"}
+        self._choose(geometry, results, nodes, stages)
+        rows = self.reduced
+        # what is stored, and where
+        half = STORAGE[arrays[0].dtype] if STORAGE[arrays[0].dtype] in HALVES else None
+        outputs: list[tuple[Expr, str, str, str]] = []  # value, level, storage, operation of a column
+        self.made: list[Any] = []
+        for number, r in enumerate(results):
+            storage = half if half and r.expr.type == "f32" and number not in formula.wide else r.expr.type
+            level, value = "element", r.expr
+            op = r.expr.detail[0] if r.expr.op == "reduce" else ""
+            if r.expr.op == "reduce" and frozenset(r.expr.detail[1]) == self.columns:
+                level, value = "column", r.expr.args[0]
+                if op != "sum":
+                    raise UntraceableError("columns of other reductions than sums")
+            elif rows and not (r.axes & rows):
+                level = "row"
+            shape = tuple(
+                1 if (level == "row" and k in rows) or (level == "column" and k in self.columns) else n
+                for k, n in enumerate(self.shape)
+            )
+            self.made.append((shape, DTYPE[storage], self._order(geometry, shape, level), level))
+            outputs.append((value, level, storage, op))
+        if any(frozenset(n.detail[1]) not in (rows, self.columns) for n in nodes if n.op == "reduce"):
+            raise UntraceableError("reductions over different axes")
+        self._split(geometry, outputs, out)
+        plain = _with_plain_reductions([value for value, *_ in outputs])
+        operands = [
+            loops.Operand(STORAGE[a.dtype], *self._pattern(strides, a.itemsize))
+            for a, strides in zip(arrays, self.in_strides, strict=True)
+        ]
+        stored = []
+        for (_, level, storage, _), value, strides in zip(outputs, plain, self.out_strides, strict=True):
+            width = ex.WIDTH.get(storage, 16)
+            outer, inner = self._pattern(strides, max(width // 8, 1))
+            if level == "column":
+                storage, outer, inner = value.type, "0" * len(self.outer), "1"
+            elif level == "row" and self.partial:
+                storage, outer, inner = value.type, "0" * len(self.outer), "0"
+            stored.append(loops.Output(value, level, loops.Operand(storage, outer, inner)))
+        kernel = loops.Kernel(tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked)
+        self.function = machine.compiled(llvm.render(loops.lower(kernel), "KERNEL"))
+        self._prepare(outputs, plain)
+
+    # ---- the shape of the loops ----
+    def _choose(self, geometry: _Geometry, results: list[Traced], nodes: list[Expr], stages: set[Any]) -> None:
+        """Choose which axes are the row, and how it is gone over. See Note [Items, rows and lanes] in `loops`."""
+        axes = geometry.axes
+        sets = [frozenset(s) for s in stages]
+        self.columns: frozenset[int] = frozenset()
+        self.form, self.blocked, self.partial = "rows", False, False
+        if len(sets) == 2:  # those over rows, whose results others read, and those over the other axes
+            read = {frozenset(a.detail[1]) for n in nodes for a in n.args if a.op == "reduce"}
+            later = [s for s in sets if s not in read]
+            if len(later) != 1 or later[0] | (sets[0] if sets[1] == later[0] else sets[1]) != frozenset(axes):
+                raise UntraceableError("reductions over different axes")
+            self.columns = later[0]
+            sets.remove(later[0])
+        elif len(sets) > 2:
+            raise UntraceableError("reductions over different axes")
+        self.reduced = sets[0] if sets else frozenset()
+        if not self.reduced:
+            self.outer_axes, self.inner_axes, self.blocked = axes[:-1], axes[-1:], True
+            return
+        kept = [k for k in axes if k not in self.reduced]
+        single = max(n.reductions for n in nodes) == 1 and all(r.expr.op == "reduce" for r in results)
+        if axes[-1] in self.reduced:
+            self.outer_axes, self.inner_axes = kept, [k for k in axes if k in self.reduced]
+            self.may_split = single and not self.columns
+            return
+        sums = all(r.expr.detail[0] == "sum" for r in results if r.expr.op == "reduce")
+        if single and sums and not self.columns and kept == axes[-len(kept) :]:
+            self.columns, self.reduced = self.reduced, frozenset()
+            self.outer_axes, self.inner_axes = [k for k in axes if k in self.columns], kept
+            return
+        if self.columns:
+            raise UntraceableError("columns of lanes")
+        self.form, self.blocked = "lanes", True
+        self.outer_axes, self.inner_axes = kept[:-1], [*[k for k in axes if k in self.reduced], kept[-1]]
+
+    may_split = False
+
+    def _order(self, geometry: _Geometry, shape: Sequence[int], level: str) -> list[int] | None:
+        """Return the order in which a result lies in memory; None for that of its axes."""
+        order = geometry.dense(shape)
+        sized = [k for k in order if shape[k] != 1]
+        return None if sized == sorted(sized) or level != "element" else order
+
+    def _split(self, geometry: _Geometry, outputs: list[Any], out: Any) -> None:
+        """Merge neighbouring axes that all arrays go through alike, and find every array's strides along what remains."""
+        strides = [list(s) for s in geometry.strides]
+        for shape, dtype, order, _ in self.made:
+            dense = [0] * geometry.rank
+            step = dtype.itemsize
+            for k in reversed(order or range(geometry.rank)):
+                dense[k] = 0 if shape[k] == 1 else step
+                step *= shape[k]
+            strides.append(dense)
+        self.outer = _merged(self.outer_axes, geometry.shape, strides)
+        if self.form == "lanes":  # the last axis is that of the lanes
+            *reduced, lanes = self.inner_axes
+            self.inner = [*_merged(reduced, geometry.shape, strides), ([lanes], geometry.shape[lanes])]
+        else:
+            self.inner = _merged(self.inner_axes, geometry.shape, strides)
+        if not self.inner:
+            self.inner = [([], 1)]
+        if self.form == "rows" and not self.reduced and not self.columns:  # elementwise: all axes may merge
+            merged = _merged([*self.outer_axes, *self.inner_axes], geometry.shape, strides)
+            self.outer, self.inner = merged[:-1], merged[-1:] or [([], 1)]
+        if self.columns and not self.reduced and len(self.inner) > 1:
+            raise UntraceableError("columns in several dimensions")
+        count = len(geometry.strides)
+        dims = [*self.outer, *self.inner]
+        table = [[s[axes[-1]] if axes else 0 for axes, _ in dims] for s in strides]
+        self.in_strides, self.out_strides = table[:count], table[count:]
+        rows = math.prod(size for _, size in self.outer)
+        length = math.prod(size for _, size in self.inner)
+        if (
+            self.may_split
+            and len(self.inner) == 1
+            and (length > 1 << 16 or (rows < CHUNKS and rows * length > 1 << 18))
+        ):
+            self.partial = self.blocked = True
+        self.items, self.length = rows, length
+
+    def _pattern(self, strides: Sequence[int], itemsize: int) -> tuple[str, str]:
+        count = len(self.outer)
+        outer = "".join("0" if not s else "s" for s in strides[:count])
+        inner = "".join("0" if not s else "s" for s in strides[count:])
+        if strides[-1] == itemsize:
+            inner = inner[:-1] + "1"
+        return outer, inner
+
+    # ---- calls ----
+    def _prepare(self, outputs: list[Any], plain: list[Expr]) -> None:
+        from .loops import LANES
+
+        last = self.inner[-1][1]
+        size = LANES if self.form == "lanes" else BLOCK
+        blocks = -(-last // size) if self.blocked else 1
+        self.blocks = blocks
+        self.items *= blocks
+        total = (
+            self.items * (self.length // max(last, 1)) * min(last, size) if self.blocked else self.items * self.length
+        )
+        cost = sum(_COST.get(n.op, 1) for n in ex.nodes_of(*plain))
+        self.threads = total * (cost + 4) >= _thresholds.NATIVE_WORK and self.items > 1
+        self.chunk = -(-self.items // CHUNKS) if total >= NATIVE * 4 else self.items
+        sizes = [n for _, n in self.outer] + [n for _, n in self.inner] + [size, blocks, self.chunk]
+        for strides in self.in_strides:
+            sizes += strides
+        for (_, level, _, _), strides, value in zip(outputs, self.out_strides, plain, strict=True):
+            if level == "column":
+                width = ex.WIDTH[value.type] // 8
+                strides = [last * width, *strides[1:]] if self.outer else strides
+            elif level == "row" and self.partial:
+                strides = [ex.WIDTH[value.type] // 8, *strides[1:]]
+            sizes += strides
+        self.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
+        self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
+
+    def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
+        results, given = [], []
+        for number, (shape, dtype, order, level) in enumerate(self.made):
+            if level == "column":
+                count = -(-self.items // self.chunk)
+                room = np.zeros((count, self.inner[-1][1]), self.levels[number][2])
+            elif level == "row" and self.partial:
+                room = np.empty(self.items, self.levels[number][2])
+            elif out is not None:
+                room = out[number]
+                if room.shape != shape or room.dtype != dtype or order is not None:
+                    raise ValueError(
+                        f"a result of shape {shape} and {dtype} into memory of {room.shape} and {room.dtype}"
+                    )
+            elif order is None:
+                room = np.empty(shape, dtype)
+            else:
+                room = np.empty([shape[k] for k in order], dtype).transpose(np.argsort(order))
+            results.append(room)
+            given.append(room.__array_interface__["data"][0])
+        pointers = (ctypes.c_void_p * (len(arrays) + len(given)))(
+            *[a.__array_interface__["data"][0] for a in arrays], *given
+        )
+        numbers = (ctypes.c_double * (len(self.scalars) or 1))(
+            *[params[s] if type(s) is str else self.shape[s] for s in self.scalars]
+        )
+        function, sizes = self.function, self.sizes
+        if not self.threads and self.chunk == self.items:
+            function(pointers, sizes, numbers, 0, self.items)
+        else:
+            parallel.over_blocks(
+                lambda low, high: function(pointers, sizes, numbers, low, high), self.items, self.chunk, self.threads
+            )
+        for number, (level, op, _) in enumerate(self.levels):
+            if level == "column" or (level == "row" and self.partial):
+                shape, dtype = self.made[number][:2]
+                if level == "column":
+                    total = results[number].sum(0) if len(results[number]) > 1 else results[number]
+                else:
+                    total = _COMBINED[op].reduce(results[number].reshape(-1, self.blocks), 1)
+                results[number] = total.reshape(shape).astype(dtype, copy=False)
+                if out is not None:
+                    out[number][...] = results[number]
+        return tuple(results) if self.several else results[0]
+
+
+_COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}
+
+
+def _merged(axes: Sequence[int], shape: Sequence[int], strides: list[list[int]]) -> list[tuple[list[int], int]]:
+    """Join axes that follow one another in every array; returns the axes of each dimension and its size."""
+    dims: list[tuple[list[int], int]] = []
+    for axis in axes:
+        if dims:
+            before = dims[-1][0][-1]
+            if all(s[before] == s[axis] * shape[axis] for s in strides):
+                dims[-1] = ([*dims[-1][0], axis], dims[-1][1] * shape[axis])
+                continue
+        dims.append(([axis], shape[axis]))
+    return dims
+
+
+def _with_plain_reductions(values: Sequence[Expr]) -> list[Expr]:
+    """Forget the axes of reductions: from here on they are those of the row."""
+    done: dict[Expr, Expr] = {}
+    for node in ex.nodes_of(*values):
+        args = tuple(done[a] for a in node.args)
+        detail = node.detail[0] if node.op == "reduce" else node.detail
+        done[node] = ex.node(node.op, args, node.type, detail)
+    return [done[v] for v in values]
