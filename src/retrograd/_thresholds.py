@@ -4,6 +4,7 @@ Behind each stands what was measured; "not measured" says that no figure is know
 before and after, and writes down what came out. Sizes at which one algorithm takes over from another stand beside the algorithms.
 """
 
+import os
 from typing import Final
 
 # ---- threads ----
@@ -59,8 +60,10 @@ GATHERED_SMALL: Final = (
 GATHERED_USES: Final = 16  # as the engine counts, by two: uses that are worth a block
 
 # ---- kernels made from formulas ----
-# A call of a kernel takes 6 us, one of NumPy 1 us: from here on a formula of two passes is quicker as a kernel. Smaller scripts never load LLVM.
-NATIVE: Final = 1 << 14
-NATIVE_BLOCK: Final = 1 << 12  # elements of an item; it is a few hundred nanoseconds, so that what an item costs does not show
+# A call of a kernel takes 6 us, one of NumPy 1 us: from here on a formula of a few passes is quicker as a kernel. Scripts with smaller
+# arrays never load LLVM. Tests set RETROGRAD_NATIVE_FROM=1 to send everything through kernels.
+NATIVE: Final = int(os.environ.get("RETROGRAD_NATIVE_FROM", 1 << 14))
+# Elements of an item: a microsecond of work, beside which what an item costs does not show.
+NATIVE_BLOCK: Final = 1 << 12
 # Elements times operations: about 50 us of work, of which waking a thread takes 10.
 NATIVE_WORK: Final = 1 << 20

@@ -24,8 +24,8 @@ class _Machine:
     """LLVM for this processor."""
 
     def __init__(self) -> None:
-        import llvmlite  # type: ignore[import-untyped]
-        import llvmlite.binding as llvm  # type: ignore[import-untyped]
+        import llvmlite
+        import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
