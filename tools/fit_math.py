@@ -1,0 +1,227 @@
+"""Fit the polynomials of `retrograd/_native/math.py` and write them to `retrograd/_native/coefficients.py`.
+
+python tools/fit_math.py              fit all of them (a minute or two; needs mpmath)
+python tools/fit_math.py exp sin      fit these again and keep the others
+
+Each is the best approximation in the weighted maximum norm by polynomials with a given number of terms, found with Remez's exchange
+algorithm in 50 digits. Coefficients are then rounded to the format one after the other, the lowest power first, and those that
+are left are fitted again, so that what rounding costs at the low powers is made up for by the high ones.
+The weight turns the error of the polynomial into the relative error of the function that it is a part of.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+
+mp.mp.dps = 50
+TARGET = Path(__file__).parents[1] / "src" / "retrograd" / "_native" / "coefficients.py"
+TINY = mp.mpf(10) ** -18
+Number = Any  # mpmath's, which has no types
+Function = Callable[[Number], Number]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A function, the ends of its interval, the weight of an error, and how many terms it takes in float32 and float64."""
+
+    function: Function
+    low: float | str
+    high: float | str | dict[str, float]
+    weight: Function
+    terms: dict[str, int]
+    wide: bool = False  # float32's polynomial is computed in float64
+
+
+def root(function: Function) -> Function:
+    """Write an even function of x as a function of z = x * x."""
+    return lambda z: function(mp.sqrt(z))
+
+
+HALF_LOG_2 = "0.3471"  # and what rounding adds to it
+EIGHTH_TURN = "0.6193"  # the square of pi / 4, likewise
+FITS: dict[str, Fit] = {
+    # exp(r) = 1 + r + r**2 * exp(r)
+    "exp": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LOG_2, HALF_LOG_2, lambda r: r**2 / mp.exp(r), {"f32": 5, "f64": 10}
+    ),
+    # expm1(r) = r + r**2 * expm1(r), of which the relative error counts near 0, too
+    "expm1": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2,
+        "-" + HALF_LOG_2,
+        HALF_LOG_2,
+        lambda r: r**2 / abs(mp.expm1(r)),
+        {"f32": 6, "f64": 11},
+    ),
+    # 2**r = 1 + r * exp2(r)
+    "exp2": Fit(lambda r: (2**r - 1) / r, -0.501, 0.501, lambda r: abs(r) / 2**r, {"f32": 7, "f64": 12}),
+    # log(1 + f) = f - f**2 / 2 + f**3 * log(f) for 2/3 < 1 + f < 4/3
+    "log": Fit(
+        lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3,
+        "-0.33334",
+        "0.33334",
+        lambda f: f**3 / mp.log1p(f),
+        {"f32": 9},
+    ),
+    # log((1 + s) / (1 - s)) = 2 * s + s * z * log_ratio(z) for z = s * s; s = f / (2 + f) reaches from -0.2 to 1 / 7
+    "log_ratio": Fit(
+        root(lambda s: (2 * mp.atanh(s) / s - 2) / s**2), 0, "0.0401", root(lambda s: s**3 / mp.atanh(s)), {"f64": 8}
+    ),
+    # erf(x) = x + x * erf(x * x) below 1
+    "erf": Fit(root(lambda x: mp.erf(x) / x - 1), 0, 1, root(lambda x: x / mp.erf(x)), {"f32": 7, "f64": 12}),
+    # 1 - erf(x) = exp(-erf_tail(x)) from 1 to where it is less than half a unit of 1
+    "erf_tail": Fit(
+        lambda x: -mp.log(mp.erfc(x)),
+        1,
+        {"f32": 3.95, "f64": 6},
+        lambda x: mp.erfc(x) / mp.erf(x),
+        {"f32": 8, "f64": 18},
+    ),
+    # sin(r) = r + r * z * sin(z), cos(r) = 1 - z / 2 + z * z * cos(z) for z = r * r, |r| up to pi / 4
+    "sin": Fit(
+        root(lambda r: (mp.sin(r) / r - 1) / r**2),
+        0,
+        EIGHTH_TURN,
+        root(lambda r: r**3 / mp.sin(r)),
+        {"f32": 4, "f64": 6},
+        wide=True,
+    ),
+    "cos": Fit(
+        root(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4),
+        0,
+        EIGHTH_TURN,
+        root(lambda r: r**4 / mp.cos(r)),
+        {"f32": 3, "f64": 6},
+        wide=True,
+    ),
+    # asin(s) = s + s * z * asin(z) for z = s * s, s up to 1 / 2
+    "asin": Fit(
+        root(lambda s: (mp.asin(s) / s - 1) / s**2), 0, "0.2501", root(lambda s: s**3 / mp.asin(s)), {"f32": 6, "f64": 13}
+    ),
+    # atan(t) = t + t * z * atan(z) for z = t * t, t up to 1
+    "atan": Fit(
+        root(lambda t: (mp.atan(t) / t - 1) / t**2), 0, 1, root(lambda t: t**3 / mp.atan(t)), {"f32": 9, "f64": 20}
+    ),
+}
+
+
+# ---- Remez ----
+class Samples:
+    """Values of a function and of its weight on Chebyshev's points; at 0, where quotients have a gap, the point beside it."""
+
+    def __init__(self, fit: Fit, type: str, count: int) -> None:
+        low, high = mp.mpf(fit.low), mp.mpf(fit.high[type] if isinstance(fit.high, dict) else fit.high)
+        raw = [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / (count - 1)) for i in range(count)]
+        self.x = [x if abs(x) > TINY else TINY for x in raw]
+        self.values = [fit.function(x) for x in self.x]
+        self.weights = [fit.weight(x) for x in self.x]
+
+
+def remez(samples: Samples, rest: list[Number], powers: range) -> tuple[list[Number], Number]:
+    """Return the coefficients of the best polynomial for what is left of the values, and its greatest error."""
+    x, weights, terms = samples.x, samples.weights, len(powers)
+    at = [round((i + 0.5) / (terms + 1) * (len(x) - 1)) for i in range(terms + 1)]
+    for _ in range(30):
+        matrix, right = mp.matrix(terms + 1, terms + 1), mp.matrix(terms + 1, 1)
+        for row, i in enumerate(at):
+            for column, power in enumerate(powers):
+                matrix[row, column] = x[i] ** power * weights[i]
+            matrix[row, terms] = (-1) ** row
+            right[row] = rest[i] * weights[i]
+        solution = mp.lu_solve(matrix, right)
+        found, level = [solution[k] for k in range(terms)], abs(solution[terms])
+        errors = [
+            (r - sum(c * t**p for c, p in zip(found, powers, strict=True))) * w
+            for t, r, w in zip(x, rest, weights, strict=True)
+        ]
+        greatest = max(map(abs, errors))
+        at = extremes(errors, terms + 1)
+        if greatest < level * mp.mpf("1.001") or len(at) < terms + 1:
+            break
+    return found, greatest
+
+
+def extremes(errors: list[Number], count: int) -> list[int]:
+    """Return where the error is greatest between its changes of sign; of more than `count` the smallest are left out, in pairs."""
+    runs: list[list[int]] = [[0]]
+    for i in range(1, len(errors)):
+        if (errors[i] > 0) == (errors[i - 1] > 0):
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    at = [max(run, key=lambda i: abs(errors[i])) for run in runs]
+    while len(at) > count:
+        least = min(range(len(at)), key=lambda k: abs(errors[at[k]]))
+        if len(at) == count + 1 or least in (0, len(at) - 1):
+            at.pop(0 if abs(errors[at[0]]) < abs(errors[at[-1]]) else -1)
+        else:
+            beside = min((least - 1, least + 1), key=lambda k: abs(errors[at[k]]))
+            del at[min(least, beside) : max(least, beside) + 1]
+    return at
+
+
+def rounded(value: Number, type: str) -> float:
+    """Round to a format."""
+    return float(value) if type == "f64" else float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
+
+
+def fitted(fit: Fit, type: str) -> tuple[list[float], Number]:
+    """Return rounded coefficients, the lowest power first, and the greatest weighted error that they leave."""
+    samples = Samples(fit, type, 600)
+    rest, terms = list(samples.values), fit.terms[type]
+    format = "f64" if fit.wide else type
+    kept: list[float] = []
+    one_by_one = terms if format == "f32" else 3  # what rounding of the others costs is far below a unit of the result
+    while len(kept) < terms:
+        found, _ = remez(samples, rest, range(len(kept), terms))
+        for value in found[:1] if len(kept) < one_by_one else found:
+            value = rounded(value, format)
+            power = len(kept)
+            rest = [r - value * x**power for r, x in zip(rest, samples.x, strict=True)]
+            kept.append(value)
+    return kept, max(abs(r * w) for r, w in zip(rest, samples.weights, strict=True))
+
+
+HEADER = '''"""Coefficients of the polynomials in `math`, the lowest power first. `tools/fit_math.py` fits and writes them.
+
+The comment behind each says how large the relative error is that the polynomial alone leaves.
+"""
+
+from typing import Final
+
+COEFFICIENTS: Final[dict[str, dict[str, tuple[float, ...]]]] = {
+'''
+
+
+def main() -> None:
+    """Fit what is asked for, and write the file."""
+    asked = sys.argv[1:] or list(FITS)
+    known: dict[str, list[str]] = {}
+    if TARGET.exists():
+        blocks = TARGET.read_text().split("    # fit: ")[1:]
+        known = {block.split("\n", 1)[0]: [block] for block in blocks}
+    lines = [HEADER]
+    for name, fit in FITS.items():
+        if name not in asked and name in known:
+            lines.append("    # fit: " + known[name][0].removesuffix("}\n"))
+            continue
+        lines.append(f"    # fit: {name}\n    {name!r}: {{\n")
+        for type in fit.terms:
+            values, error = fitted(fit, type)
+            print(name, type, f"2**{float(mp.log(error, 2)):.1f}", flush=True)
+            lines.append(f"        # 2**{float(mp.log(error, 2)):.1f}\n        {type!r}: (\n")
+            lines += [f"            {value!r},\n" for value in values]
+            lines.append("        ),\n")
+        lines.append("    },\n")
+    lines.append("}\n")
+    TARGET.write_text("".join(lines).replace("'", '"'))
+
+
+if __name__ == "__main__":
+    main()
