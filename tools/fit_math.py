@@ -49,7 +49,11 @@ EIGHTH_TURN = "0.6193"  # the square of pi / 4, likewise
 FITS: dict[str, Fit] = {
     # exp(r) = 1 + r + r**2 * exp(r)
     "exp": Fit(
-        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LOG_2, HALF_LOG_2, lambda r: r**2 / mp.exp(r), {"f32": 5, "f64": 10}
+        lambda r: (mp.expm1(r) - r) / r**2,
+        "-" + HALF_LOG_2,
+        HALF_LOG_2,
+        lambda r: r**2 / mp.exp(r),
+        {"f32": 5, "f64": 10},
     ),
     # expm1(r) = r + r**2 * expm1(r), of which the relative error counts near 0, too
     "expm1": Fit(
@@ -102,7 +106,11 @@ FITS: dict[str, Fit] = {
     ),
     # asin(s) = s + s * z * asin(z) for z = s * s, s up to 1 / 2
     "asin": Fit(
-        root(lambda s: (mp.asin(s) / s - 1) / s**2), 0, "0.2501", root(lambda s: s**3 / mp.asin(s)), {"f32": 6, "f64": 13}
+        root(lambda s: (mp.asin(s) / s - 1) / s**2),
+        0,
+        "0.2501",
+        root(lambda s: s**3 / mp.asin(s)),
+        {"f32": 6, "f64": 13},
     ),
     # atan(t) = t + t * z * atan(z) for z = t * t, t up to 1
     "atan": Fit(

@@ -453,13 +453,13 @@ class _Lowering:
 
 def _expanded(results: Sequence[Expr]) -> list[Expr]:
     """Write functions of `math` out."""
-    from . import math
+    from .math import FUNCTIONS
 
     done: dict[Expr, Expr] = {}
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         if node.op == "call":
-            done[node] = _expanded([getattr(math, node.detail)(*args)])[0]
+            done[node] = _expanded([FUNCTIONS[node.detail](*args)])[0]
         else:
             done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
     return [done[r] for r in results]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from retrograd._native.coefficients import COEFFICIENTS
-from retrograd._native.expression import (
+from .coefficients import COEFFICIENTS
+from .expression import (
     F32,
     F64,
     I32,
@@ -108,10 +108,11 @@ def at_least(x: Expr, low: float) -> Expr:
 # ---- exponentials ----
 # Note [Adding a large number]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# A float32 between 2**23 and 2**24 has no bits behind the point, so adding 1.5 * 2**23 to a small number rounds it to an integer n, which then
-# stands in the low bits of the sum. That gives n as a float (subtract the large number again) and as an integer (read the bits) without any
-# conversion, of which the one from NaN is undefined. If the large number is greater by the bias of the exponent, or by twice
-# the bias, these bits are the exponent of 2**n, or the sum of the exponents of two factors, and a shift to the left drops all others.
+# A float32 between 2**23 and 2**24 has no bits behind the point, so adding 1.5 * 2**23 to a small number rounds it to an integer n,
+# which then stands in the low bits of the sum. That gives n as a float (subtract the large number again) and as an integer (read the
+# bits) without any conversion, of which the one from NaN is undefined. If the large number is greater by the bias of the exponent,
+# or by twice the bias, these bits are the exponent of 2**n, or the sum of the exponents of two factors, and a shift to the left
+# drops all others.
 
 
 def _parted(x: Expr, bias: int) -> tuple[Expr, Expr, Expr]:
@@ -245,6 +246,7 @@ def erf(x: Expr) -> Expr:
     return select(size < 1.0, near, copysign(far, x))
 
 
+# what formulas may call, by its name in `xp`
 FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
     function.__name__: function for function in (erf, exp, expm1, log, log1p, sigmoid, tanh)
 }

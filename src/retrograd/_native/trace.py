@@ -142,12 +142,12 @@ class TracedNamespace:
 
     def __getattr__(self, name: str) -> Any:
         from .._core.numpy_namespace import declared
-        from . import math
+        from .math import FUNCTIONS
 
         formula = getattr(getattr(declared.get(name), "implementation", None), "formula", None)
         if formula is not None:  # one formula in another
             return lambda *arrays, **params: formula(self, *arrays, **params)
-        if callable(getattr(math, name, None)):
+        if name in FUNCTIONS:
             return lambda *values: self._call(name, *values)
         raise UntraceableError(f"xp.{name} in a formula")
 
@@ -184,7 +184,7 @@ class TracedNamespace:
             return power if exponent > 0 else 1 / power
         if exponent in (0.5, -0.5):
             return self.sqrt(x) if exponent > 0 else 1 / self.sqrt(x)
-        return self._call("pow", x, exponent)
+        return self._call("power", x, exponent)
 
     def reciprocal(self, x: Any) -> Any:
         return 1 / x

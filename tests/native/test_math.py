@@ -1,0 +1,124 @@
+"""Functions that kernels compute themselves: how exact they are, and what they make of the ends of the number line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd._native import machine
+from retrograd._native.math import FUNCTIONS
+from tools.check_math import exact, kernel, units_off
+
+pytestmark = pytest.mark.skipif(not machine.is_available(), reason="kernels need llvmlite")
+
+PAIRS = ("arctan2", "power")  # functions of two arguments
+SINGLE = [name for name in FUNCTIONS if name not in PAIRS]
+# where functions overflow, underflow, become constant, or change the way they are computed
+ENDS = (
+    0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-10, 1e-5, 0.25, 0.34657359, 0.5, 0.693147, 0.75, 1.0, 1.3333334, 1.5, 2.0, 3.95, 9.1, 16.0,
+    17.32868, 24.0, 64.0, 87.33655, 88.37626, 88.72284, 89.0, 89.41598, 103.27893, 103.97208, 126.0, 127.0, 128.0, 149.0, 150.0,
+    1e10, 1e30, 3.4028235e38, float("inf"), float("nan"),
+)  # fmt: skip
+
+
+def _neighbours(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        below, above = np.nextafter(x, np.float32(-np.inf)), np.nextafter(x, np.float32(np.inf))
+    return np.concatenate([x, below, above, -x, -below, -above])
+
+
+def _sample() -> np.ndarray:
+    bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
+    return np.concatenate([bits.view(np.float32), _neighbours(np.array(ENDS, np.float32))])
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_float32_is_within_two_units_of_float64(name: str) -> None:
+    """Every 4099th float32, and what lies beside the ends of ranges; `tools/check_math.py --all` takes them all."""
+    x = _sample()
+    off = units_off(kernel(name)(x), exact(name, x))
+    worst = off.argmax()
+    assert off[worst] <= 2, f"{name}({x[worst]!r}) is {off[worst]} units off"
+
+
+def _with_mpmath(name: str) -> Callable[[Any], Any]:
+    mp = pytest.importorskip("mpmath")
+    named = {
+        "exp2": lambda x: mp.mpf(2) ** x,
+        "log2": lambda x: mp.log(x, 2),
+        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
+    }
+    return named.get(name) or getattr(mp, name.replace("arc", "a"))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_float64_is_within_two_units_of_mpmath(name: str) -> None:
+    mp = pytest.importorskip("mpmath")
+    function = _with_mpmath(name)
+    draw = np.random.default_rng(0)
+    x = np.concatenate(
+        [
+            draw.uniform(-2, 2, 400),
+            draw.uniform(-40, 40, 200),
+            draw.uniform(0, 1, 100) * 2.0 ** draw.integers(-300, 300, 100),
+        ]
+    )
+    with mp.workprec(200):
+        for at, found in zip(x.tolist(), kernel(name)(x).tolist(), strict=True):
+            right = function(mp.mpf(at)) if abs(at) < 1000 or name.startswith(("log", "arc")) else None
+            if right is None:
+                continue
+            if not isinstance(right, mp.mpf):
+                assert np.isnan(found), f"{name}({at!r}) is {found!r}"
+                continue
+            unit = max(np.spacing(abs(float(right))), 5e-324)
+            assert abs(mp.mpf(found) - right) <= 2 * mp.mpf(unit), f"{name}({at!r}) is {found!r}, not {float(right)!r}"
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 100.0, -100.0, 1e30, -1e30, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", SINGLE)
+def test_special_values_are_those_of_torch(name: str, dtype: str) -> None:
+    import torch
+
+    found = kernel(name)(np.array(SPECIAL, dtype))
+    right = getattr(torch, name)(torch.tensor(SPECIAL, dtype=getattr(torch, dtype))).numpy()
+    # torch takes a detour over infinity, and finds 0
+    right[(name == "sigmoid") & (right == 0)] = found[(name == "sigmoid") & (right == 0)]
+    for at, got, want in zip(SPECIAL, found, right, strict=True):
+        if not np.isfinite(want) or want in (0, 1, -1):
+            np.testing.assert_equal(got, want, err_msg=f"{name}({at})")
+            assert np.signbit(got) == np.signbit(want) or np.isnan(want), f"{name}({at}) is {got}, not {want}"
+        else:
+            np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=f"{name}({at})")
+
+
+def test_large_tensors_have_the_same_results_in_any_place() -> None:
+    """A vector loop and what is left behind it compute the same bits."""
+    for name in SINGLE:
+        x = np.full(20011, 0.7, np.float32)
+        assert len(np.unique(kernel(name)(x))) == 1, name
+
+
+def test_functions_keep_their_type() -> None:
+    from retrograd._native.expression import input
+
+    for name, function in FUNCTIONS.items():
+        for type in ("f32", "f64"):
+            args = [input(k, type) for k in range(2 if name in PAIRS else 1)]
+            assert function(*args).type == type, name
+
+
+def test_coefficients_are_numbers_of_their_format() -> None:
+    from retrograd._native.coefficients import COEFFICIENTS
+
+    wide = {"sin", "cos"}
+    for name, formats in COEFFICIENTS.items():
+        if name not in wide:
+            assert all(float(np.float32(c)) == c for c in formats.get("f32", ())), name
