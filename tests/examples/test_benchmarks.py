@@ -1,4 +1,4 @@
-"""The benchmarks that time libraries in processes of their own: their tables run, and their processes answer."""
+"""The benchmarks that start processes of their own: their tables run, and their processes answer."""
 
 import subprocess
 import sys
@@ -90,3 +90,18 @@ def test_libraries_answer_in_turns_and_say_what_went_wrong(tmp_path):
         "array",
         "True True",
     ]
+
+
+COLD_START = """
+import sys, cold_start
+for name in cold_start.PROGRAMS:
+    ways = cold_start.measured(name, rounds=1)
+    print(name, *(way for way in ways if ways[way].get("first", 0) > 0), not ways["no kernels"]["llvm"])
+"""
+
+
+@pytest.mark.slow
+def test_programs_start_without_kernels_with_an_empty_cache_and_with_a_full_one():
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("tqdm")
+    assert run(COLD_START) == [f"{name} no kernels cold cache warm cache True" for name in ("digits", "small")]
