@@ -8,7 +8,7 @@ from . import cuda
 from ._absent import finder
 from ._device import device as _device
 from ._dtypes import IN_MEMORY
-from ._public import own_names
+from ._public import set_all
 
 
 def is_available() -> bool:
@@ -163,4 +163,4 @@ __getattr__ = finder("torch.accelerator")
 __path__: list[str] = []  # torch has parts of this in `memory` and `graphs`
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -18,7 +18,7 @@ from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, i
 from ._dispatch.programs import forms_of as forms_of
 from ._dispatch.schemas import parse
 from ._places import user_place
-from ._public import own_names
+from ._public import set_all
 from ._warnings import warn
 
 __getattr__ = finder("torch.library")
@@ -513,4 +513,4 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
     raise NotImplementedError("torch.library.wrap_triton: retrograd runs no Triton kernels")
 
 
-__all__ = own_names(globals())
+set_all(globals())

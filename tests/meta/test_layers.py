@@ -38,7 +38,7 @@ LAYERS = [
         "_settings",
         "_thresholds",
     }
-    | {"_warnings", "_missing", "_absent", "_elsewhere"},
+    | {"_warnings", "_missing", "_absent", "_elsewhere", "_public"},
     {"_core"},
     {"_ops"},
     {"_graph"},

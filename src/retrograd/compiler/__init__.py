@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._absent import finder
-from .._public import own_names
+from .._public import set_all
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 BACKENDS = ("aot_eager", "cudagraphs", "eager", "inductor", "openxla", "tvm")
@@ -96,4 +96,4 @@ def set_stance(stance: str = "default", **kwargs: Any) -> Iterator[None]:
 __getattr__ = finder("torch.compiler")
 
 
-__all__ = own_names(globals())
+set_all(globals())

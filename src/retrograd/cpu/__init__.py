@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from .._absent import finder
-from .._public import own_names
+from .._public import set_all
 
 
 def is_available() -> bool:
@@ -115,4 +115,4 @@ def _is_amx_tile_supported() -> bool:
 __getattr__ = finder("torch.cpu", by_torchs_name=True, modules="amp")
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._public import set_all
 from ..tensor._functions.generators import default_generator
 from . import _cupy, device_count, is_available
 
@@ -56,14 +57,4 @@ def set_rng_state_all(new_states: Iterable[Any]) -> None:
         set_rng_state(state)
 
 
-__all__ = [
-    "get_rng_state",
-    "get_rng_state_all",
-    "initial_seed",
-    "manual_seed",
-    "manual_seed_all",
-    "seed",
-    "seed_all",
-    "set_rng_state",
-    "set_rng_state_all",
-]
+set_all(globals())

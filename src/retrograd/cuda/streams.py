@@ -119,16 +119,3 @@ def current_stream(device: Any = None) -> Stream:
 def default_stream(device: Any = None) -> Stream:
     """Return the default stream."""
     return Stream(_held=_cupy().cuda.Stream.null)
-
-
-__all__ = [
-    "Event",
-    "ExternalStream",
-    "Stream",
-    "StreamContext",
-    "current_stream",
-    "default_stream",
-    "get_stream_from_external",
-    "set_stream",
-    "stream",
-]

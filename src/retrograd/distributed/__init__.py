@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._absent import finder
+from .._public import all_of, set_all
 from . import _collectives, _groups
 from ._collectives import *  # noqa: F403
 from ._collectives import _all_gather_base, _broadcast_coalesced, _reduce_scatter_base
@@ -41,12 +42,4 @@ __getattr__ = finder(  # torch loads these modules with the package
 
 _private = (_all_gather_base, _broadcast_coalesced, _reduce_scatter_base, _get_default_group, _rank_not_in_group)
 
-__all__ = [
-    *_collectives.__all__,
-    *_groups.__all__,
-    "FileStore",
-    "HashStore",
-    "PrefixStore",
-    "Store",
-    "TCPStore",
-]
+set_all(globals(), *all_of(_collectives, _groups))

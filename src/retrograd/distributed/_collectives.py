@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _errors
 from .._modes import using
-from .._public import own_names
+from .._public import set_all
 from ..tensor import Tensor
 from ._groups import need_group
 
@@ -426,4 +426,4 @@ def scatter_object_list(
 _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
 
 
-__all__ = own_names(globals(), "Work")
+set_all(globals(), "Work")

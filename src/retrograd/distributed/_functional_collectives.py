@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._public import own_names
+from .._public import set_all
 from ._groups import need_group
 
 
@@ -90,4 +90,4 @@ def all_gather_into_tensor_coalesced(self: list[Any], group: Any, tag: str = "")
     return [one.clone() for one in self]
 
 
-__all__ = own_names(globals())
+set_all(globals())

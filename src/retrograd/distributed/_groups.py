@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
-from .._public import own_names
+from .._public import set_all
 from ..cuda import is_available as is_cuda_available
 
 NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -350,4 +350,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     )
 
 
-__all__ = own_names(globals(), "ProcessGroup", "default_pg_timeout", but="need_group rendezvous")
+set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group rendezvous")

@@ -9,7 +9,7 @@ from .._size import Size
 from . import constraints
 from .distribution import Distribution
 from .independent import Independent
-from .transforms import ComposeTransform, Transform, part_of_slope
+from .transforms import ComposeTransform, Transform, _part_of_slope
 from .utils import _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
@@ -84,7 +84,7 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             image, value = value, transform.inv(value)
             rank += transform.domain.event_dim - transform.codomain.event_dim
-            slopes = slopes + part_of_slope(transform, value, image, rank)
+            slopes = slopes + _part_of_slope(transform, value, image, rank)
         return _sum_rightmost(self.base_dist.log_prob(value), rank - len(self.base_dist.event_shape)) - slopes
 
     def _turned(self, value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import retrograd as rg
 
+from .._public import set_all
 from .._size import Size
 from . import constraints
 from .utils import _sum_rightmost, broadcast_all, read, tril_matrix_to_vec, vec_to_tril_matrix
@@ -221,7 +222,7 @@ class ComposeTransform(Transform):
         rank = self.domain.event_dim
         for left, part in zip(reversed(range(len(self.parts))), self.parts, strict=True):
             image = part(x) if left else y  # the last one is known
-            slope = part_of_slope(part, x, image, rank)
+            slope = _part_of_slope(part, x, image, rank)
             total = slope if total is None else total + slope
             rank += part.codomain.event_dim - part.domain.event_dim
             x = image
@@ -252,7 +253,7 @@ def _far_end(steps: list[tuple[Any, Any]]) -> Any:
     return constraints.of_rank(steps[-1][1], rank)
 
 
-def part_of_slope(part: Transform, x: Any, y: Any, rank: int) -> Any:
+def _part_of_slope(part: Transform, x: Any, y: Any, rank: int) -> Any:
     """Return log |dy/dx| of one of several maps, where x has events of some rank."""
     return _sum_rightmost(part.log_abs_det_jacobian(x, y), rank - part.domain.event_dim)
 
@@ -379,7 +380,7 @@ class SigmoidTransform(_OfOneKind):
         return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
-        y = inside_unit(y)
+        y = _inside_unit(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -389,10 +390,10 @@ class SigmoidTransform(_OfOneKind):
 
 def _clipped_sigmoid(x: Any) -> Any:
     """Return the logistic function, kept away from 0 and 1."""
-    return inside_unit(rg.sigmoid(x))
+    return _inside_unit(rg.sigmoid(x))
 
 
-def inside_unit(x: Any) -> Any:
+def _inside_unit(x: Any) -> Any:
     """Keep numbers inside of (0, 1)."""
     limits = rg.finfo(x.dtype)
     return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
@@ -810,25 +811,4 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.log_prob(x)
 
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "CatTransform",
-    "ComposeTransform",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "ExpTransform",
-    "IndependentTransform",
-    "LowerCholeskyTransform",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "TanhTransform",
-    "Transform",
-    "identity_transform",
-]
+set_all(globals())

@@ -11,18 +11,9 @@ from typing import Any
 import retrograd as rg
 
 from .._modes import using
+from .._public import set_all
 
 euler_constant = 0.57721566490153286060
-
-__all__ = [
-    "broadcast_all",
-    "clamp_probs",
-    "lazy_property",
-    "logits_to_probs",
-    "probs_to_logits",
-    "tril_matrix_to_vec",
-    "vec_to_tril_matrix",
-]
 
 
 def broadcast_all(*values: Any) -> Any:
@@ -157,3 +148,6 @@ def every(values: Any, distribution: Any, expand: bool) -> Any:
     batch = distribution._batch_shape
     values = values.view((-1,) + (1,) * len(batch))
     return values.expand((-1, *batch)) if expand else values
+
+
+set_all(globals(), but="binary_entropy every given_parameter is_number read the_given uniform")

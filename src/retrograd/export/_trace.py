@@ -259,6 +259,3 @@ def _guards(
                 if (first := first_of.setdefault(word.root.__name__, place)) != place:
                     guards.append((spec.arg.name, f"same {dim}", (place, first)))
     return guards
-
-
-__all__ = ["Recorded", "recorded_program"]

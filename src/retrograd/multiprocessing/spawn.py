@@ -12,7 +12,7 @@ import traceback
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .._public import own_names
+from .._public import set_all
 from .._warnings import warn
 
 PATIENCE = 30.0  # seconds that a process has to obey before it is killed
@@ -177,4 +177,4 @@ def spawn(
     return start_processes(fn, args, nprocs, join, daemon)
 
 
-__all__ = own_names(globals())
+set_all(globals())

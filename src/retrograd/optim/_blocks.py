@@ -86,6 +86,3 @@ def _cuts(size: int) -> list[int]:
     """Return where the blocks of a large parameter begin and end: two or more, of the same size."""
     count = max(2, -(-size // BLOCK))
     return [size * k // count for k in range(count + 1)]
-
-
-__all__ = ["BLOCK", "Update", "Workspace", "run_updates", "span_of"]

@@ -253,6 +253,3 @@ def as_arrays(values: tuple[float, ...], dtype: Any) -> list[Any]:
             array = known[value] = np.array(value, dtype)
         found.append(array)
     return found
-
-
-__all__ = ["Cell", "Plan", "as_arrays", "plan_for"]

@@ -69,6 +69,3 @@ def swap_in_optimizer_params_and_state(
         yield
     finally:
         optimizer.param_groups, optimizer.state = kept
-
-
-__all__ = ["swap_in_optimizer_params_and_state"]

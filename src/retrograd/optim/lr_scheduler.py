@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .._public import set_all
 from .._warnings import warn
 from ..tensor._tensor import Tensor
 from .optimizer import Optimizer
@@ -29,12 +30,12 @@ _NOT_RESUMED = (
 )
 
 
-def copied(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     """Return a rate that later writes do not change."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def set_option(group: dict[str, Any], name: str, value: Any) -> None:
+def _set_option(group: dict[str, Any], name: str, value: Any) -> None:
     """Set an option of a group; one that is a Tensor is written."""
     if isinstance(group[name], Tensor):
         group[name].fill_(value)
@@ -42,22 +43,22 @@ def set_option(group: dict[str, Any], name: str, value: Any) -> None:
         group[name] = value
 
 
-def rates_of(optimizer: Optimizer) -> list[Any]:
+def _rates_of(optimizer: Optimizer) -> list[Any]:
     """Return the rates of an optimizer's groups."""
-    return [copied(group["lr"]) for group in optimizer.param_groups]
+    return [_copied(group["lr"]) for group in optimizer.param_groups]
 
 
-def check_optimizer(optimizer: Any) -> None:
+def _check_optimizer(optimizer: Any) -> None:
     """Refuse what is not an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
-def for_each_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
+def _for_each_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
     """Return one value for each group of an optimizer."""
     groups = optimizer.param_groups
     if not isinstance(value, (list, tuple)):
-        return [copied(value) for _ in groups]
+        return [_copied(value) for _ in groups]
     if len(value) != len(groups):
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups "
@@ -73,14 +74,14 @@ class LRScheduler:
     _is_initial = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        check_optimizer(optimizer)
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", copied(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(_NOT_RESUMED.format(key="initial_lr", number=number))
-        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch: Any = last_epoch
         _watch_steps(optimizer)
         self._initial_step()
@@ -168,8 +169,8 @@ class LRScheduler:
                 "make the schedule after the last add_param_group."
             )
         for group, value in zip(groups, values, strict=True):
-            set_option(group, "lr", value)
-        self._last_lr = rates_of(self.optimizer)
+            _set_option(group, "lr", value)
+        self._last_lr = _rates_of(self.optimizer)
 
 
 def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
@@ -212,7 +213,7 @@ def _watch_steps(optimizer: Optimizer) -> None:
     optimizer.step = wrapper  # type: ignore[method-assign]
 
 
-def kept_functions(functions: list[Any]) -> list[Any]:
+def _kept_functions(functions: list[Any]) -> list[Any]:
     """Return what a state_dict keeps of functions: the attributes of callable objects, nothing of plain functions."""
     return [None if hasattr(one, "__code__") else one.__dict__.copy() for one in functions]
 
@@ -239,7 +240,7 @@ class _ByFunctions(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and plain functions."""
         state = super().state_dict()
-        state["lr_lambdas"] = kept_functions(state.pop("lr_lambdas"))
+        state["lr_lambdas"] = _kept_functions(state.pop("lr_lambdas"))
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -433,14 +434,14 @@ class CosineAnnealingLR(LRScheduler):
 NO_MOMENTUM = "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
 
 
-def uses_beta1(optimizer: Optimizer) -> bool:
+def _uses_beta1(optimizer: Optimizer) -> bool:
     """Tell whether an optimizer's momentum is its first beta; refuse one that has neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(NO_MOMENTUM)
     return "betas" in optimizer.defaults
 
 
-def set_momentum(group: dict[str, Any], value: Any, beta1: bool) -> None:
+def _set_momentum(group: dict[str, Any], value: Any, beta1: bool) -> None:
     """Set the momentum of a group, or its first beta."""
     if beta1:
         group["betas"] = (value, *group["betas"][1:])
@@ -467,13 +468,13 @@ class CyclicLR(LRScheduler):
         max_momentum: Any = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        check_optimizer(optimizer)
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
-        base_lrs = for_each_group(base_lr, optimizer, "base_lr")
+        base_lrs = _for_each_group(base_lr, optimizer, "base_lr")
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
-                set_option(group, "lr", lr)
-        self.max_lrs = for_each_group(max_lr, optimizer, "max_lr")
+                _set_option(group, "lr", lr)
+        self.max_lrs = _for_each_group(max_lr, optimizer, "max_lr")
         up = float(step_size_up)
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size
@@ -486,13 +487,13 @@ class CyclicLR(LRScheduler):
         self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = uses_beta1(optimizer)
-            self.base_momentums = for_each_group(base_momentum, optimizer, "base_momentum")
-            self.max_momentums = for_each_group(max_momentum, optimizer, "max_momentum")
+            self.use_beta1 = _uses_beta1(optimizer)
+            self.base_momentums = _for_each_group(base_momentum, optimizer, "base_momentum")
+            self.max_momentums = _for_each_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
                 momenta = zip(self.base_momentums, self.max_momentums, optimizer.param_groups, strict=True)
                 for low, high, group in momenta:
-                    set_momentum(group, high, self.use_beta1)
+                    _set_momentum(group, high, self.use_beta1)
                     group["max_momentum"] = high
                     group["base_momentum"] = low
         super().__init__(optimizer, last_epoch)
@@ -528,7 +529,7 @@ class CyclicLR(LRScheduler):
         if self.cycle_momentum:
             momenta = zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=False)
             for low, high, group in momenta:
-                set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
+                _set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
         base = self.base_lrs
         return [low + (high - low) * height * scale for low, high in zip(base, self.max_lrs, strict=True)]
 
@@ -632,7 +633,7 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        check_optimizer(optimizer)
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps = _steps(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
@@ -641,7 +642,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._schedule_phases = _phases(pct_start * self.total_steps, self.total_steps, three_phase)
         self._anneal_func_type = anneal_strategy
-        highest = for_each_group(max_lr, optimizer, "max_lr")
+        highest = _for_each_group(max_lr, optimizer, "max_lr")
         if last_epoch == -1:
             for lr, group in zip(highest, optimizer.param_groups, strict=True):
                 group["initial_lr"] = lr / div_factor
@@ -649,12 +650,12 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = uses_beta1(optimizer)
-            low = for_each_group(base_momentum, optimizer, "base_momentum")
-            high = for_each_group(max_momentum, optimizer, "max_momentum")
+            self.use_beta1 = _uses_beta1(optimizer)
+            low = _for_each_group(base_momentum, optimizer, "base_momentum")
+            high = _for_each_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
                 for most, least, group in zip(high, low, optimizer.param_groups, strict=True):
-                    set_momentum(group, most, self.use_beta1)
+                    _set_momentum(group, most, self.use_beta1)
                     group["max_momentum"] = most
                     group["base_momentum"] = least
         super().__init__(optimizer, last_epoch)
@@ -680,7 +681,7 @@ class OneCycleLR(LRScheduler):
             rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], part))
             if self.cycle_momentum:
                 value = self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
-                set_momentum(group, value, self.use_beta1)
+                _set_momentum(group, value, self.use_beta1)
         return rates
 
 
@@ -731,7 +732,7 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        check_optimizer(optimizer)
+        _check_optimizer(optimizer)
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -748,7 +749,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = rates_of(optimizer)
+        self._last_lr = _rates_of(optimizer)
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
@@ -780,7 +781,7 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce_lr()
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = rates_of(self.optimizer)
+        self._last_lr = _rates_of(self.optimizer)
 
     def _reduce_lr(self) -> None:
         groups = self.optimizer.param_groups
@@ -797,7 +798,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                set_option(group, "lr", new)
+                _set_option(group, "lr", new)
 
     @property
     def in_cooldown(self) -> bool:
@@ -813,7 +814,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 # ---- made of schedules: one after another, or all at once ----
-def check_schedulers(kind: str, schedulers: Sequence[Any], optimizer: Any) -> Any:
+def _check_schedulers(kind: str, schedulers: Sequence[Any], optimizer: Any) -> Any:
     """Refuse schedules that cannot work together; return the optimizer they share."""
     for at, one in enumerate(schedulers):
         if not hasattr(one, "optimizer"):
@@ -859,7 +860,7 @@ class SequentialLR(_Composed):
     ) -> None:
         if not schedulers:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
-        check_schedulers("SequentialLR", schedulers, optimizer)
+        _check_schedulers("SequentialLR", schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
@@ -871,7 +872,7 @@ class SequentialLR(_Composed):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:  # undo what the schedules have set when they were made
-            set_option(group, "lr", copied(group["initial_lr"]))
+            _set_option(group, "lr", _copied(group["initial_lr"]))
         for one in schedulers:
             self._undo_first_step(one)
         first = schedulers[bisect_right(milestones, 0)]  # milestones at or before the start are past
@@ -903,33 +904,16 @@ class ChainedScheduler(_Composed):
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
-        optimizer = check_schedulers("ChainedScheduler", schedulers, optimizer)
+        optimizer = _check_schedulers("ChainedScheduler", schedulers, optimizer)
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
-        self._last_lr = rates_of(self._schedulers[-1].optimizer)
+        self._last_lr = _rates_of(self._schedulers[-1].optimizer)
 
     def step(self) -> None:  # type: ignore[override]
         """Go to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = rates_of(self._schedulers[-1].optimizer)
+        self._last_lr = _rates_of(self._schedulers[-1].optimizer)
 
 
-__all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
-]
+set_all(globals())

@@ -10,10 +10,11 @@ from typing import Any
 
 from .._dtypes import int64
 from .._modes import using
+from .._public import set_all
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..tensor._functions.creation import tensor as make_tensor
-from .lr_scheduler import LRScheduler, for_each_group
+from .lr_scheduler import LRScheduler, _for_each_group
 from .optimizer import Optimizer
 
 
@@ -156,7 +157,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        for lr, group in zip(for_each_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups, strict=True):
+        for lr, group in zip(_for_each_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups, strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -184,12 +185,4 @@ class SWALR(LRScheduler):
         return found
 
 
-__all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
+set_all(globals())

@@ -70,6 +70,3 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
     def __new__(cls, orig_func: Any = None) -> Any:
         made = super().__new__(cls)
         return made if orig_func is None else made(orig_func)
-
-
-__all__ = ["_DecoratorContextManager", "_NoParamDecoratorContextManager", "context_decorator"]

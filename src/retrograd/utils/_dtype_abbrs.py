@@ -13,5 +13,3 @@ _SHORT = {
 }  # fmt: skip
 _package: Any = sys.modules[__package__.partition(".")[0]]
 dtype_abbrs = {getattr(_package, name): short for name, short in _SHORT.items() if hasattr(_package, name)}
-
-__all__ = ["dtype_abbrs"]

@@ -22,6 +22,3 @@ def _group_tensors_by_device_and_dtype(
 def _has_foreach_support(tensors: list[Any], device: Any) -> bool:
     """Tell whether torch would compute with lists of such tensors by itself."""
     return bool(device.type == "cuda")
-
-
-__all__ = ["_group_tensors_by_device_and_dtype", "_has_foreach_support"]

@@ -11,19 +11,12 @@ from typing import Any, Self
 from .. import _dispatch
 from .._absent import finder
 from .._modes import current_mode, push, using, write
+from .._public import set_all
 from .._warnings import warn
 from ..overrides import TakingOver
 from ..tensor import Tensor
 
 __getattr__ = finder("torch.utils._python_dispatch")
-__all__ = [
-    "BaseTorchDispatchMode",
-    "TorchDispatchMode",
-    "is_traceable_wrapper_subclass",
-    "is_traceable_wrapper_subclass_type",
-    "return_and_correct_aliasing",
-    "transform_subclass",
-]
 
 
 class TorchDispatchMode(TakingOver):
@@ -166,3 +159,6 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def is_traceable_wrapper_subclass(t: Any) -> bool:
     """Tell whether a value is a tensor that consists of others, and says so."""
     return is_traceable_wrapper_subclass_type(type(t))
+
+
+set_all(globals())

@@ -378,7 +378,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import _pytree_paths
 
-    if name in _pytree_paths.__all__:
+    if not name.startswith("_") and hasattr(_pytree_paths, name):
         return getattr(_pytree_paths, name)
     kind, _, what = name.removeprefix("_").partition("_")
     if kind in (

@@ -21,30 +21,6 @@ from ._pytree import (
     tree_unflatten,
 )
 
-__all__ = [
-    "Context",
-    "DumpableContext",
-    "FlattenFn",
-    "FromDumpableContextFn",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "MappingKey",
-    "PyTree",
-    "PyTreeSpec",
-    "SequenceKey",
-    "ToDumpableContextFn",
-    "UnflattenFn",
-    "key_get",
-    "keystr",
-    "register_dataclass",
-    "tree_flatten_with_path",
-    "tree_leaves_with_path",
-    "tree_map_with_path",
-    "treespec_dumps",
-    "treespec_loads",
-]
-
 PyTree = Context = DumpableContext = Any
 FlattenFn = Callable[[Any], tuple[list[Any], Any]]
 UnflattenFn = Callable[[Iterable[Any], Any], Any]

@@ -7,5 +7,3 @@ def has_triton() -> bool:
 
 
 has_triton_package = has_triton
-
-__all__ = ["has_triton", "has_triton_package"]

@@ -30,6 +30,7 @@ from .._core.primitive import engine_state
 from .._device import chosen_device
 from .._modes import current_mode, using
 from .._places import Place, user_place
+from .._public import set_all
 from .._warnings import warn
 from ..autograd._function_node import Saved
 from ..autograd.function import Function
@@ -37,32 +38,10 @@ from ..tensor._base import storage_of
 from ..tensor._functions.generators import drawing_apart, get_rng_state
 from ..tensor._tensor import Tensor
 from ._checkpoint_debug import debug_contexts
-from ._checkpoint_policy import (
-    SAC_IGNORED_OPS,
-    CheckpointPolicy,
-    SelectiveCheckpointContext,
-    create_selective_checkpoint_contexts,
-)
-
-__all__ = [
-    "SAC_IGNORED_OPS",
-    "CheckpointError",
-    "CheckpointFunction",
-    "CheckpointPolicy",
-    "DefaultDeviceType",
-    "GraphExecGroup",
-    "SelectiveCheckpointContext",
-    "check_backward_validity",
-    "checkpoint",
-    "checkpoint_sequential",
-    "create_selective_checkpoint_contexts",
-    "detach_variable",
-    "get_device_states",
-    "noop_context_fn",
-    "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
-    "set_device_states",
-]
+from ._checkpoint_policy import SAC_IGNORED_OPS as SAC_IGNORED_OPS
+from ._checkpoint_policy import CheckpointPolicy as CheckpointPolicy
+from ._checkpoint_policy import SelectiveCheckpointContext as SelectiveCheckpointContext
+from ._checkpoint_policy import create_selective_checkpoint_contexts as create_selective_checkpoint_contexts
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
@@ -575,3 +554,12 @@ def _explained(unpack: Callable[[Any], Any], on_error: Callable[[], str]) -> Cal
             raise CheckpointError(on_error()) from error
 
     return explained
+
+
+_POLICIES = (
+    "CheckpointPolicy",
+    "SAC_IGNORED_OPS",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
+)
+set_all(globals(), *_POLICIES)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._device import channels_last, contiguous_format, preserve_format, strided
 from ..._dtypes import get_default_dtype
-from ..._public import own_names
+from ..._public import set_all
 from ..._size import Size
 
 
@@ -106,4 +106,4 @@ class MetadataIndex:
             vars(self)["offset"] = Size(offset)
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..._public import own_names
+from ..._public import set_all
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
 from ...tensor._functions.creation import zeros_like as _zeros_like
@@ -218,4 +218,4 @@ def _moved(state: Any, options: StateDictOptions) -> Any:
     return tree_map(moved, state) if options.cpu_offload or options.full_state_dict else state
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ..._public import own_names
+from ..._public import set_all
 from ...nn.modules.batchnorm import _BatchNorm
 
 
@@ -126,4 +126,4 @@ class StateDictSettings:
     optim_state_dict_config: OptimStateDictConfig
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..._public import all_of
 from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
 from .._groups import need_group
@@ -324,4 +325,4 @@ def need_on_cpu(module: Any) -> None:
         raise NotImplementedError("offloading parameters from a GPU: retrograd keeps them where they are")
 
 
-__all__ = ["FullyShardedDataParallel", *api.__all__]
+__all__ = ["FullyShardedDataParallel", *all_of(api)]

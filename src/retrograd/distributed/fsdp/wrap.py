@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..._public import own_names
+from ..._public import set_all
 from ...nn.modules.activation import MultiheadAttention
 from ...nn.modules.container import ModuleDict, ModuleList
 
@@ -180,4 +180,4 @@ def _wrap_by_size(
     return wrapped
 
 
-__all__ = own_names(globals(), but="replace_parts wrap_parts")
+set_all(globals(), but="replace_parts wrap_parts")

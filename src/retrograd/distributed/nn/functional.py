@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._absent import finder
-from ..._public import own_names
+from ..._public import set_all
 from .._collectives import ReduceOp, _need_op, _need_tensor
 from .._groups import need_group
 
@@ -67,4 +67,4 @@ def all_to_all_single(
 __getattr__ = finder("torch.distributed.nn.functional")
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -14,16 +14,6 @@ from ..node import Node
 from ..passes.tools_common import legalize_graph
 from ..proxy import Proxy
 
-__all__ = [
-    "Node",
-    "are_nodes_independent",
-    "legalize_graph",
-    "may_depend_on",
-    "merge_matmul",
-    "split_result_tensors",
-    "symbolic_trace",
-]
-
 
 def split_result_tensors(result: Any, inputs: list[Any]) -> Any:
     """Split a product by the rows of the left sides that were put together for it."""

@@ -14,19 +14,6 @@ from ..operator_schemas import create_type_hint, normalize_function, normalize_m
 from ..proxy import Proxy
 from .schema_type_annotation import AnnotateTypesWithSchema
 
-__all__ = [
-    "AnnotateTypesWithSchema",
-    "Node",
-    "NormalizeArgs",
-    "NormalizeOperators",
-    "Proxy",
-    "Transformer",
-    "create_type_hint",
-    "map_aggregate",
-    "normalize_function",
-    "normalize_module",
-]
-
 
 class NormalizeArgs(Transformer):
     """Gives arguments by the names of the signature, in its order, with defaults; all by keyword unless told otherwise.

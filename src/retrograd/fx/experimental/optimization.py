@@ -10,27 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ... import nn
+from ..._public import set_all
 from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from .._symbolic_trace import Tracer, symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Transformer
 from ..node import Node
-
-__all__ = [
-    "MklSubgraph",
-    "UnionFind",
-    "extract_subgraph",
-    "fuse",
-    "gen_mkl_autotuner",
-    "matches_module_pattern",
-    "modules_to_mkldnn",
-    "optimize_for_inference",
-    "remove_dropout",
-    "replace_node_module",
-    "reset_modules",
-    "use_mkl_length",
-]
 
 _FUSED: dict[tuple[type, type], Any] = {
     (nn.Conv1d, nn.BatchNorm1d): fuse_conv_bn_eval,
@@ -195,3 +181,6 @@ class UnionFind:
         self.parent[small] = large
         self.size[large] += self.size[small]
         return None
+
+
+set_all(globals())

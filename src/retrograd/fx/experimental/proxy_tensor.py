@@ -19,6 +19,7 @@ from ..._absent import finder
 from ..._core.arrays import Batched, LevelArray, highest_level, levels_of, raw_leaf
 from ..._core.levels import DUAL
 from ..._modes import current_mode, using
+from ..._public import set_all
 from ...ops import aten
 from ...tensor import Tensor
 from ...tensor._base import materialise, signed_types, stored, wrap
@@ -30,19 +31,7 @@ from ..proxy import Proxy
 from ._batched_operations import gives_many, physical, taken_apart, written_at
 
 __getattr__ = finder("torch.fx.experimental.proxy_tensor")
-__all__ = [
-    "ProxyTorchDispatchMode",
-    "PythonKeyTracer",
-    "decompose",
-    "disable_proxy_modes_tracing",
-    "dispatch_trace",
-    "get_isolated_graphmodule",
-    "get_proxy_mode",
-    "get_proxy_slot",
-    "make_fx",
-    "maybe_disable_fake_tensor_mode",
-    "track_tensor_tree",
-]
+
 
 CURRENT_DECOMPOSITION_TABLE: dict[Any, Any] = {}
 NO_VALUE = (
@@ -439,3 +428,6 @@ def get_isolated_graphmodule(
         return func(*own, **named)
 
     return make_fx(alone, tracing_mode=tracing_mode)(*values)
+
+
+set_all(globals(), but="fetch_object_proxy fetch_sym_proxy")

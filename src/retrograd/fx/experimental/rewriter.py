@@ -16,8 +16,6 @@ from ...nn import Module
 from .._symbolic_trace import Tracer
 from ..graph import Graph
 
-__all__ = ["AST_Rewriter", "Graph", "RewritingTracer", "Tracer", "normalize_source_lines"]
-
 
 def normalize_source_lines(sourcelines: list[str]) -> list[str]:
     """Let the lines around a `def` be indented at least as far as it is, so that they can be dedented together."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..graph import Graph
 
-__all__ = ["annotate_getitem_nodes"]
-
 
 def annotate_getitem_nodes(graph: Graph) -> None:
     """Give a type to each node that takes an item out of a tuple, list or named tuple whose type is known."""

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..._public import set_all
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, Target, map_arg
 from .shape_prop import ShapeProp, TensorMetadata
-
-__all__ = [
-    "get_size_of_all_nodes",
-    "get_size_of_node",
-    "get_tensor_meta",
-    "replace_target_nodes_with",
-    "size_bytes",
-]
 
 
 def replace_target_nodes_with(
@@ -66,3 +59,6 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     given = meta.shape.numel()
     total = given + sum(parameter.numel() for parameter in parameters)
     return size_bytes(given * meta.dtype.itemsize, total * meta.dtype.itemsize)
+
+
+set_all(globals())

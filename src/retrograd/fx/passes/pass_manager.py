@@ -8,14 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-__all__ = [
-    "PassManager",
-    "inplace_wrapper",
-    "log_hook",
-    "loop_pass",
-    "these_before_those_pass_constraint",
-    "this_before_that_pass_constraint",
-]
+from ..._public import set_all
 
 logger = logging.getLogger(__name__)
 Pass = Callable[..., Any]
@@ -131,3 +124,6 @@ class PassManager:
         for each in self.passes:
             source = each(source)
         return source
+
+
+set_all(globals())

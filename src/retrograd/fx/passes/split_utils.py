@@ -7,19 +7,12 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._public import set_all
 from ..graph import Graph, attribute_at
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from .tools_common import CALLABLE_NODE_OPS, is_node_output_tensor
 from .utils.common import HolderModule, lift_subgraph_as_module
-
-__all__ = [
-    "Component",
-    "getattr_recursive",
-    "move_non_tensor_nodes_on_boundary",
-    "setattr_recursive",
-    "split_by_tags",
-]
 
 
 def getattr_recursive(obj: Any, name: str) -> Any:
@@ -202,3 +195,6 @@ def move_non_tensor_nodes_on_boundary(subgraphs: list[Any]) -> None:
                 )
             parents = inside(node.all_input_nodes)
             queue += [each for each in parents if part_of[each] == at and not is_node_output_tensor(each)]
+
+
+set_all(globals())

@@ -9,19 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from ... import nn
+from ..._public import set_all
 from ...tensor import Tensor
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, _get_qualified_name, _torchs
-
-__all__ = [
-    "FxNetAccFusionsFinder",
-    "get_acc_ops_name",
-    "get_node_target",
-    "is_node_output_tensor",
-    "legalize_graph",
-    "stable_topological_sort",
-]
 
 Tensors = tuple[Tensor] | list[Tensor]
 TensorOrTensors = Tensor | Tensors
@@ -195,3 +187,6 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
 def stable_topological_sort(gm: GraphModule) -> GraphModule:
     """Put the nodes of a module's graph into an order in which they can run, as near as possible to the order that they have."""
     return _rearrange(gm, _FirstWrittenFirst(gm.graph.nodes), AssertionError)
+
+
+set_all(globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import _dtypes
+from ..._public import set_all
 from ...func import vmap
 from ...tensor._functions.creation import ones, zeros_like
 from ...tensor._functions.elementwise import where
@@ -160,14 +161,4 @@ def flex_attention(
     return (out, logsumexp(scores, -1)) if return_lse else out
 
 
-__all__ = [
-    "AuxOutput",
-    "AuxRequest",
-    "BlockMask",
-    "and_masks",
-    "create_block_mask",
-    "create_mask",
-    "flex_attention",
-    "noop_mask",
-    "or_masks",
-]
+set_all(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._public import set_all
 from ..._warnings import warn
 from ...overrides import taken_over
 from ...tensor._functions.creation import empty
@@ -520,34 +521,4 @@ class MultiheadAttention(Module):
         return merged, 2
 
 
-__all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "SELU",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
-    "MultiheadAttention",
-    "PReLU",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-]
+set_all(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._dtypes import int64
 from ..._modes import current_mode
+from ..._public import set_all
 from ...tensor._functions.creation import empty, ones, tensor, zeros
 from ...tensor._functions.elementwise import add
 from ...tensor._tensor import Tensor
@@ -267,12 +268,4 @@ class SyncBatchNorm(_BatchNorm):
         return made
 
 
-__all__ = [
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "LazyBatchNorm1d",
-    "LazyBatchNorm2d",
-    "LazyBatchNorm3d",
-    "SyncBatchNorm",
-]
+set_all(globals())

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..._absent import finder
+from ..._public import set_all
 from ...tensor._functions.creation import empty
 from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
@@ -427,17 +428,5 @@ class LazyConvTranspose3d(_LazyConvTransposeNd, ConvTranspose3d):
 
 __getattr__ = finder("torch.nn.modules.conv")
 
-__all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-]
+
+set_all(globals())

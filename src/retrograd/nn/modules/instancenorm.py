@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._public import set_all
 from ..._warnings import warn
 from .. import functional as F  # noqa: N812 - torch's name
 from .batchnorm import _LazyNormBase, _NormBase
@@ -130,11 +131,4 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     _ranks = InstanceNorm3d._ranks
 
 
-__all__ = [
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d",
-]
+set_all(globals())

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ... import _dtypes
+from ..._public import set_all
 from ..._warnings import warn
 from .. import functional as F  # noqa: N812 - torch's name
 from .._reduction import in_words
@@ -498,29 +499,4 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
 
-__all__ = [
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "CTCLoss",
-    "CosineEmbeddingLoss",
-    "CrossEntropyLoss",
-    "GaussianNLLLoss",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "KLDivLoss",
-    "L1Loss",
-    "LinearCrossEntropyLoss",
-    "LinearCrossEntropyOptions",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "NLLLoss",
-    "NLLLoss2d",
-    "PoissonNLLLoss",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-]
+set_all(globals())

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._public import set_all
 from .. import functional as F  # noqa: N812 - torch's name
 from ._layers import NamedInit
 from .module import Module
-
-__all__ = [
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-]
 
 
 class _PadNd(NamedInit, Module):
@@ -167,3 +150,6 @@ class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
 
 class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
     """Pads the last three axes with zeros."""
+
+
+set_all(globals())

@@ -4,32 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._public import set_all
 from .. import functional as F  # noqa: N812 - torch's name
 from ._layers import NamedInit, Shown
 from .module import Module
-
-__all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-]
 
 
 def _each(value: Any, ndim: int) -> tuple[Any, ...]:
@@ -332,3 +310,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Takes the largest elements of parts of the last three axes, as many as wanted."""
 
     _function = staticmethod(F.adaptive_max_pool3d)
+
+
+set_all(globals())

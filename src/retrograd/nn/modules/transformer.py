@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._absent import finder
 from ..._modes import current_mode
+from ..._public import set_all
 from ..._warnings import warn
 from ...overrides import taken_over
 from ...tensor._functions.creation import full
@@ -388,10 +389,5 @@ class Transformer(Module):
 
 __getattr__ = finder("torch.nn.modules.transformer")
 
-__all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
+
+set_all(globals())

@@ -75,6 +75,3 @@ def gather(tensors: Any, dim: int = 0, destination: Any = None, *, out: Any = No
     place = _place(destination) if out is None else out.device
     joined = functions()["cat"]([one.to(place) for one in tensors], dim)
     return joined if out is None else out.copy_(joined)
-
-
-__all__ = ["broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter"]

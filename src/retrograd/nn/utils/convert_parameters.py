@@ -32,6 +32,3 @@ def _on_one_device(parameters: Iterable[Any]) -> list[Any]:
     if len({one.get_device() for one in given}) > 1:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
     return given
-
-
-__all__ = ["parameters_to_vector", "vector_to_parameters"]

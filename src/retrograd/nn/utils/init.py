@@ -21,6 +21,3 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
         return module_cls(*args, **kwargs)
     finally:
         set_rng_state(state)
-
-
-__all__ = ["skip_init"]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..._modes import Block, using
+from ..._public import set_all
 from ...tensor._tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter, make_parameter
@@ -333,12 +334,4 @@ def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tenso
     return to_module
 
 
-__all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
+set_all(globals())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..._ops.recurrent_packing import pack_steps, pad_steps
+from ..._public import set_all
 from ...tensor._functions.creation import as_tensor, empty_like, tensor
 from ...tensor._functions.order import sort
 from ...tensor._functions.ranges import arange
@@ -256,13 +257,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
-__all__ = [
-    "PackedSequence",
-    "invert_permutation",
-    "pack_padded_sequence",
-    "pack_sequence",
-    "pad_packed_sequence",
-    "pad_sequence",
-    "unpack_sequence",
-    "unpad_sequence",
-]
+set_all(globals(), but="PackedSequence_")

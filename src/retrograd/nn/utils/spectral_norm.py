@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._modes import using
+from ..._public import set_all
 from ...tensor._functions.matrix_products import dot, mv
 from .. import functional as F  # noqa: N812 - torch's name
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -160,10 +161,4 @@ def _take_out(hooks: Any, kind: type, name: str) -> Any:
     return None
 
 
-__all__ = [
-    "SpectralNorm",
-    "SpectralNormLoadStateDictPreHook",
-    "SpectralNormStateDictHook",
-    "remove_spectral_norm",
-    "spectral_norm",
-]
+set_all(globals(), but="outputs_dim unit")

@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from ..._dtypes import int64
+from ..._public import set_all
 from ..._warnings import warn
 from ...tensor import functions as _functions
 from .graph import DataPipeGraph, traverse_dps
@@ -70,10 +71,4 @@ def apply_shuffle_seed(datapipe: Any, rng: Any) -> Any:
     return apply_random_seed(datapipe, rng)
 
 
-__all__ = [
-    "apply_random_seed",
-    "apply_sharding",
-    "apply_shuffle_seed",
-    "apply_shuffle_settings",
-    "get_all_graph_pipes",
-]
+set_all(globals())

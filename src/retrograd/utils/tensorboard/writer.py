@@ -391,6 +391,3 @@ def _bins() -> list[float]:
 
 def _stacked(images: list[Any]) -> Any:
     return _summaries.np.stack([_summaries.as_array(one) for one in images])
-
-
-__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]

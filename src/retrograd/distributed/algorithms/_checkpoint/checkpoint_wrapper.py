@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from ...._public import own_names
+from ...._public import set_all
 from ....autograd.graph import save_on_cpu
 from ....nn.modules.module import Module
 from ....utils.checkpoint import checkpoint
@@ -133,4 +133,4 @@ def apply_activation_checkpointing(
         replace_parts(model, lambda part: checkpoint_wrapper_fn(part) if check_fn(part) else part)
 
 
-__all__ = own_names(globals())
+set_all(globals())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from typing import Any
 
-from ...._public import own_names
+from ...._public import set_all
 from .._dtensor import DTensor
 from ..placement_types import Replicate, Shard
 
@@ -178,4 +178,4 @@ def _tuple(layouts: Any) -> Any:
     return layouts if layouts is None or isinstance(layouts, tuple) else (layouts,)
 
 
-__all__ = own_names(globals())
+set_all(globals())

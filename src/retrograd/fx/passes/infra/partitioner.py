@@ -11,15 +11,6 @@ from ...node import Node, _get_qualified_name
 from ..operator_support import OperatorSupportBase
 from ..utils.fuser_utils import fuse_by_partitions
 
-__all__ = [
-    "CapabilityBasedPartitioner",
-    "GraphModule",
-    "Node",
-    "OperatorSupportBase",
-    "Partition",
-    "fuse_by_partitions",
-]
-
 logger = logging.getLogger(__name__)
 _MOVES_ONLY = {"torch.ops.aten.view", "_operator.getitem"}
 

@@ -5,36 +5,13 @@ from __future__ import annotations
 import copy
 import operator
 
-from ..._compatibility import compatibility
+from ..._compatibility import compatibility as compatibility
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
-from ..tools_common import (
-    NodeList,
-    NodeSet,
-    _by_need,
-    _FirstWrittenFirst,
-    legalize_graph,
-    stable_topological_sort,
-)
+from ..tools_common import NodeList, NodeSet, _by_need, _FirstWrittenFirst, stable_topological_sort
+from ..tools_common import legalize_graph as legalize_graph
 from .common import lift_subgraph_as_module
-
-__all__ = [
-    "Graph",
-    "GraphModule",
-    "Node",
-    "NodeList",
-    "NodeSet",
-    "compatibility",
-    "erase_nodes",
-    "fuse_as_graphmodule",
-    "fuse_by_partitions",
-    "insert_subgm",
-    "legalize_graph",
-    "lift_subgraph_as_module",
-    "topo_sort",
-    "validate_partition",
-]
 
 
 def topo_sort(nodes: NodeList) -> NodeList:

@@ -41,6 +41,3 @@ class ExceptionWrapper:
         except Exception:  # a class with other arguments
             raise RuntimeError(text) from None
         raise error
-
-
-__all__ = ["ExceptionWrapper"]

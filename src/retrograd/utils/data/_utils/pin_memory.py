@@ -26,5 +26,3 @@ def pin_memory(data: Any, device: Any = None) -> Any:
 
 
 __getattr__ = finder("torch.utils.data._utils.pin_memory")
-
-__all__ = ["pin_memory"]

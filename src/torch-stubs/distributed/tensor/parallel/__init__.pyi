@@ -2,5 +2,4 @@
 
 from . import api as api, loss as loss, style as style
 from retrograd.distributed.tensor.parallel import *
-from retrograd.distributed.tensor.parallel import ColwiseParallel as ColwiseParallel, ParallelStyle as ParallelStyle, PrepareModuleInput as PrepareModuleInput, PrepareModuleOutput as PrepareModuleOutput, RowwiseParallel as RowwiseParallel, SequenceParallel as SequenceParallel, loss_parallel as loss_parallel, parallelize_module as parallelize_module
 from . import api as api, loss as loss, style as style

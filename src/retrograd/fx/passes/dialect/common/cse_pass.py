@@ -9,19 +9,6 @@ from .....utils._pytree import tree_flatten
 from .... import Graph, GraphModule, Node
 from ...infra.pass_base import PassBase, PassResult
 
-__all__ = [
-    "CSEPass",
-    "Graph",
-    "GraphModule",
-    "Node",
-    "PassBase",
-    "PassResult",
-    "get_CSE_banned_ops",
-    "inplace_ops",
-    "rand_ops",
-    "tree_flatten",
-]
-
 
 def _operations(names: str) -> set[Any]:
     return {getattr(aten, name) for name in names.split()}
