@@ -1,6 +1,7 @@
 """Arguments and results of the wrong type."""
 
 import torch
+import torch.distributed
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -28,6 +29,8 @@ pair: tuple[Tensor, Tensor, Tensor] = x.max(0)  # error
 nn.Sequential(nn.Linear(2, 3), "relu")  # error
 nn.Linear("2", 3)  # error
 nn.ModuleList([1, 2])  # error
+nn.ReLU(inplace="yes")  # error
+torch.distributed.barrier(async_op="yes")  # error
 nn.Parameter([1.0, 2.0])  # error
 torch.optim.Adam([1.0], lr=0.1)  # error
 TensorDataset([1, 2])  # error
