@@ -39,7 +39,7 @@ class Row:
     def __str__(self) -> str:
         return (
             f"{self.name:<46} {self.ratio:5.2f} x   ({self.low:.2f} to {self.high:.2f})   "
-            f"{self.ours_us:9.2f} us against {self.theirs_us:9.2f} us"
+            f"best {self.theirs_us / self.ours_us:5.2f} x: {self.ours_us:9.2f} us against {self.theirs_us:9.2f} us"
         )
 
 
