@@ -9,7 +9,6 @@ from ..._core.numpy_namespace import is_half
 from ..._dtypes import CPP_NAMES
 from ..._ops import matrix_products as la
 from ...overrides import takes_old_forms
-from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.old_forms import present_form
 from .._recording.record import promoted, record
@@ -140,11 +139,7 @@ def _in_place(name: str, function: Any) -> Any:
             return method(*args, **kwargs)
         operands = (*operands, *(named.pop(n) for n in names[len(operands) :] if n in named))
         if len(operands) < 2:
-            kinds = ", ".join("Tensor" if isinstance(one, _base.Tensor) else type(one).__name__ for one in operands)
-            raise TypeError(
-                f"{name}_() received an invalid combination of arguments - got ({kinds}), but expected (Tensor "
-                f"{names[0]}, Tensor {names[1]}, *, Number beta = 1, Number alpha = 1)"
-            )
+            raise TypeError(f"{name}_(): {names[0]} or {names[1]} is missing")
         first, second = operands
         if named:
             raise TypeError(f"{name}_() got an unexpected keyword argument '{next(iter(named))}'")

@@ -22,7 +22,7 @@ from .._base import edge_of, wrap
 from .._object.return_types import make
 from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
-from .._recording.operands import not_a_tensor, plain_scalar
+from .._recording.operands import plain_scalar
 from .._recording.record import promoted, record
 from .gathering import gather
 
@@ -301,8 +301,6 @@ def searchsorted(
     sorter: Any = None,
 ) -> Any:
     """Find where values would stand in rows of sorted numbers."""
-    if not isinstance(sorted_sequence, _base.Tensor):
-        raise TypeError(not_a_tensor("searchsorted", 1, sorted_sequence, "sorted_sequence"))
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:

@@ -28,7 +28,6 @@ from .._object.devices import without_elements
 from .._object.formats import laid_out_in
 from .._object.layout import ordered, output_order, repeats
 from .._object.numbers import element_of
-from .._recording.operands import not_a_tensor
 from .._recording.out import write as write_out
 from .._recording.record import mark_inference
 from .casting import CPU, PYTHON_TYPES, device_of
@@ -216,22 +215,9 @@ def sizes_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, .
     elif not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-    try:
-        if given and type(given[0]) is bool:
-            raise TypeError
-        sizes = tuple([index(n) for n in given])
-    except TypeError:
-        place, wrong = next(
-            (k, n) for k, n in enumerate(given, 1) if not hasattr(n, "__index__") or (k == 1 and type(n) is bool)
-        )
-        if given is args:
-            message = f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}"
-        else:
-            message = (
-                f"{name}(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of "
-                f'ints,but got {type(wrong).__name__}"'
-            )
-        raise TypeError(message) from None
+    if given and type(given[0]) is bool:  # torch looks at the first only
+        raise TypeError(f"{name}(): a size is a bool")
+    sizes = tuple([index(n) for n in given])
     if sizes and min(sizes) < 0:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -390,8 +376,6 @@ def _like_maker(name: str, fill: Any) -> Any:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Any:
-        if not isinstance(input, _base.Tensor):
-            raise TypeError(not_a_tensor(name, 1, input, "input"))
         if layout is not None or pin_memory:
             refuse_options(layout, pin_memory)
         array = input._array

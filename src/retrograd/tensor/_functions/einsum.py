@@ -10,6 +10,7 @@ from ...overrides import overridable
 from .. import _base
 from .._recording.record import promoted, record
 from .._recording.refusals import refuse
+from .joining import need_tensors
 from .matrix_checks import scalar_name
 from .reduce import sum as summed
 from .shape import diagonal, permute, squeeze
@@ -288,9 +289,7 @@ def einsum(*args: Any) -> Any:
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     else:
         operands = _one_by_one(args)[1:]
-    for k, one in enumerate(operands):
-        if not isinstance(one, _base.Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 1, but got {type(one).__name__}")
+    need_tensors(operands, 1)
     plan = _plan(equation, tuple(tuple(one._array.shape) for one in operands))
     return _run(plan, list(operands))
 

@@ -17,7 +17,6 @@ from ...overrides import declared, overridable
 from .. import _base
 from .._aliasing.entering import refuse_captured, without_tangents
 from .._object.layout import address
-from .._recording.operands import not_a_tensor
 from .matrix_functions import vander as powers
 
 
@@ -49,9 +48,6 @@ def _refuse_grad(name: str, *tensors: Any) -> None:
 
 
 def _element_by_element(name: str, function: Callable[..., Any], target: Any, others: tuple[Any, ...]) -> Any:
-    for place, (other, argument) in enumerate(zip(others, ("other", "y"), strict=False), 1):
-        if not isinstance(other, _base.Tensor):
-            raise TypeError(not_a_tensor(name, place, other, argument))
     _refuse_grad(name, target, *others)
     columns = [np.broadcast_to(np.asarray(t._array), target._array.shape) for t in (target, *others)]
     made = np.empty(target._array.shape, target._array.dtype)

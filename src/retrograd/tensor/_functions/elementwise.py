@@ -29,7 +29,7 @@ from .._object.layout import ordered, output_order
 from .._object.numbers import element_of
 from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
-from .._recording.operands import is_operand, not_a_tensor, plain_scalar, refuse_operands
+from .._recording.operands import is_operand, plain_scalar, refuse_operands
 from .._recording.out import call_into
 from .._recording.record import Elementwise, binary, build_node, promoted, record, run_under, unary, wrap_outputs
 from .._recording.refusals import check_alpha, kernel, refuse, refused
@@ -257,11 +257,7 @@ def floor_quotient(input: Any, other: Any) -> Any:
 
 def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     if result is NotImplemented:
-        first = args[0] if not is_operand(args[0]) else args[1]
-        position, argument = (1, "input") if first is args[0] else (2, "other")
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(first).__name__}"
-        )
+        raise TypeError(f"{name}(): one of {args} is no operand")
     return result
 
 
@@ -612,11 +608,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 
 def _three_tensors(name: str, *given: Any) -> None:
-    if all(isinstance(value, _base.Tensor) for value in given):
-        return
-    for position, (argument, value) in enumerate(zip(("input", "tensor1", "tensor2"), given, strict=True), 1):
-        if not isinstance(value, _base.Tensor):
-            raise TypeError(not_a_tensor(name, position, value, argument))
+    if not all(isinstance(value, _base.Tensor) for value in given):
+        raise TypeError(f"{name}(): not three tensors")
 
 
 @takes_old_forms

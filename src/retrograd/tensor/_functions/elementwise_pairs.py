@@ -15,7 +15,7 @@ from .. import _base
 from .._base import edge_of, wrap
 from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
-from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
+from .._recording.operands import plain_scalar, refuse_operands
 from .._recording.out import call_into
 from .._recording.record import NDARRAY, Elementwise, binary
 from .._recording.refusals import kernel, refuse, refused
@@ -100,9 +100,6 @@ def ldexp(input: Any, other: Any) -> Any:
 def heaviside(input: Any, values: Any) -> Any:
     """Compute 0 below 0, 1 above it, and `values` at it; torch has no derivative for it, and says so in backward."""
     tensors = (input, values)
-    for position, (argument, one) in enumerate(zip(("input", "values"), tensors, strict=True), 1):
-        if not isinstance(one, _base.Tensor):
-            raise TypeError(not_a_tensor("heaviside", position, one, argument))
     for one in tensors:
         refuse("heaviside", one._array.dtype)
     if input._array.dtype != values._array.dtype:

@@ -10,10 +10,8 @@ import numpy as np
 from ... import _dtypes
 from ..._ops import elementwise_unary as f
 from ...overrides import declared, overridable, takes_out
-from .. import _base
 from .._aliasing.inplace import inplace
 from .._object.return_types import make
-from .._recording.operands import not_a_tensor
 from .._recording.out import call_into
 from .._recording.record import Elementwise, record, unary
 from .._recording.refusals import kernel, refuse, refused
@@ -58,44 +56,38 @@ refused("logit", c=kernel("logit_cpu"))
 _LOGIT = Elementwise(f.logit, "logit", None, True)
 
 
-def _tensor(name: str, value: Any) -> Any:
-    if not isinstance(value, _base.Tensor):
-        raise TypeError(not_a_tensor(name, 1, value, "input"))
-    return value
-
-
 refused("positive", b=(RuntimeError, "The `+` operator, on a bool tensor is not supported."))
 
 
 @overridable
 def positive(input: Any) -> Any:
     """Return the tensor itself."""
-    refuse("positive", _tensor("positive", input)._array.dtype)
+    refuse("positive", input._array.dtype)
     return input
 
 
 @takes_out(out_dtype="kernel")
 def conj_physical(input: Any) -> Any:
     """Conjugate; a real tensor is returned as it is."""
-    return _CONJ.slow((input,)) if _tensor("conj_physical", input)._array.dtype.kind == "c" else input
+    return _CONJ.slow((input,)) if input._array.dtype.kind == "c" else input
 
 
 @overridable
 def resolve_conj(input: Any) -> Any:
     """Return a tensor whose memory holds what it shows, as far as conjugates go."""
-    return input.clone() if _tensor("resolve_conj", input).is_conj() else input
+    return input.clone() if input.is_conj() else input
 
 
 @overridable
 def resolve_neg(input: Any) -> Any:
     """Return a tensor whose memory holds what it shows, as far as negatives go."""
-    return input.clone() if _tensor("resolve_neg", input).is_neg() else input
+    return input.clone() if input.is_neg() else input
 
 
 @overridable(forms="function method")
 def _conj(input: Any) -> Any:
     """View as the conjugate; a real tensor is returned as it is."""
-    return _tensor("_conj", input).conj()
+    return input.conj()
 
 
 @overridable(forms="function method")
@@ -103,7 +95,7 @@ def _neg_view(input: Any) -> Any:
     """View as the negative."""
     from .._aliasing.signs import negative_view
 
-    return negative_view(_tensor("_neg_view", input))
+    return negative_view(input)
 
 
 @cache
@@ -115,7 +107,7 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 @takes_out
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace NaN and infinities; infinities by the largest finite numbers by default."""
-    dtype = _tensor("nan_to_num", input)._array.dtype
+    dtype = input._array.dtype
     if dtype.kind in "fVc" and (posinf is None or neginf is None):
         low, high = _limits(dtype)
         posinf = high if posinf is None else posinf
@@ -127,7 +119,7 @@ def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None,
 @takes_out
 def logit(input: Any, eps: float | None = None) -> Any:
     """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
-    return _LOGIT.slow((_tensor("logit", input),), {"eps": eps})
+    return _LOGIT.slow((input,), {"eps": eps})
 
 
 refused("frexp", bic=(RuntimeError, "torch.frexp() only supports floating-point dtypes"))
@@ -136,7 +128,7 @@ refused("frexp", bic=(RuntimeError, "torch.frexp() only supports floating-point 
 @overridable
 def frexp(input: Any, *, out: Any = None) -> Any:
     """Split into a mantissa of size [0.5, 1) and a power of two."""
-    refuse("frexp", _tensor("frexp", input)._array.dtype)
+    refuse("frexp", input._array.dtype)
     if out is not None:
         if out[1]._array.dtype != np.int32:
             kind = {"float32": "float", "float64": "double", "int64": "long int"}.get(out[1]._array.dtype.name)

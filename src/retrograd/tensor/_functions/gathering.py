@@ -18,19 +18,11 @@ from ...overrides import overridable, takes_out
 from .. import _base
 from .._aliasing.entering import is_of_innermost
 from .._object.numbers import element_of
-from .._recording.operands import not_a_tensor
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import laid_out, record
 from .index import _scalar
 
 INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
-
-
-def refuse_other_than_tensors(name: str, **given: Any) -> None:
-    """Raise torch's error for an argument that should be a tensor; arguments are named in their order."""
-    for argument, (position, value) in given.items():
-        if not isinstance(value, _base.Tensor):
-            raise TypeError(not_a_tensor(name, position, value, argument))
 
 
 def refuse_index_dtype(name: str, index: Any) -> None:

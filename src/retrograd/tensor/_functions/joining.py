@@ -13,24 +13,21 @@ from ..._ops import shape as s
 from ...overrides import takes_out
 from .. import _base
 from .._object.formats import is_laid_out_in, laid_out_in
-from .._recording.flat import EXACT
 from .._recording.record import promoted, record
 
 
 def tensors_of(name: str, tensors: Any) -> list[Any]:
-    """Return a list of tensors, with torch's errors for anything else."""
+    """Return a list of tensors; a tensor is none, though it has rows."""
     if isinstance(tensors, _base.Tensor):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
-    found = list(tensors)
-    for one in found:
-        if type(one) not in EXACT:
-            break
-    else:
-        return found
-    for k, one in enumerate(found):
+    return list(tensors)
+
+
+def need_tensors(values: Sequence[Any], argument: int) -> None:
+    """Raise torch's error for what is no tensor among those that a function takes one by one."""
+    for k, one in enumerate(values):
         if not isinstance(one, _base.Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(one).__name__}")
-    return found
+            raise TypeError(f"expected Tensor as element {k} in argument {argument}, but got {type(one).__name__}")
 
 
 def in_common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
@@ -49,24 +46,20 @@ def cat(tensors: Any, dim: int = 0) -> Any:
         tensors = tensors_of("cat", tensors)
         if not tensors:
             raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    try:
-        first = tensors[0]._array
-        ndim, dtype = first.ndim, first.dtype
-        d = dim + ndim if dim < 0 else dim
-        before, after = first.shape[:d], first.shape[d + 1 :]
-        for one in tensors:
-            array = one._array
-            if array.dtype is not dtype or array.ndim != ndim:
-                break
-            if ndim > 1 and (array.shape[:d] != before or array.shape[d + 1 :] != after):
-                break
-        else:
-            if 0 <= d < ndim:
-                result = record(s.concat, tensors, {"axis": d}, "CatBackward0", {"dim": dim})
-                return result if ndim < 4 else _in_their_format(result, tensors)
-    except AttributeError:
-        tensors_of("cat", tensors)
-        raise
+    first = tensors[0]._array
+    ndim, dtype = first.ndim, first.dtype
+    d = dim + ndim if dim < 0 else dim
+    before, after = first.shape[:d], first.shape[d + 1 :]
+    for one in tensors:
+        array = one._array
+        if array.dtype is not dtype or array.ndim != ndim:
+            break
+        if ndim > 1 and (array.shape[:d] != before or array.shape[d + 1 :] != after):
+            break
+    else:
+        if 0 <= d < ndim:
+            result = record(s.concat, tensors, {"axis": d}, "CatBackward0", {"dim": dim})
+            return result if ndim < 4 else _in_their_format(result, tensors)
     return _cat_checked(tensors, dim)
 
 
@@ -129,24 +122,20 @@ def stack(tensors: Any, dim: int = 0) -> Any:
         tensors = tensors_of("stack", tensors)
         if not tensors:
             raise RuntimeError("stack expects a non-empty TensorList")
-    try:
-        first = tensors[0]._array
-        shape, dtype, run_on = first.shape, first.dtype, None
-        d = dim if 0 <= dim <= len(shape) else _errors.wrap_dim(dim, len(shape) + 1)
-        for one in tensors:
-            if one._array.shape != shape:
-                _refuse_shapes(tensors)
-            if one._array.dtype is not dtype:
-                run_on = in_common_dtype(tensors)
-                break
-    except AttributeError:
-        tensors_of("stack", tensors)
-        raise
+    first = tensors[0]._array
+    shape, dtype, run_on = first.shape, first.dtype, None
+    d = dim if 0 <= dim <= len(shape) else _errors.wrap_dim(dim, len(shape) + 1)
+    for one in tensors:
+        if one._array.shape != shape:
+            _refuse_shapes(tensors)
+        if one._array.dtype is not dtype:
+            run_on = in_common_dtype(tensors)
+            break
     return record(s.stack, tensors, {"axis": d}, "StackBackward0", {"dim": dim}, run_on)
 
 
 def _refuse_shapes(tensors: Any) -> None:
-    first = tensors_of("stack", tensors)[0]._array.shape
+    first = tensors[0]._array.shape
     for k, one in enumerate(tensors):
         if one._array.shape != first:
             raise RuntimeError(

@@ -90,8 +90,6 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
 @takes_out
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """Take P, L and U out of what `lu_factor` returns; what is not wanted is empty."""
-    need_tensor(LU_data, "lu_unpack", "LU_data")
-    need_tensor(LU_pivots, "lu_unpack", "LU_pivots", 2)
     if LU_data._array.ndim < 2:
         shape = _errors.sizes(LU_data._array.shape)
         raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {shape} instead")
@@ -130,8 +128,6 @@ def _check_pivots(packed: Any, pivots: Any) -> None:
 @takes_out(raised="cpu")
 def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
     """Solve a @ x = B, or with the adjoint or on the other side, for matrices that `lu_factor` took apart."""
-    for position, (value, argument) in enumerate(((LU, "LU"), (pivots, "pivots"), (B, "B")), 1):
-        need_tensor(value, "linalg_lu_solve", argument, position)
     need_float(LU, "torch.linalg.lu_solve")
     if LU._array.dtype != B._array.dtype:
         raise RuntimeError(
@@ -203,8 +199,6 @@ def linalg_ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: b
 def linalg_ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:  # noqa: N803 - torch's names
     """Solve a @ x = B for matrices that `ldl_factor` took apart."""
     name = "torch.linalg.ldl_solve"
-    for position, (value, argument) in enumerate(((LD, "LD"), (pivots, "pivots"), (B, "B")), 1):
-        need_tensor(value, "linalg_ldl_solve", argument, position)
     need_square(LD, name)
     need_float(LD, name)
     if B._array.ndim < 2:

@@ -12,7 +12,7 @@ from .. import _base
 from .._recording.record import record
 from .cumulative import cumprod
 from .joining import cat
-from .matrix_checks import need_float, need_square, need_tensor, scalar_name
+from .matrix_checks import need_float, need_square, scalar_name
 from .matrix_products import product
 from .ranges import eye
 from .shape import diagonal, unsqueeze
@@ -22,7 +22,6 @@ from .solving import checked_inverse
 @takes_out(lowered="cpu cuda")
 def linalg_matrix_power(input: Any, n: int) -> Any:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
-    need_tensor(input, "linalg_matrix_power", "input")
     if not isinstance(n, int):
         raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
     need_square(input, "linalg.matrix_power")

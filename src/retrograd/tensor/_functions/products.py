@@ -12,7 +12,6 @@ from ..._ops import shape as s
 from ..._warnings import warn_once
 from ...overrides import declared, overridable, takes_out
 from .. import _base
-from .._recording.operands import not_a_tensor
 from .._recording.record import NDARRAY, record
 from .._recording.refusals import kernel, refuse, refused
 from .einsum import contracted
@@ -170,7 +169,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 def multi_dot(tensors: Any) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
     if isinstance(tensors, _base.Tensor):
-        raise TypeError(not_a_sequence(tensors))
+        raise TypeError("multi_dot(): one tensor, not a chain")
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
@@ -200,11 +199,6 @@ def multi_dot(tensors: Any) -> Any:
     if ranks[-1] == 1:
         result = squeeze(result, -1)
     return squeeze(result, 0) if ranks[0] == 1 else result
-
-
-def not_a_sequence(tensor: Any) -> str:
-    """Write torch's error for a tensor in place of a list of them."""
-    return not_a_tensor("linalg_multi_dot", 1, tensor, "tensors").replace("must be Tensor", "must be tuple of Tensors")
 
 
 def _chain(matrices: list[Any]) -> Any:

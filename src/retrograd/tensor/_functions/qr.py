@@ -74,8 +74,6 @@ def _need_tau(input: Any, tau: Any, name: str) -> None:
 def linalg_householder_product(input: Any, tau: Any) -> Any:
     """Multiply reflectors: the first columns of the Q that `geqrf` describes."""
     name = "torch.linalg.householder_product"
-    need_tensor(input, "linalg_householder_product", "input")
-    need_tensor(tau, "linalg_householder_product", "tau", 2)
     if input._array.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     rows, columns = input._array.shape[-2:]
@@ -101,8 +99,6 @@ def orgqr(input: Any, input2: Any) -> Any:
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Multiply a matrix by the Q that reflectors describe, without building it."""
     tau, other = input2, input3
-    for position, (tensor, argument) in enumerate(((input, "input"), (tau, "input2"), (other, "input3")), 1):
-        need_tensor(tensor, "ormqr", argument, position)
     _check_product(input, tau, other, left)
     params = {"left": bool(left), "transpose": bool(transpose)}
     return record(reflectors.ormqr, (input, tau, other), params, "OrmqrBackward0")

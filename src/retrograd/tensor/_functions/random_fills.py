@@ -328,8 +328,7 @@ def normal(
                 raise _errors.broadcast_error(tuple(own), tuple(given))  # torch does not resize here
         return call_into(_normal_of, (mean, std, gen), {}, out)
     if size is None:
-        kinds = ", ".join(type(a).__name__ for a in (mean, std))
-        raise TypeError(f"normal() received an invalid combination of arguments - got ({kinds})")
+        raise TypeError("normal(): two numbers, and no size")
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     refuse_options(layout, pin_memory)

@@ -169,8 +169,7 @@ def randint(
     low, high = [n.item() if isinstance(n, _base.Tensor) else n for n in (low, high)]
     wrong = given or not all(hasattr(n, "__index__") for n in (low, high)) or not isinstance(size, (list, tuple))
     if wrong:
-        kinds = ", ".join(type(a).__name__ for a in args)
-        raise TypeError(f"randint() received an invalid combination of arguments - got ({kinds})")
+        raise TypeError("randint(): low, high and size do not go together")
     if out is not None:
         refuse_out()
         return into(out, dtype, lambda own: randint(low, high, size, generator=generator, dtype=own))

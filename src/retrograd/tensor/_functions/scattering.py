@@ -19,7 +19,7 @@ from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import record
-from .gathering import INT64, check_bounds, refuse_index_dtype, refuse_kernel, refuse_other_than_tensors
+from .gathering import INT64, check_bounds, refuse_index_dtype, refuse_kernel
 
 
 def _sources(input: Any, dim: int, index: Any, src: Any) -> tuple[int, Any, Any]:
@@ -99,8 +99,6 @@ def _reduced(input: Any, axis: int, index: Any, src: Any, reduce: str) -> Any:
 @needs_dtype_of_result
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """Return a copy with `src` added at indices along a dimension."""
-    if not isinstance(src, _base.Tensor):
-        refuse_other_than_tensors("scatter_add", src=(4, src))
     axis, index, src = _sources(input, dim, index, src)
     return record(along.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0")
 
@@ -113,8 +111,6 @@ _UNKNOWN = {"mean": "b", "amax": "c", "amin": "c"}
 @needs_dtype_of_result
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """Return a copy with `src` reduced into it at indices along a dimension."""
-    if not isinstance(src, _base.Tensor):
-        refuse_other_than_tensors("scatter_reduce", src=(4, src))
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     axis, index, src = _sources(input, dim, index, src)

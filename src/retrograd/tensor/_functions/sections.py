@@ -91,10 +91,7 @@ def _split_along(name: str, at_least: int, given_dim: int) -> Any:
         if given is None:
             given = indices if indices is not None else sections
         if not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
-            raise TypeError(
-                f"{name}() received an invalid combination of arguments - got (Tensor, {type(given).__name__}), but "
-                "expected one of:\n * (Tensor input, int sections)\n * (Tensor input, tuple of ints indices)"
-            )
+            raise TypeError(f"{name}(): neither a number of sections nor a list of indices")
         ndim = input._array.ndim
         if ndim < at_least:
             raise RuntimeError(

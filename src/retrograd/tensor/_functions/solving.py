@@ -99,8 +99,6 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's 
 @takes_out(raised="cpu")
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803 - torch's names
     """Solve systems, and tell which of the matrices are singular."""
-    need_tensor(A, "linalg_solve_ex", "A")
-    need_tensor(B, "linalg_solve_ex", "B", 2)
     result = _solved(A, B, left)
     info = _info(A, result)
     if check_errors:
@@ -111,8 +109,6 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 @takes_out
 def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:  # noqa: N803
     """Solve input @ X = B, or X @ input = B where not `left`, with one triangle of the input."""
-    need_tensor(input, "linalg_solve_triangular", "input")
-    need_tensor(B, "linalg_solve_triangular", "B", 2)
     name = "linalg.solve_triangular"
     need_square(input, name)
     need_matrix(B, name, "B")
@@ -242,7 +238,6 @@ def logdet(input: Any) -> Any:
 @takes_out(raised="cpu")
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
     """Invert a tensor as a map from its last dimensions to its first `ind`."""
-    need_tensor(A, "linalg_tensorinv", "A")
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, last = tuple(A._array.shape[:ind]), tuple(A._array.shape[ind:])
@@ -257,8 +252,6 @@ def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803 - torch's name
 @takes_out(raised="cpu")
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:  # noqa: N803 - torch's names
     """Solve tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
-    need_tensor(A, "linalg_tensorsolve", "A")
-    need_tensor(B, "linalg_tensorsolve", "B", 2)
     if dims is not None:
         count = A._array.ndim
         A = movedim(A, list(dims), list(range(count - len(dims), count)))  # noqa: N806

@@ -10,7 +10,7 @@ from ..._ops import special as ops
 from ...overrides import declared, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
-from .._recording.operands import not_a_tensor, plain_scalar, refuse_operands
+from .._recording.operands import plain_scalar, refuse_operands
 from .._recording.record import Elementwise, binary, unary
 from .._recording.refusals import kernel, refused
 from .elementwise_pairs import variants, with_number
@@ -69,8 +69,6 @@ def polygamma(n: int, input: Any) -> Any:
         n, input = input, n  # as a method
     if not isinstance(n, int):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
-    if not isinstance(input, _base.Tensor):
-        raise TypeError(not_a_tensor("polygamma", 2, input, "input"))
     return _polygamma(input, n)
 
 

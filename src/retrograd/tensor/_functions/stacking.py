@@ -14,7 +14,7 @@ from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._aliasing.views import view_op
 from .._recording.record import record
-from .joining import cat, in_common_dtype, stack, tensors_of
+from .joining import cat, in_common_dtype, need_tensors, stack, tensors_of
 from .shape import expand, reshape, reshaped, sizes_from, unsqueeze
 
 
@@ -88,16 +88,16 @@ def column_stack(tensors: Any) -> Any:
 @overridable
 def block_diag(*tensors: Any) -> Any:
     """Put matrices along the diagonal of zeros."""
-    found = tensors_of("block_diag", tensors)
-    if not found:
+    need_tensors(tensors, 0)
+    if not tensors:
         return _base.wrap(np.zeros((1, 0), np.float32))
-    for k, one in enumerate(found):
+    for k, one in enumerate(tensors):
         if one._array.ndim > 2:
             raise RuntimeError(
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{k} has {one._array.ndim} dimensions"
             )
-    return record(r.block_diag, found, {"lead": 0}, "BlockDiagBackward0", None, in_common_dtype(found))
+    return record(r.block_diag, tensors, {"lead": 0}, "BlockDiagBackward0", None, in_common_dtype(tensors))
 
 
 @overridable

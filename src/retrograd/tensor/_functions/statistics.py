@@ -14,7 +14,6 @@ from ...overrides import overridable, takes_out
 from .. import _base
 from .._base import edge_of, wrap
 from .._object.questions import imag, real
-from .._recording.operands import not_a_tensor
 from .._recording.record import record
 from .._recording.scalars import times
 from .creation import full_like, scalar_tensor, zeros_like
@@ -112,8 +111,6 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def _checked(name: str, input: Any, q: Any, dim: int | None, interpolation: str) -> Any:
     """Check the arguments of a quantile; returns q as a tensor."""
-    if not isinstance(input, _base.Tensor):
-        raise TypeError(not_a_tensor(name, 1, input, "input"))
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")

@@ -175,10 +175,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
             return found.logical_not() if invert else found
     tensors = [one for one in (elements, test_elements) if isinstance(one, _base.Tensor)]
     if not tensors:
-        raise TypeError(
-            "isin() received an invalid combination of arguments - got "
-            f"({type(elements).__name__}, {type(test_elements).__name__})"
-        )
+        raise TypeError("isin(): neither is a tensor")
     for one in tensors:
         if one._array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {_base.dtype_of(one)._scalar_name}")

@@ -7,7 +7,6 @@ from typing import Any
 from ... import _dtypes
 from ...overrides import arguments, declared, refuses_itself
 from .._functions.casting import truth
-from .._recording.operands import not_a_tensor
 from .._recording.record import promoted
 from .._tensor import Tensor
 
@@ -19,33 +18,26 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def _refuse_others(name: str, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(not_a_tensor(name, 1, value, "input"))
-
-
-def _question(name: str, method: str) -> Any:
+def _question(name: str) -> Any:
     def ask(input: Any) -> Any:
-        _refuse_others(name, input)
-        return getattr(input, method)()
+        return getattr(input, name)()
 
     ask.__name__ = ask.__qualname__ = name
-    ask.__doc__ = f"Ask a tensor: `{method}()`."
+    ask.__doc__ = f"Ask a tensor: `{name}()`."
     return ask
 
 
-is_floating_point = _question("is_floating_point", "is_floating_point")
-is_complex = _question("is_complex", "is_complex")
-is_signed = _question("is_signed", "is_signed")
-is_conj = _question("is_conj", "is_conj")
-is_neg = _question("is_neg", "is_neg")
-is_inference = _question("is_inference", "is_inference")
-numel = _question("numel", "numel")
+is_floating_point = _question("is_floating_point")
+is_complex = _question("is_complex")
+is_signed = _question("is_signed")
+is_conj = _question("is_conj")
+is_neg = _question("is_neg")
+is_inference = _question("is_inference")
+numel = _question("numel")
 
 
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the one element of a tensor is not zero."""
-    _refuse_others("is_nonzero", input)
     return truth(input)
 
 

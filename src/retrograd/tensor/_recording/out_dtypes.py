@@ -42,25 +42,15 @@ def computes_in_dtype_of_out(function: Callable[..., Any]) -> Callable[..., Any]
 EVERYTHING = slice(None)  # the `dim` of a reduction for which none was given, where that is not the same as None
 
 
-def needs_dim(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that refuses `out=` without `dim`, as torch does: it has no such form."""
+def needs_dim(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse `out=` without `dim`, as torch does: it has no such form."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if "dim" in kwargs or (len(args) > 1 and args[1] is not EVERYTHING):
-                return
-            if kwargs or len(args) > 1:
-                raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
-            raise TypeError(
-                f"{name}() received an invalid combination of arguments - got (Tensor, out=Tensor), but expected one of:\n * "
-                f"(Tensor input, *, torch.dtype dtype = None)\n * (Tensor input, {kind} dim, bool keepdim = False, *, "
-                "torch.dtype dtype = None, Tensor out = None)\n"
-            )
+    def check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if "dim" not in kwargs and (len(args) < 2 or args[1] is EVERYTHING):
+            raise TypeError(f"{name}(): out without dim")
 
-        function.check_arguments = check  # type: ignore[attr-defined]
-        return function
-
-    return decorate
+    function.check_arguments = check  # type: ignore[attr-defined]
+    return function
 
 
 def needs_dtype_of_result(function: Callable[..., Any]) -> Callable[..., Any]:
