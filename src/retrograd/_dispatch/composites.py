@@ -104,14 +104,8 @@ def matmul(input: Any, other: Any) -> Any:
     return aten._unsafe_view.default(first.bmm(second), sizes)
 
 
-@composite("__rmatmul__")
-def rmatmul(self: Any, other: Any) -> Any:
-    return matmul(other, self)
-
-
-@composite("outer", "ger")
-def outer(input: Any, vec2: Any) -> Any:
-    return input.reshape(input.shape[0], 1) * vec2
+FOUND["__rmatmul__"] = lambda self, other: matmul(other, self)
+FOUND["outer"] = FOUND["ger"] = lambda input, vec2: input.reshape(input.shape[0], 1) * vec2
 
 
 # ---- shapes ----
@@ -227,15 +221,8 @@ def cartesian_prod(*tensors: Any) -> Any:
     return torch.stack([one.flatten() for one in torch.meshgrid(given, indexing="ij")], 1)
 
 
-@composite("chunk")
-def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    size = input.shape[dim]
-    return input.split(-(-size // chunks), dim)
-
-
-@composite("__iter__")
-def iterate(self: Any) -> Any:
-    return iter(self.unbind(0))
+FOUND["chunk"] = lambda input, chunks, dim=0: input.split(-(-input.shape[dim] // chunks), dim)
+FOUND["__iter__"] = lambda self: iter(self.unbind(0))
 
 
 # ---- indexing ----

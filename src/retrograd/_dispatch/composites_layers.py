@@ -182,9 +182,8 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return input * noise
 
 
-@composite("relu6")
-def relu6(input: Any, inplace: bool = False) -> Any:
-    return (aten.hardtanh_ if inplace else aten.hardtanh).default(input, 0.0, 6.0)
+FOUND["relu6"] = lambda input, inplace=False: (aten.hardtanh_ if inplace else aten.hardtanh).default(input, 0.0, 6.0)
+FOUND["det"] = FOUND["linalg_det"] = lambda A: aten._linalg_det.default(A)[0]  # noqa: N803 - torch's name
 
 
 @composite("normalize")
@@ -286,11 +285,6 @@ def multi_head_attention(
     return F.linear(out, out_proj_weight, out_proj_bias).view(length, batch, width), None
 
 
-@composite("det", "linalg_det")
-def det(A: Any) -> Any:  # noqa: N803
-    return aten._linalg_det.default(A)[0]
-
-
 @layer("interpolate")
 def interpolate(input: Any, size: Any, scale_factor: Any, mode: str, align_corners: Any) -> Any:
     dims = input.dim() - 2
@@ -304,6 +298,4 @@ def interpolate(input: Any, size: Any, scale_factor: Any, mode: str, align_corne
         else [math.floor(n * s) for n, s in zip(input.shape[2:], scales, strict=True)]
     )
     flags = [] if mode == "nearest" else [bool(align_corners)]
-    return getattr(aten, f"upsample_{mode}{dims}d").default(
-        input, sizes, *flags, *(scales if scale_factor is not None else [])
-    )
+    return packet.default(input, sizes, *flags, *(scales if scale_factor is not None else []))

@@ -222,19 +222,14 @@ def _to_copy(
     return made.pin_memory() if pin_memory else made
 
 
-@kernel("alias")
-def _alias(self: Any) -> Any:
-    return self.view(self.shape)
-
-
-@kernel("lift_fresh", "lift")
-def _lift(self: Any) -> Any:
-    return self
-
-
-@kernel("lift_fresh_copy")
-def _lift_fresh_copy(self: Any) -> Any:
-    return self.clone()
+KERNELS["alias"] = lambda self: self.view(self.shape)
+KERNELS["lift"] = KERNELS["lift_fresh"] = lambda self: self
+KERNELS["lift_fresh_copy"] = lambda self: self.clone()
+KERNELS["copy"] = lambda self, src, non_blocking=False: self.clone().copy_(src)
+KERNELS["_local_scalar_dense"] = lambda self: self.item()
+KERNELS["histogramdd"] = lambda self, bins, range=None, weight=None, density=False: torch.histogramdd(
+    self, bins, range=range, weight=weight, density=density
+)
 
 
 @kernel("_unsafe_view", "_reshape_alias")
@@ -250,14 +245,10 @@ def _slice(self: Any, dim: int = 0, start: int | None = None, end: int | None = 
     return self[(builtins.slice(None),) * (dim % self.dim()) + (builtins.slice(start, end, step),)]
 
 
-@kernel("index")
-def _index(self: Any, indices: Any) -> Any:
-    return self[tuple(builtins.slice(None) if one is None else one for one in indices)]
-
-
-@kernel("index_put", "_unsafe_index_put")
-def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    return _index_put_(self.clone(), indices, values, accumulate)
+KERNELS["index"] = lambda self, indices: self[tuple(builtins.slice(None) if one is None else one for one in indices)]
+KERNELS["index_put"] = KERNELS["_unsafe_index_put"] = lambda self, indices, values, accumulate=False: _index_put_(
+    self.clone(), indices, values, accumulate
+)
 
 
 @kernel("index_put_", "_index_put_impl_")
@@ -280,40 +271,17 @@ def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False, 
     return self
 
 
-@kernel("_local_scalar_dense")
-def _local_scalar_dense(self: Any) -> Any:
-    return self.item()
-
-
-@kernel("copy")
-def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    return self.clone().copy_(src)
-
-
-@kernel("histogramdd")
-def _histogramdd(self: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
-    return torch.histogramdd(self, bins, range=range, weight=weight, density=density)
-
-
 @kernel("set_data")
 def _set_data(self: Any, new_data: Any) -> None:
     self.data = new_data
 
 
 # ---- activations ----
-@kernel("threshold_backward")
-def _threshold_backward(grad_output: Any, self: Any, threshold: float) -> Any:
-    return torch.where(self <= threshold, torch.zeros_like(grad_output), grad_output)
-
-
-@kernel("sigmoid_backward")
-def _sigmoid_backward(grad_output: Any, output: Any) -> Any:
-    return grad_output * ((1 - output) * output)
-
-
-@kernel("tanh_backward")
-def _tanh_backward(grad_output: Any, output: Any) -> Any:
-    return grad_output * (1 - output * output)
+KERNELS["sigmoid_backward"] = lambda grad_output, output: grad_output * ((1 - output) * output)
+KERNELS["tanh_backward"] = lambda grad_output, output: grad_output * (1 - output * output)
+KERNELS["threshold_backward"] = lambda grad_output, self, threshold: torch.where(
+    self <= threshold, torch.zeros_like(grad_output), grad_output
+)
 
 
 @kernel("elu")
@@ -359,9 +327,9 @@ def _nll_loss_forward(self: Any, target: Any, weight: Any, reduction: int, ignor
 
 
 # ---- layers ----
-@kernel("_convolution", "convolution_overrideable")
-def _convolution(*args: Any) -> Any:
-    return torch.convolution(*args[:9])  # the others are for libraries of kernels
+KERNELS["_convolution"] = KERNELS["convolution_overrideable"] = lambda *args: torch.convolution(
+    *args[:9]  # the others are for libraries of kernels
+)
 
 
 def _in_single(x: Any) -> Any:
@@ -444,11 +412,7 @@ for _name in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "
     KERNELS[f"upsample_{_name}"] = _upsampled(_name[:-2], not _name.startswith("nearest"))
 
 KERNELS["block_diag"] = lambda tensors: torch.block_diag(*tensors)
-
-
-@kernel("_linalg_det")
-def _linalg_det(A: Any) -> Any:
-    return (torch.linalg.det(A), *torch.linalg.lu_factor_ex(A)[:2])
+KERNELS["_linalg_det"] = lambda A: (torch.linalg.det(A), *torch.linalg.lu_factor_ex(A)[:2])
 
 
 @kernel("_scaled_dot_product_flash_attention_for_cpu")
