@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from math import e, inf, nan, pi
+from types import ModuleType
 from typing import Any
 
 from . import _absent, _dtypes, _layer_names, _ops, _settings, autograd
@@ -78,55 +79,9 @@ def _submodules() -> frozenset[str]:
     return frozenset(module.name for module in iter_modules(__path__))
 
 
-__all__ = [
-    "Parameter",
-    "Size",
-    "Tensor",
-    "as_torch",
-    "autograd",
-    "can_cast",
-    "channels_last",
-    "channels_last_3d",
-    "contiguous_format",
-    "device",
-    "dtype",
-    "e",
-    "enable_grad",
-    "finfo",
-    "get_default_device",
-    "get_default_dtype",
-    "iinfo",
-    "inf",
-    "inference_mode",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "jagged",
-    "layout",
-    "memory_format",
-    "nan",
-    "newaxis",
-    "no_grad",
-    "pi",
-    "preserve_format",
-    "promote_types",
-    "set_anomaly_enabled",
-    "set_default_device",
-    "set_default_dtype",
-    "set_grad_enabled",
-    "set_printoptions",
-    "sparse_bsc",
-    "sparse_bsr",
-    "sparse_coo",
-    "sparse_csc",
-    "sparse_csr",
-    "strided",
-    "vmap",
-    *functions(),
-    *later_functions,
-    *_settings.PUBLIC,
-    *(each.name for each in (*_dtypes.IN_MEMORY, *_dtypes.NAMES_ONLY)),
-    *_dtypes.ALIASES,
-]
+__all__ = sorted(
+    {name for name, value in globals().items() if name[0] != "_" and not isinstance(value, ModuleType)}
+    - {"Any", "ModuleType", "annotations", "cache", "find", "functions", "later_functions"}
+    | {"as_torch", "autograd", "set_printoptions", "vmap", *functions(), *later_functions}
+)
 _ = _ops  # importing it fills the table of primitives

@@ -124,17 +124,3 @@ class TensorboardEventHandler:
         if event.name == STAT_EVENT:
             for name, value in event.data.items():
                 self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
-
-
-__all__ = [
-    "STAT_EVENT",
-    "Aggregation",
-    "Event",
-    "EventHandlerHandle",
-    "Stat",
-    "TensorboardEventHandler",
-    "data_value_t",
-    "log_event",
-    "register_event_handler",
-    "unregister_event_handler",
-]

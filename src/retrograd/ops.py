@@ -60,26 +60,11 @@ _NAMES = {
 class Tag(Enum):
     """What can be said of an operation: `torch.Tag`."""
 
-    core = 0
-    cudagraph_unsafe = 1
-    data_dependent_output = 2
-    dynamic_output_shape = 3
-    flexible_layout = 4
-    generated = 5
-    inplace = 6
-    inplace_view = 7
-    maybe_aliasing_or_mutating = 8
-    needs_contiguous_strides = 9
-    needs_exact_strides = 10
-    needs_fixed_stride_order = 11
-    nondeterministic_bitwise = 12
-    nondeterministic_seeded = 13
-    out = 14
-    out_variant = 15
-    pointwise = 16
-    pt2_compliant_tag = 17
-    reduction = 18
-    view_copy = 19
+    core, cudagraph_unsafe, data_dependent_output, dynamic_output_shape, flexible_layout = range(5)
+    generated, inplace, inplace_view, maybe_aliasing_or_mutating, needs_contiguous_strides = range(5, 10)
+    needs_exact_strides, needs_fixed_stride_order, nondeterministic_bitwise = range(10, 13)
+    nondeterministic_seeded, out, out_variant, pointwise = range(13, 17)
+    pt2_compliant_tag, reduction, view_copy = range(17, 20)
 
 
 _value = attrgetter("value")

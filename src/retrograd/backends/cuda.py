@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from types import SimpleNamespace
@@ -31,44 +31,26 @@ def sdp_kernel(
         _attention.update(before)
 
 
-def enable_flash_sdp(enabled: bool) -> None:
-    """Accept the switch: attention has one form here."""
-    _attention["flash"] = enabled
+def _switch(name: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    """Make the functions that set and return the switch for a form of attention."""
+
+    def enable(enabled: bool) -> None:
+        """Accept the switch: attention has one form here."""
+        _attention[name] = enabled
+
+    def is_enabled() -> bool:
+        """Return the switch."""
+        return _attention[name]
+
+    enable.__name__ = enable.__qualname__ = f"enable_{name}_sdp"
+    is_enabled.__name__ = is_enabled.__qualname__ = f"{name}_sdp_enabled"
+    return enable, is_enabled
 
 
-def flash_sdp_enabled() -> bool:
-    """Return the switch."""
-    return _attention["flash"]
-
-
-def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Accept the switch: attention has one form here."""
-    _attention["mem_efficient"] = enabled
-
-
-def mem_efficient_sdp_enabled() -> bool:
-    """Return the switch."""
-    return _attention["mem_efficient"]
-
-
-def enable_math_sdp(enabled: bool) -> None:
-    """Accept the switch: attention has one form here."""
-    _attention["math"] = enabled
-
-
-def math_sdp_enabled() -> bool:
-    """Return the switch."""
-    return _attention["math"]
-
-
-def enable_cudnn_sdp(enabled: bool) -> None:
-    """Accept the switch: attention has one form here."""
-    _attention["cudnn"] = enabled
-
-
-def cudnn_sdp_enabled() -> bool:
-    """Return the switch."""
-    return _attention["cudnn"]
+enable_flash_sdp, flash_sdp_enabled = _switch("flash")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch("mem_efficient")
+enable_math_sdp, math_sdp_enabled = _switch("math")
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 
 
 # ---- what steers CUDA's libraries, which CuPy calls as it likes ----

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..cuda import is_available
+from ..cuda import is_available as is_available
 
 enabled = True
 benchmark = False
@@ -45,15 +45,3 @@ def flags(
 
 
 __path__: list[str] = []  # torch has an empty `rnn` below
-
-__all__ = [
-    "allow_tf32",
-    "benchmark",
-    "benchmark_limit",
-    "deterministic",
-    "enabled",
-    "flags",
-    "is_acceptable",
-    "is_available",
-    "version",
-]

@@ -16,16 +16,7 @@ from ._groups import need_group
 class ReduceOp(IntEnum):
     """How values of several processes become one."""
 
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-    UNUSED = 9
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM, UNUSED = range(10)
 
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"

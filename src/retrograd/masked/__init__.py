@@ -25,8 +25,8 @@ from ._ops import (
     sum,
     var,
 )
-from ._ops import input_mask as _input_mask  # noqa: F401 - torch's own tests use these two
-from ._ops import output_mask as _output_mask  # noqa: F401
+from ._ops import input_mask as _input_mask  # torch's own tests use these two
+from ._ops import output_mask as _output_mask
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -44,27 +44,4 @@ def as_masked_tensor(data: Any, mask: Any) -> Any:
     return masked_tensor(data, mask)
 
 
-__all__ = [
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "as_masked_tensor",
-    "cumprod",
-    "cumsum",
-    "is_masked_tensor",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "masked_tensor",
-    "mean",
-    "median",
-    "norm",
-    "normalize",
-    "prod",
-    "softmax",
-    "softmin",
-    "std",
-    "sum",
-    "var",
-]
+__all__ = [name for name in dir() if name[0] != "_" and name not in ("Any", "annotations")]

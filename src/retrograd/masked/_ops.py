@@ -176,53 +176,41 @@ def norm(
     return vector_norm(given, ord, dims_of(input, dim), bool(keepdim), dtype=dtype)
 
 
-def _spread(
-    input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any, root: bool
-) -> Any:
-    assert unbiased is None or correction is None, "Only one of unbiased and correction may be given"
-    off = correction if correction is not None else 0 if unbiased is False else 1
-    own = _base.dtype_of(input)
-    if dtype is None:
-        dtype = own if own.kind >= _dtypes.FLOAT_KIND else _dtypes.get_default_dtype()
-    # integers are averaged in the default dtype, as torch
-    wide = dtype if dtype.kind >= _dtypes.FLOAT_KIND else _dtypes.get_default_dtype()
-    dims = dims_of(input, dim)
-    count = _count(input, dims, True, mask, wide)
-    centre = _pointwise.div(sum(input, dims, keepdim=True, dtype=wide, mask=mask), count)
-    away = _pointwise.sub(input, centre)
-    squares = _pointwise.mul(away, _pointwise.conj(away))
-    total = sum(squares, dims, keepdim=keepdim, dtype=dtype, mask=mask)
-    freedom = _pointwise.clamp(_pointwise.sub(_count(input, dims, bool(keepdim), mask, wide.to_real()), off), 0)
-    result = _pointwise.div(total, freedom).to(dtype)
-    return _pointwise.sqrt(result) if root else result
+def _spread(name: str, what: str, *, root: bool) -> Any:
+    def function(
+        input: Any,
+        dim: Any = None,
+        unbiased: Any = None,
+        *,
+        correction: Any = None,
+        keepdim: bool = False,
+        dtype: Any = None,
+        mask: Any = None,
+    ) -> Any:
+        assert unbiased is None or correction is None, "Only one of unbiased and correction may be given"
+        off = correction if correction is not None else 0 if unbiased is False else 1
+        own = _base.dtype_of(input)
+        if dtype is None:
+            dtype = own if own.kind >= _dtypes.FLOAT_KIND else _dtypes.get_default_dtype()
+        # integers are averaged in the default dtype, as torch
+        wide = dtype if dtype.kind >= _dtypes.FLOAT_KIND else _dtypes.get_default_dtype()
+        dims = dims_of(input, dim)
+        count = _count(input, dims, True, mask, wide)
+        centre = _pointwise.div(sum(input, dims, keepdim=True, dtype=wide, mask=mask), count)
+        away = _pointwise.sub(input, centre)
+        squares = _pointwise.mul(away, _pointwise.conj(away))
+        total = sum(squares, dims, keepdim=keepdim, dtype=dtype, mask=mask)
+        freedom = _pointwise.clamp(_pointwise.sub(_count(input, dims, bool(keepdim), mask, wide.to_real()), off), 0)
+        result = _pointwise.div(total, freedom).to(dtype)
+        return _pointwise.sqrt(result) if root else result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Compute the {what} of the elements."
+    return function
 
 
-def var(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    *,
-    correction: Any = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """Compute the variance of the elements."""
-    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask, root=False)
-
-
-def std(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    *,
-    correction: Any = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """Compute the standard deviation of the elements."""
-    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask, root=True)
+var = _spread("var", "variance", root=False)
+std = _spread("std", "standard deviation", root=True)
 
 
 # ---- running sums and normalisations along a dimension ----

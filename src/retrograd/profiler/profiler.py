@@ -28,22 +28,13 @@ __all__ = [
 class ProfilerActivity(Enum):
     """What could be measured."""
 
-    CPU = 0
-    XPU = 1
-    CUDA = 2
-    HPU = 3
-    MTIA = 4
-    PrivateUse1 = 5
+    CPU, XPU, CUDA, HPU, MTIA, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
     """What a schedule asks for at a step."""
 
-    NONE = 0
-    WARMUP = 1
-    RECORD = 2
-    RECORD_AND_SAVE = 3
-    DEVICE_STOPPED = 4
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE, DEVICE_STOPPED = range(5)
 
 
 def supported_activities() -> set[ProfilerActivity]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum
 
 from retrograd._absent import finder
 
@@ -20,14 +20,8 @@ class Unsupported(TorchDynamoException):
 class UserErrorType(Enum):
     """What is wrong with a program."""
 
-    DYNAMIC_CONTROL_FLOW = auto()
-    ANTI_PATTERN = auto()
-    STANDARD_LIBRARY = auto()
-    CONSTRAINT_VIOLATION = auto()
-    DYNAMIC_DIM = auto()
-    INVALID_INPUT = auto()
-    INVALID_OUTPUT = auto()
-    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = auto()
+    DYNAMIC_CONTROL_FLOW, ANTI_PATTERN, STANDARD_LIBRARY, CONSTRAINT_VIOLATION, DYNAMIC_DIM = range(1, 6)
+    INVALID_INPUT, INVALID_OUTPUT, UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = range(6, 9)
 
 
 class UserError(Unsupported):

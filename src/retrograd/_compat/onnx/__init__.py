@@ -50,10 +50,7 @@ def parse_args(*arg_descriptors: str) -> Callable[[Any], Any]:
 class OperatorExportTypes(Enum):
     """What becomes of operations that ONNX does not have."""
 
-    ONNX = 0
-    ONNX_ATEN = 1
-    ONNX_ATEN_FALLBACK = 2
-    ONNX_FALLTHROUGH = 3
+    ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
 
 
 class TrainingMode(Enum):
@@ -67,23 +64,8 @@ class TrainingMode(Enum):
 class TensorProtoDataType(IntEnum):
     """The numbers of ONNX's dtypes."""
 
-    UNDEFINED = 0
-    FLOAT = 1
-    UINT8 = 2
-    INT8 = 3
-    UINT16 = 4
-    INT16 = 5
-    INT32 = 6
-    INT64 = 7
-    STRING = 8
-    BOOL = 9
-    FLOAT16 = 10
-    DOUBLE = 11
-    UINT32 = 12
-    UINT64 = 13
-    COMPLEX64 = 14
-    COMPLEX128 = 15
-    BFLOAT16 = 16
+    UNDEFINED, FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL, FLOAT16, DOUBLE = range(12)
+    UINT32, UINT64, COMPLEX64, COMPLEX128, BFLOAT16 = range(12, 17)
 
 
 __all__ = [

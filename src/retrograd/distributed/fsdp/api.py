@@ -14,11 +14,7 @@ from ...nn.modules.batchnorm import _BatchNorm
 class ShardingStrategy(Enum):
     """What is divided among the processes."""
 
-    FULL_SHARD = 1
-    SHARD_GRAD_OP = 2
-    NO_SHARD = 3
-    HYBRID_SHARD = 4
-    _HYBRID_SHARD_ZERO2 = 5
+    FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2 = range(1, 6)
 
 
 class BackwardPrefetch(Enum):
