@@ -40,6 +40,7 @@ LAYERS = [
     }
     | {"_warnings", "_missing", "_absent", "_elsewhere", "_public"},
     {"_core"},
+    {"_native"},
     {"_ops"},
     {"_graph"},
     {"_arguments", "_quick_forms", "_signatures", "overrides", "utils._pytree"},

@@ -45,10 +45,17 @@ class Formula:
         self.numbers = numbers
         self.wide = frozenset(wide)
         self.plans: dict[Any, _Plan | None] = {}
+        self.independent: dict[Any, bool] = {}  # see _is_elementwise
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__code__ = function.__code__  # operations read their parameters' names there
 
     def __call__(self, xp: Any, *arrays: Any, **params: Any) -> Any:
         """Compute on raw arrays of one library."""
+        for array in arrays:
+            if array.size >= NATIVE or array.dtype.itemsize == 2:
+                break
+        else:
+            return self.formula(xp, *arrays, **params)
         if xp.module is np:
             for array in arrays:
                 if array.size >= NATIVE and type(array) is NDARRAY:
@@ -97,16 +104,12 @@ class Formula:
     def _in_blocks(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Compute in blocks on NumPy, where elements do not depend on one another; else as a whole."""
         first = arrays[0]
-        elementwise = self.plans.get("elementwise", True)
         dense = all(a.shape == first.shape and a.flags.c_contiguous for a in arrays)
-        if not dense or not elementwise or first.size <= 2 * BLOCK:
+        if not dense or first.size <= 2 * BLOCK or not _is_elementwise(self, arrays, params):
             return self.small(xp, arrays, params)
         flat = [a.reshape(-1) for a in arrays]
         sample = self.small(xp, [a[:1] for a in flat], params)
         samples = sample if type(sample) is tuple else (sample,)
-        if not _is_elementwise(self, arrays, params):
-            self.plans["elementwise"] = None
-            return self.small(xp, arrays, params)
         outs = [np.empty(first.shape, s.dtype) for s in samples]
         rows = [o.reshape(-1) for o in outs]
 
@@ -136,11 +139,19 @@ def _narrowed(out: Any, dtype: Any) -> Any:
 
 
 def _is_elementwise(formula: Formula, arrays: Sequence[Any], params: dict[str, Any]) -> bool:
-    try:
-        results, _, _ = _traced(formula, arrays, params)
-    except UntraceableError:
-        return False
-    return not any(n.op in ("reduce", "position") for n in ex.nodes_of(*[r.expr for r in results]))
+    """Tell whether elements do not depend on one another; asked once for each set of parameters and dtypes."""
+    fixed = tuple([(k, v) for k, v in params.items() if k not in formula.numbers])
+    key = (fixed, *[a.dtype for a in arrays])
+    known = formula.independent.get(key)
+    if known is None:
+        try:
+            results, _, _ = _traced(formula, arrays, params)
+            nodes = ex.nodes_of(*[r.expr for r in results])
+            known = not any(n.op in ("reduce", "position") for n in nodes)
+        except UntraceableError:
+            known = False
+        formula.independent[key] = known
+    return known
 
 
 # ---- from a formula to a kernel ----
