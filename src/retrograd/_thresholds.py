@@ -48,7 +48,6 @@ LARGE_LOSS: Final = 1 << 15  # not measured
 
 # ---- memory kept for the backward ----
 EXPONENTIALS_KEPT: Final = 1 << 23  # of attention; more are computed again. Not measured.
-POWERS_KEPT: Final = 1 << 17  # of cross entropy: up to here they are quicker read than computed again. Not measured.
 
 # ---- gathering products of shared weights (ADR 0007: the backward of 50 steps with hidden 512, batch 1 takes 1.5 ms, not 6.6) ----
 GATHERED_ROWS: Final = 32  # of a use: from more, a product of its own is quick enough

@@ -9,7 +9,8 @@ A fused operation has three parts:
 - the decomposition, in the vocabulary `xp`: `function(xp, *arrays, **params)` returns the result. It serves whatever is not a plain
   array of real numbers: duals, batches, complex numbers; and the backward's own derivatives. So forward mode, vmap and every
   order are those of the primitives, and nobody derives a second derivative by hand.
-Half precision arrives in the implementation and in the backward as float32, and is rounded once, unless `widens=False`.
+Half precision arrives in the implementation and in the backward as float32, and is rounded once, unless `takes_halves=True`, where they do
+that themselves, or `widens=False`, where the decomposition does, too.
 One with a single result may have two more parts, for a batch of one vmap over plain arrays, where a decomposition would take many calls:
 - the batching rule: `function(xp, count, batched, *arrays, **params)`; arrays have their batch axis first where `batched` says so. It
   returns what the implementation does, batch axis first, or None, and the decomposition runs;
@@ -48,6 +49,7 @@ class Fused(Shown):
         *,
         outputs: int = 1,
         widens: bool = True,
+        takes_halves: bool = False,
         unread: tuple[str, ...] = (),
         reads_result: bool = True,
         shows: str | None = None,
@@ -60,6 +62,7 @@ class Fused(Shown):
         self.inputs = parameters_of(function)[1:]
         self.outputs = outputs
         self.widens = widens
+        self.takes_halves = takes_halves or not widens
         self.unread = unread  # inputs that the backward does not read, nor whether they were written into since
         self.reads_result = reads_result  # whether torch's backward reads anything that its forward has made
         self.edges = edges  # positions of the inputs that torch has edges for; None: all
@@ -102,7 +105,7 @@ class Fused(Shown):
         xp = _library(arrays)
         if xp.is_meta:
             return xp.run_fused(self, arrays, params)  # type: ignore[no-any-return]
-        half = _half_of(arrays) if self.widens else None
+        half = None if self.takes_halves else _half_of(arrays)
         if half is None:
             return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
         out, residuals = self.implementation(xp, *map(_single, arrays), **params)
@@ -115,7 +118,7 @@ class Fused(Shown):
         xp = _library(arrays)
         if xp.is_meta:
             return xp.pull_back_fused(needed, arrays)
-        if self.widens and _half_of(arrays) is not None:
+        if not self.takes_halves and _half_of(arrays) is not None:
             arrays = [_single(a) for a in arrays]
             g = tuple(map(_single, g)) if type(g) is tuple else _single(g)
         return self.back(xp, g, needed, residuals, *arrays, **params)

@@ -1,10 +1,9 @@
 """The negative log-likelihood of classes, from log-probabilities or from logits.
 
-Note [Cross entropy by the target's logit]
-The loss of a row of logits is log(s) with s the sum of exp(x - x[target]): one pass reads the logits, shifts them by the
-target's instead of by the largest, and sums their powers; nothing of the logits' size is written. s is at least 1, and the
-loss of a target that is nearly sure keeps its digits. Where a row's sum overflows, it is taken again from the largest logit.
-The backward is exp(x - shift) * (scale / s), minus the scale at the target: it keeps two numbers for each row.
+Note [Cross entropy from the largest logit]
+The loss of a row of logits is log(s) + top - x[target], with top the largest logit and s the sum of exp(x - top). The forward reads
+the logits once from memory and writes two numbers for each row; the backward, exp(x - top) * (scale / s) minus the scale at the
+target, reads them again. Nothing of the logits' size is kept.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core import kernels, passes
+from .._core import passes
 from .._core.fused import fused
+from .._core.numpy_namespace import is_half
 from .._core.shown import saved_array
+from .._native.program import formula
 from .._thresholds import LARGE_CROSS_ENTROPY as FEW
-from .._thresholds import POWERS_KEPT as KEPT
 from . import along, elementwise, reduce, softmax  # noqa: F401 - the words of the decompositions
 from .losses import MEAN, NONE, SUM, reduced
 
-INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+INT64, UINT64, SINGLE = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float32)
 
 
 # ---- targets ----
@@ -244,68 +244,23 @@ nll_loss = _declare_nll("nll_loss", "NllLossBackward0")
 nll_loss2d = _declare_nll("nll_loss2d", "NllLoss2DBackward0")
 
 
-# ---- from logits. See Note [Cross entropy by the target's logit] ----
-def _parts_of(x):
-    """Return the index expressions of parts of a large stack that stay in the cache, and the axis of their classes."""
-    budget = 4 * kernels.BLOCK
-    if x.ndim == 2:
-        count = max(1, budget // max(x.shape[1], 1))
-        return [(slice(at, at + count),) for at in range(0, x.shape[0], count)], 1
-    count = max(16, budget // max(x.shape[1], 1))
-    return [(n, slice(None), slice(at, at + count)) for n in range(x.shape[0]) for at in range(0, x.shape[2], count)], 0
+# ---- from logits. See Note [Cross entropy from the largest logit] ----
+@formula(wide=(0, 1, 2))
+def _sums(xp, x, *weight, spread):
+    """Return the largest logit of each row and the sum of exp(x - it); if wanted, also the weighted sum of x - it."""
+    top = xp.max(x, axis=(1,), keepdims=True)
+    away = x - top
+    powers = xp.sum(xp.exp(away), axis=(1,), keepdims=True)
+    if not spread:
+        return top, powers
+    return top, powers, xp.sum(away * weight[0] if weight else away, axis=(1,), keepdims=True)
 
 
-def _along_rows(parts_axis, part):
-    """Return the part of an array of rows (without classes) that a part of the stack has."""
-    return part if parts_axis else (part[0], part[2])
-
-
-def _dot(m, powers, axis, factors=None):
-    """Sum along the classes, each times its factor, by BLAS where rows or columns lie dense."""
-    if m is not np:
-        return (powers if factors is None else m.moveaxis(powers, axis, -1) * factors).sum(
-            axis if factors is None else -1
-        )
-    if factors is None:
-        if powers.ndim == 3:
-            return np.add.reduce(powers, 1)
-        factors = passes.ones(powers.shape[axis], powers.dtype)
-    if powers.ndim == 3:
-        return np.moveaxis(powers, 1, 2) @ factors
-    return powers @ factors if axis else factors @ powers
-
-
-def _with_classes(rows, axis):
-    """Give an array of rows an axis of classes."""
-    return rows[:, None] if axis else rows[None]
-
-
-def _shifted_powers(m, x, shift, axis, out=None):
-    powers = m.subtract(x, _with_classes(shift, axis), out=out)
-    return m.exp(powers, out=powers)
-
-
-def _powers(m, x, shift, axis, out=None):
-    """Return exp(x - shift), its sums, and the shift, which is the largest logit where sums overflow."""
-    powers = _shifted_powers(m, x, shift, axis, out)
-    sums = _dot(m, powers, axis)
-    if not m.isfinite(sums).all():
-        shift = m.where(m.isfinite(sums), shift, x.max(axis))
-        powers = _shifted_powers(m, x, shift, axis, out)
-        sums = _dot(m, powers, axis)
-    return powers, sums, shift
-
-
-def _spread_loss(m, x, shift, logs, axis, smoothing, weight, space=None):
-    """Return what the probability that is spread over all classes adds to the loss.
-
-    `logs` are the logarithms of the sums of shifted powers. Logits are shifted, too: large ones would swallow the loss.
-    """
-    classes = x.shape[axis]
-    share = smoothing / classes
-    whole = classes if weight is None else weight.sum()
-    shifted = m.subtract(x, _with_classes(shift, axis), space)
-    return (logs * whole - _dot(m, shifted, axis, weight)) * x.dtype.type(share)
+@formula
+def _slopes(xp, x, top, factor, *spread):
+    """Return the gradient of logits but for that of the target's own; `spread` is what each row, or class, loses."""
+    dx = xp.exp(x - top) * factor
+    return dx - spread[0] if spread else dx
 
 
 def _losses_of_few(x, target, reduction):
@@ -341,80 +296,53 @@ def _declare_cross_entropy(name, node_name, edges=(0,)):
             few = None if 0 <= ignore_index < x.shape[1] else _losses_of_few(x, target, reduction)
             if few is not None:
                 return few
-        m = xp.module
         stack, named = as_stack(x, target)
-        safe, counted = read_targets(xp, named, stack.shape[1], ignore_index)
-        own, total = _weights(xp, safe, counted, weight, x.dtype)
-        shift = first = stack[_named(xp, stack, safe)]
-        powers = None
-        if x.size <= KEPT or m is not np or not stack.flags.c_contiguous:
-            powers, sums, shift = _powers(m, stack, shift, 1)
-            values = m.log(sums)
-            if smoothing:
-                spread = _spread_loss(m, stack, shift, values, 1, smoothing, weight)
-            if shift is not first:
-                values += shift - first
-        else:
-            parts, axis = _parts_of(stack)
-            shift, sums = first.copy(), np.empty_like(first)
-            spread = np.empty_like(first) if smoothing else None
-            buffer = np.empty(stack[parts[0]].shape, x.dtype) if parts else None
-            for part in parts:
-                rows, block = _along_rows(axis, part), stack[part]
-                space = buffer[: block.shape[0], : block.shape[1]]
-                _, sums[rows], shift[rows] = _powers(np, block, shift[rows], axis, space)
-                if smoothing:
-                    logs = np.log(sums[rows])
-                    spread[rows] = _spread_loss(np, block, shift[rows], logs, axis, smoothing, weight, space)
-            values = np.log(sums)
-            values += shift - first
+        classes = stack.shape[1]
+        safe, counted = read_targets(xp, named, classes, ignore_index)
+        wide, of_classes = _widened(x.dtype, weight, stack.ndim)
+        own, total = _weights(xp, safe, counted, weight, wide)
+        first = stack[_named(xp, stack, safe)].astype(wide, copy=False)
+        top, powers, *spread = _sums(xp, stack, *of_classes, spread=bool(smoothing))
+        logs = xp.module.log(powers)
+        values = logs[:, 0] + (top[:, 0] - first)
         if smoothing:
-            values *= x.dtype.type(1 - smoothing)
+            values *= wide.type(1 - smoothing)
             if own is not None:
                 values *= own
-            values += spread
-            own_values, marks = (None, None) if counted is None else (counted, counted)
+            whole = classes if weight is None else weight.sum()
+            values += (logs * whole - spread[0])[:, 0] * wide.type(smoothing / classes)
+            own_values = counted
         else:
-            own_values, marks = own, counted
-        out = _finish(values, own_values, marks, total, reduction, x.shape[:1] * (x.ndim > 1) + x.shape[2:])
-        return out, (safe, counted, own, total, shift, sums, powers)
+            own_values = own
+        out = _finish(values, own_values, counted, total, reduction, x.shape[:1] * (x.ndim > 1) + x.shape[2:])
+        return out.astype(x.dtype, copy=False), (safe, counted, own, total, first, top, powers)
 
     run.__name__ = name
-    run.__doc__ = "The cross entropy of logits and classes. See Note [Cross entropy by the target's logit]."
-    operation = fused(node_name, edges=edges)(run)
+    run.__doc__ = "The cross entropy of logits and classes. See Note [Cross entropy from the largest logit]."
+    operation = fused(node_name, edges=edges, takes_halves=True)(run)
     operation.shows("ignore_index reduction target weight", self=_log_probabilities, total_weight=_total_weight)
 
     @operation.backward
     def back(xp, g, needed, residuals, x, target, weight, *, reduction, ignore_index, smoothing):
         if len(residuals) == 3:
             return _losses_of_few_back(g, *residuals, reduction), None, None
-        m = xp.module
-        safe, counted, own, total, shift, sums, powers = residuals
-        g = g.reshape(safe.shape) if reduction == NONE else g
-        one = _shared_scale(xp, g, own, counted, total, reduction)
-        if smoothing:
-            even = _shared_scale(xp, g, counted, counted, total, reduction) * x.dtype.type(smoothing / stack_classes(x))
-            one = one * x.dtype.type(1 - smoothing)
-            factor = one + even * (stack_classes(x) if weight is None else weight.sum())
-        else:
-            even, factor = None, one
-        factor = factor / sums
+        safe, counted, own, total, first, top, powers = residuals
         stack, _ = as_stack(x, target)
-        if powers is not None:
-            dx = powers * _with_classes(factor, 1)
-            if smoothing:
-                _subtract_spread(m, dx, even, weight, 1)
-        else:
-            dx = np.empty(stack.shape, x.dtype)
-            even = np.broadcast_to(even, sums.shape) if smoothing else None
-            parts, axis = _parts_of(stack)
-            for part in parts:
-                rows, block = _along_rows(axis, part), dx[part]
-                _shifted_powers(np, stack[part], shift[rows], axis, block)
-                block *= _with_classes(factor[rows], axis)
-                if smoothing:
-                    _subtract_spread(np, block, even[rows], weight, axis)
-        dx[_named(xp, dx, safe)] -= one
+        wide, of_classes = _widened(x.dtype, weight, stack.ndim)
+        g = g.astype(wide)
+        g = g.reshape(safe.shape) if reduction == NONE else g
+        one = factor = _shared_scale(xp, g, own, counted, total, reduction)
+        spread, of_targets = [], []
+        if smoothing:
+            even = _shared_scale(xp, g, counted, counted, total, reduction) * wide.type(smoothing / stack.shape[1])
+            one = one * wide.type(1 - smoothing)
+            factor = one + even * (stack.shape[1] if weight is None else weight.sum())
+            of_targets = [even if weight is None else even * weight[safe]]
+            even = xp.module.broadcast_to(even, safe.shape)[:, None]
+            spread = [even if weight is None else even * of_classes[0]]
+        factor = xp.module.broadcast_to(factor, safe.shape)[:, None] / powers
+        dx = _slopes(xp, stack, top, factor, *spread)
+        dx[_named(xp, dx, safe)] = _slopes(xp, first, top[:, 0], factor[:, 0], *of_targets) - one
         return dx.reshape(x.shape), None, None
 
     @operation.decomposition
@@ -428,18 +356,10 @@ def _declare_cross_entropy(name, node_name, edges=(0,)):
     return operation
 
 
-def stack_classes(x):
-    """Return the number of classes."""
-    return x.shape[class_axis(x)]
-
-
-def _subtract_spread(m, dx, even, weight, axis):
-    """Subtract the share that every class has of a row's gradient, in place."""
-    even = _with_classes(even, axis) if getattr(even, "ndim", 0) else even
-    if weight is None:
-        dx -= even
-    else:
-        dx -= even * weight.reshape(-1, *(1,) * (dx.ndim - axis - 1))
+def _widened(dtype, weight, rank):
+    """Return the dtype that logits are computed in, and the weights of classes, if there are any, as they broadcast."""
+    wide = SINGLE if is_half(dtype) else dtype
+    return wide, [] if weight is None else [weight.astype(wide, copy=False).reshape(-1, *(1,) * (rank - 2))]
 
 
 cross_entropy = _declare_cross_entropy("cross_entropy", "NllLossBackward0")
