@@ -292,14 +292,14 @@ def _losses_of_few_back(g, places, powers, sums, reduction):
 
 def _declare_cross_entropy(name, node_name, edges=(0,)):
     def run(xp, x, target, weight, *, reduction, ignore_index, smoothing):
-        if x.size <= FEW and weight is None and not smoothing and x.ndim == 2:
+        if x.size <= FEW and weight is None and not smoothing and x.ndim == 2 and x.dtype.itemsize > 2:
             few = None if 0 <= ignore_index < x.shape[1] else _losses_of_few(x, target, reduction)
             if few is not None:
                 return few
         stack, named = as_stack(x, target)
         classes = stack.shape[1]
         safe, counted = read_targets(xp, named, classes, ignore_index)
-        wide, of_classes = _widened(x.dtype, weight, stack.ndim)
+        wide, weight, of_classes = _widened(x.dtype, weight, stack.ndim)
         own, total = _weights(xp, safe, counted, weight, wide)
         first = stack[_named(xp, stack, safe)].astype(wide, copy=False)
         top, powers, *spread = _sums(xp, stack, *of_classes, spread=bool(smoothing))
@@ -328,7 +328,7 @@ def _declare_cross_entropy(name, node_name, edges=(0,)):
             return _losses_of_few_back(g, *residuals, reduction), None, None
         safe, counted, own, total, first, top, powers = residuals
         stack, _ = as_stack(x, target)
-        wide, of_classes = _widened(x.dtype, weight, stack.ndim)
+        wide, weight, of_classes = _widened(x.dtype, weight, stack.ndim)
         g = g.astype(wide)
         g = g.reshape(safe.shape) if reduction == NONE else g
         one = factor = _shared_scale(xp, g, own, counted, total, reduction)
@@ -357,9 +357,12 @@ def _declare_cross_entropy(name, node_name, edges=(0,)):
 
 
 def _widened(dtype, weight, rank):
-    """Return the dtype that logits are computed in, and the weights of classes, if there are any, as they broadcast."""
+    """Return the dtype that logits are computed in, the weights in it, and, if there are any, as they broadcast over logits."""
     wide = SINGLE if is_half(dtype) else dtype
-    return wide, [] if weight is None else [weight.astype(wide, copy=False).reshape(-1, *(1,) * (rank - 2))]
+    if weight is None:
+        return wide, None, []
+    weight = weight.astype(wide, copy=False)
+    return wide, weight, [weight.reshape(-1, *(1,) * (rank - 2))]
 
 
 cross_entropy = _declare_cross_entropy("cross_entropy", "NllLossBackward0")
