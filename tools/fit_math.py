@@ -32,7 +32,7 @@ class Fit:
     """A function, the ends of its interval, the weight of an error, and how many terms it takes in float32 and float64."""
 
     function: Function
-    low: float | str
+    low: float | str | dict[str, float]
     high: float | str | dict[str, float]
     weight: Function
     terms: dict[str, int]
@@ -42,6 +42,10 @@ class Fit:
 def root(function: Function) -> Function:
     """Write an even function of x as a function of z = x * x."""
     return lambda z: function(mp.sqrt(z))
+
+
+def _scaled_erfc(x: Number) -> Number:
+    return mp.exp(x * x) * mp.erfc(x) * (1 + 2 * x)
 
 
 HALF_LOG_2 = "0.3471"  # and what rounding adds to it
@@ -104,6 +108,10 @@ FITS: dict[str, Fit] = {
         {"f32": 3, "f64": 6},
         wide=True,
     ),
+    # sinh(x) = x + x * z * sinh(z) for z = x * x, x up to 1
+    "sinh": Fit(
+        root(lambda x: (mp.sinh(x) / x - 1) / x**2), 0, 1, root(lambda x: x**3 / mp.sinh(x)), {"f32": 4, "f64": 8}
+    ),
     # asin(s) = s + s * z * asin(z) for z = s * s, s up to 1 / 2
     "asin": Fit(
         root(lambda s: (mp.asin(s) / s - 1) / s**2),
@@ -116,6 +124,15 @@ FITS: dict[str, Fit] = {
     "atan": Fit(
         root(lambda t: (mp.atan(t) / t - 1) / t**2), 0, 1, root(lambda t: t**3 / mp.atan(t)), {"f32": 9, "f64": 20}
     ),
+    # erfc(x) = exp(-x * x) * (1 + erfc(t)) / (1 + 2 * x) for t = (x - 4) / (x + 4), x to where the result is 0, from 0 or where erf is 1/2
+    "erfc": Fit(
+        lambda t: _scaled_erfc(4 * (1 + t) / (1 - t)) - 1,
+        {"f32": -1, "f64": -0.79},
+        {"f32": 0.45, "f64": 0.75},
+        lambda t: 1 / _scaled_erfc(4 * (1 + t) / (1 - t)),
+        {"f32": 13, "f64": 24},
+        wide=True,
+    ),
 }
 
 
@@ -124,7 +141,7 @@ class Samples:
     """Values of a function and of its weight on Chebyshev's points; at 0, where quotients have a gap, the point beside it."""
 
     def __init__(self, fit: Fit, type: str, count: int) -> None:
-        low, high = mp.mpf(fit.low), mp.mpf(fit.high[type] if isinstance(fit.high, dict) else fit.high)
+        low, high = (mp.mpf(end[type] if isinstance(end, dict) else end) for end in (fit.low, fit.high))
         raw = [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / (count - 1)) for i in range(count)]
         self.x = [x if abs(x) > TINY else TINY for x in raw]
         self.values = [fit.function(x) for x in self.x]

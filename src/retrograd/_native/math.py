@@ -29,6 +29,7 @@ from .expression import (
     equal,
     fma,
     select,
+    sqrt,
 )
 
 INF: Final = float("inf")
@@ -44,10 +45,16 @@ class Format:
     mantissa: int  # how far the exponent is shifted
     bias: int  # of the exponent
     least_normal: float
-    log2_e: float
-    log_2: tuple[float, float]  # the number, and what its rounding left
+    log2_e: tuple[float, float]  # numbers, each with what its rounding left
+    log10_e: tuple[float, float]
+    log10_2: tuple[float, float]
+    log_2: tuple[float, float]
+    pi: tuple[float, float]
     two_thirds: int  # as an integer
     exp_ends: tuple[float, float]  # beyond them exp is 0 and infinite
+    exp2_ends: tuple[float, float]
+    cosh_end: float  # beyond it cosh and sinh are infinite
+    square_end: float  # beyond it 1 + x * x is x * x
     tanh_end: float  # from here on tanh is 1
     erf_end: float  # likewise
 
@@ -63,10 +70,16 @@ FORMATS: Final = {
         mantissa=23,
         bias=127,
         least_normal=2.0**-126,
-        log2_e=1.4426950216293335,
+        log2_e=(1.4426950216293335, 1.925963033500011e-08),
+        log10_e=(0.4342944920063019, -1.0103049952192578e-08),
+        log10_2=(0.3010300099849701, -1.432098883924482e-08),
         log_2=(0.6931471824645996, -1.9046542121259336e-09),
+        pi=(3.1415927410125732, -8.742277657347586e-08),
         two_thirds=0x3F2AAAAB,
         exp_ends=(-104.0, 89.0),
+        exp2_ends=(-151.0, 129.0),
+        cosh_end=89.6,
+        square_end=2.0**14,
         tanh_end=9.1,
         erf_end=3.95,
     ),
@@ -76,19 +89,25 @@ FORMATS: Final = {
         mantissa=52,
         bias=1023,
         least_normal=2.0**-1022,
-        log2_e=1.4426950408889634,
+        log2_e=(1.4426950408889634, 2.0355273740931033e-17),
+        log10_e=(0.4342944819032518, 1.098319650216765e-17),
+        log10_2=(0.3010299956639812, -2.8037281277851704e-18),
         log_2=(0.6931471805599453, 2.3190468138462996e-17),
+        pi=(3.141592653589793, 1.2246467991473532e-16),
         two_thirds=0x3FE5555555555555,
         exp_ends=(-746.0, 710.0),
+        exp2_ends=(-1076.0, 1025.0),
+        cosh_end=710.6,
+        square_end=2.0**28,
         tanh_end=19.1,
         erf_end=6.0,
     ),
 }
 
 
-def polynomial(name: str, x: Expr) -> Expr:
-    """Evaluate a fitted polynomial by Horner's rule."""
-    *lower, highest = COEFFICIENTS[name][x.type]
+def polynomial(name: str, x: Expr, precision: str = "") -> Expr:
+    """Evaluate a fitted polynomial by Horner's rule; `precision` is that of the result if x is wider."""
+    *lower, highest = COEFFICIENTS[name][precision or x.type]
     result = const(highest, x.type)
     for coefficient in reversed(lower):
         result = fma(result, x, coefficient)
@@ -119,7 +138,7 @@ def _parted(x: Expr, bias: int) -> tuple[Expr, Expr, Expr]:
     """Write x as n * log(2) + r: r, n, and an integer with n + bias in its low bits."""
     form = FORMATS[x.type]
     large = 1.5 * 2.0**form.mantissa + bias
-    shifted = fma(x, form.log2_e, large)
+    shifted = fma(x, form.log2_e[0], large)
     n = shifted - large
     high, low = form.log_2
     return fma(n, -low, fma(n, -high, x)), n, bitcast(shifted, form.bits)
@@ -158,6 +177,39 @@ def expm1(x: Expr) -> Expr:
     return select(equal(n, 0.0), select(equal(x, 0.0), x, near), half + half)
 
 
+def exp2(x: Expr) -> Expr:
+    """2 to the power of x."""
+    form = FORMATS[x.type]
+    low, high = form.exp2_ends
+    x = at_least(at_most(x, high), low)
+    large = 1.5 * 2.0**form.mantissa + 2 * form.bias
+    shifted = x + large
+    r = x - (shifted - large)
+    return _times_power(fma(polynomial("exp2", r), r, 1.0), bitcast(shifted, form.bits))
+
+
+def _half_exp(x: Expr) -> Expr:
+    """exp(|x|) / 2, of which half is always finite."""
+    form = FORMATS[x.type]
+    r, _, exponent = _parted(at_most(absolute(x), form.cosh_end), form.bias - 2)
+    quarter = _exp_near_0(r) * form.scale(exponent)
+    return quarter + quarter
+
+
+def cosh(x: Expr) -> Expr:
+    """Return the hyperbolic cosine: e / 2 + 1 / (2 * e) for e = exp(|x|)."""
+    half = _half_exp(x)
+    return half + 0.25 / half
+
+
+def sinh(x: Expr) -> Expr:
+    """Return the hyperbolic sine: an odd polynomial up to 1, and beyond e / 2 - 1 / (2 * e) for e = exp(|x|), with the sign of x."""
+    z = x * x
+    near = fma(x * z, polynomial("sinh", z), x)
+    half = _half_exp(x)
+    return select(absolute(x) < 1.0, select(equal(x, 0.0), x, near), copysign(half - 0.25 / half, x))
+
+
 # Note [Corrected quotients]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
 # a / (b + c) has three roundings: of the sum, of the quotient, and those that a brought along. What the sum lost is known exactly,
@@ -191,62 +243,259 @@ def tanh(x: Expr) -> Expr:
 
 
 # ---- logarithms ----
-def _log_near_1(f: Expr, n: Expr) -> Expr:
-    """log(1 + f) + n * log(2) for f between -1/3 and 1/3."""
-    high, low = FORMATS[f.type].log_2
+def _log_near_1(f: Expr, low: Expr | None = None) -> Expr:
+    """log(1 + f) for f between -1/3 and 1/3, and with it a small number if there is one."""
     if f.type == F32:
-        near = fma(f * f, fma(polynomial("log", f), f, -0.5), f)
-    else:  # the series of log((1 + s) / (1 - s)) takes a division, and half as many terms
-        half = 0.5 * f * f
-        s = f / (f + 2.0)
-        z = s * s
-        near = f - (half - fma(s, fma(polynomial("log_ratio", z), z, half), n * low))
-    return fma(n, high, near)
+        factor = fma(polynomial("log", f), f, -0.5)
+        return fma(f * f, factor, f) if low is None else f + fma(f * f, factor, low)
+    # the series of log((1 + s) / (1 - s)) takes a division, and half as many terms
+    half = 0.5 * f * f
+    s = f / (f + 2.0)
+    z = s * s
+    tail = fma(polynomial("log_ratio", z), z, half)
+    return f - (half - (s * tail if low is None else fma(s, tail, low)))
 
 
-def log(x: Expr) -> Expr:
-    """Return the natural logarithm."""
+def _times_log_2(n: Expr, f: Expr, low: Expr | None = None) -> Expr:
+    """log(2**n * (1 + f)), and with it a small number."""
+    high, rest = FORMATS[f.type].log_2
+    if f.type == F64:
+        low = n * rest if low is None else fma(n, rest, low)
+    return fma(n, high, _log_near_1(f, low))
+
+
+def _exponent_and_rest(x: Expr) -> tuple[Expr, Expr]:
+    """Write a positive number as 2**n * (1 + f) with f between -1/3 and 1/3."""
     form = FORMATS[x.type]
     denormal = x < form.least_normal
     bits = bitcast(select(denormal, x * 2.0**form.mantissa, x), form.bits)
     exponent = (bits - form.two_thirds) >> form.mantissa
     f = bitcast(bits - (exponent << form.mantissa), x.type) - 1.0
-    n = cast(exponent, x.type) - select(denormal, const(form.mantissa, x.type), 0.0)
-    result = select(x < INF, _log_near_1(f, n), x)
-    return select(x > 0.0, result, _log_not_positive(x))
+    return cast(exponent, x.type) - select(denormal, const(form.mantissa, x.type), 0.0), f
 
 
-def _log_not_positive(x: Expr) -> Expr:
-    """Return the logarithm of zeros, negative numbers and NaN."""
-    return select(equal(x, 0.0), const(-INF, x.type), NAN)
+def _log_of_all(x: Expr, result: Expr) -> Expr:
+    """Return a logarithm of x, which positive numbers have already, for all others, too."""
+    return select(x > 0.0, select(x < INF, result, x), select(equal(x, 0.0), const(-INF, x.type), NAN))
+
+
+def log(x: Expr) -> Expr:
+    """Return the natural logarithm."""
+    return _log_of_all(x, _times_log_2(*_exponent_and_rest(x)))
+
+
+def log2(x: Expr) -> Expr:
+    """Return the logarithm to base 2, exact for powers of 2."""
+    n, f = _exponent_and_rest(x)
+    high, low = FORMATS[x.type].log2_e
+    near = _log_near_1(f)
+    return _log_of_all(x, fma(near, high, fma(near, low, n)))
+
+
+def log10(x: Expr) -> Expr:
+    """Return the logarithm to base 10."""
+    form = FORMATS[x.type]
+    n, f = _exponent_and_rest(x)
+    near = _log_near_1(f)
+    near = fma(near, form.log10_e[0], near * form.log10_e[1])
+    return _log_of_all(x, fma(n, form.log10_2[0], fma(n, form.log10_2[1], near)))
 
 
 def log1p(x: Expr) -> Expr:
-    """log(1 + x), also near 0: x itself is scaled, so that the rounding of 1 + x only decides by which power of two."""
+    """log(1 + x), also near 0."""
+    return select(equal(x, 0.0), x, _log_1_plus(x))
+
+
+def _log_1_plus(x: Expr, low: Expr | None = None, twice: Expr | None = None) -> Expr:
+    """log(1 + x + low), where low is what the rounding of x left, or the logarithm of twice that.
+
+    x itself is scaled, so that the rounding of 1 + x only decides by which power of two.
+    """
     form = FORMATS[x.type]
     above = x + 1.0
     exponent = (bitcast(above, form.bits) - form.two_thirds) >> form.mantissa
     shift = exponent << form.mantissa
     scaled = bitcast(bitcast(x, form.bits) - shift, x.type)
     scale = bitcast(((form.bias + 2) << form.mantissa) - shift, x.type)  # four times as large, as 2**-128 is denormal
-    unscaled = equal(exponent, 0)
-    result = _log_near_1(select(unscaled, x, scaled + fma(scale, 0.25, -1.0)), cast(exponent, x.type))
-    result = select(equal(x, 0.0), x, select(x < INF, result, x))
-    return select(x > -1.0, result, _log_not_positive(above))
+    f = select(equal(exponent, 0), x, scaled + fma(scale, 0.25, -1.0))
+    n = cast(exponent, x.type)
+    if twice is not None:
+        n = select(twice, n + 1.0, n)
+    return _log_of_all(above, _times_log_2(n, f, None if low is None else low / above))
+
+
+# ---- inverse hyperbolic functions: logarithms of numbers that are known to twice the precision ----
+def _sum(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """x + y for |x| >= |y|, and what its rounding left."""
+    total = x + y
+    return total, y - (total - x)
+
+
+def _root(high: Expr, low: Expr) -> tuple[Expr, Expr]:
+    """Return the square root of a sum, and what its rounding left."""
+    root = sqrt(high)
+    return root, select(high > 0.0, (fma(-root, root, high) + low) / (root + root), 0.0)
+
+
+def arcsinh(x: Expr) -> Expr:
+    """log(a + sqrt(a * a + 1)) for a = |x|, as log1p(a + a * a / (1 + sqrt(a * a + 1))), with the sign of x."""
+    size = absolute(x)
+    far = size > FORMATS[x.type].square_end
+    square = size * size
+    square_low = fma(size, size, -square)
+    larger = select(square > 1.0, square, 1.0)
+    total, low = _sum(larger, select(square > 1.0, const(1.0, x.type), square))
+    root, root_low = _root(total, low + square_low)
+    below, below_low = root + 1.0, root_low + (1.0 - ((root + 1.0) - root))
+    part = square / below
+    part_low = (fma(-part, below, square) + fma(-part, below_low, square_low)) / below
+    high, high_low = _sum(size, part)
+    result = _log_1_plus(
+        select(far, size - 1.0, high), select(far, 0.0, high_low + part_low), far
+    )  # far out it is log(2 * a)
+    return select(equal(x, 0.0), x, copysign(result, x))
+
+
+def arccosh(x: Expr) -> Expr:
+    """log(x + sqrt(x * x - 1)), as log1p(t + sqrt(t * t + 2 * t)) for t = x - 1."""
+    far = x > FORMATS[x.type].square_end
+    t = x - 1.0
+    square = t * t
+    twice = t + t
+    larger = select(square > twice, square, twice)
+    total, low = _sum(larger, select(square > twice, twice, square))
+    root, root_low = _root(total, low + fma(t, t, -square))
+    high, high_low = _sum(root, t)
+    result = _log_1_plus(select(far, t, high), select(far, 0.0, high_low + root_low), far)
+    return select(x < 1.0, NAN, result)
+
+
+def arctanh(x: Expr) -> Expr:
+    """log((1 + a) / (1 - a)) / 2 for a = |x|, as log1p(2 * a / (1 - a)) / 2, with the sign of x."""
+    size = absolute(x)
+    twice = size + size
+    below = 1.0 - size
+    below_low = (1.0 - below) - size
+    high = twice / below
+    low = fma(-high, below_low, fma(-high, below, twice)) / below
+    return select(equal(x, 0.0), x, copysign(0.5 * _log_1_plus(high, low), x))
+
+
+# ---- inverse trigonometric functions ----
+def _from_turn(part: Expr, turn: Expr | float, low: Expr | float) -> Expr:
+    """Turn - part, where low is what the rounding of turn left."""
+    return turn - (part - low)
+
+
+def _arcsin_parts(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """Return whether |x| is below 1/2, and s + tail = asin(s): s is |x| there, and sqrt((1 - |x|) / 2) elsewhere."""
+    size = absolute(x)
+    near = size < 0.5
+    half = (1.0 - size) * 0.5
+    z = select(near, size * size, half)
+    s = select(near, size, sqrt(half))
+    return near, s, s * z * polynomial("asin", z)
+
+
+def _less_twice(turn: float, low: float, s: Expr, tail: Expr) -> Expr:
+    """Turn - 2 * (s + tail), where low is what the rounding of turn left."""
+    twice = s + s
+    rest = turn - twice
+    lost = (turn - rest) - twice
+    return rest - (tail + tail - (lost + low))
+
+
+def arcsin(x: Expr) -> Expr:
+    """Return the inverse sine."""
+    high, low = FORMATS[x.type].pi
+    near, s, tail = _arcsin_parts(x)
+    return copysign(select(near, s + tail, _less_twice(high / 2, low / 2, s, tail)), x)
+
+
+def arccos(x: Expr) -> Expr:
+    """Return the inverse cosine."""
+    high, low = FORMATS[x.type].pi
+    near, s, tail = _arcsin_parts(x)
+    part = s + tail
+    beyond = select(x > 0.0, part + part, _less_twice(high, low, s, tail))
+    return select(near, _from_turn(copysign(part, x), high / 2, low / 2), beyond)
+
+
+def _arctan_up_to_1(t: Expr) -> Expr:
+    z = t * t
+    return fma(t * z, polynomial("atan", z), t)
+
+
+def arctan(x: Expr) -> Expr:
+    """Return the inverse tangent."""
+    high, low = FORMATS[x.type].pi
+    size = absolute(x)
+    far = size > 1.0
+    part = _arctan_up_to_1(select(far, 1.0 / size, size))
+    return copysign(select(far, _from_turn(part, high / 2, low / 2), part), x)
+
+
+def arctan2(y: Expr, x: Expr) -> Expr:
+    """Return the angle of the point (x, y), with the sign of y."""
+    form = FORMATS[x.type]
+    high, low = form.pi
+    across, up = absolute(x), absolute(y)
+    steep = up > across
+    ratio = select(steep, across, up) / select(steep, up, across)
+    alike = equal(up, across)  # also where both are infinite, or both zero
+    part = _arctan_up_to_1(select(alike, select(equal(up, 0.0), const(0.0, x.type), 1.0), ratio))
+    left = bitcast(x, form.bits) < 0
+    turn = select(steep, const(high / 2, x.type), select(left, const(high, x.type), 0.0))
+    rest = select(steep, const(low / 2, x.type), select(left, const(low, x.type), 0.0))
+    # the turn less the part, but for points to the right of the axis and below the diagonal, and to the left and above
+    minus = select(steep, select(left, -part, part), select(left, part, -part))
+    return copysign(_from_turn(minus, turn, rest), y)
 
 
 # ---- the error function ----
+ERF_HALF: Final = 0.4769  # where erf is 1/2
+
+
+def _erf_near_0(x: Expr) -> Expr:
+    return fma(polynomial("erf", x * x), x, x)
+
+
 def erf(x: Expr) -> Expr:
     """Return the error function: an odd polynomial up to 1, and beyond 1 less the exponential of a polynomial."""
     form = FORMATS[x.type]
-    near = fma(polynomial("erf", x * x), x, x)
+    near = _erf_near_0(x)
     size = at_most(absolute(x), form.erf_end)
     r, _, exponent = _parted(-polynomial("erf_tail", size), form.bias)
     far = 1.0 - _exp_near_0(r) * form.scale(exponent)
     return select(size < 1.0, near, copysign(far, x))
 
 
+def erfc(x: Expr) -> Expr:
+    """Return 1 less the error function, which is small for large x; float32 is computed in float64."""
+    wide = cast(x, F64)
+    form = FORMATS[F64]
+    size = at_most(absolute(wide), 28.0)
+    square = size * size
+    r, _, exponent = _parted(-square, 2 * form.bias)
+    factor = polynomial("erfc", (size - 4.0) / (size + 4.0), x.type)
+    r = r - fma(size, size, -square)
+    power = fma(r * r, polynomial("exp", r), r)
+    product = fma(power, factor, factor) + power + 1.0  # (1 + power) * (1 + factor)
+    small = _times_power(_quotient(product, *_larger_first(size + size)), exponent)
+    if x.type == F64:  # 1 - erf(x) loses nothing while erf is below 1/2, and exp(-x * x) is not needed
+        small = select(size < ERF_HALF, 1.0 - _erf_near_0(size), small)
+    return cast(select(wide < 0.0, 2.0 - small, small), x.type)
+
+
+def _larger_first(x: Expr) -> tuple[Expr, Expr]:
+    return select(x > 1.0, x, 1.0), select(x > 1.0, const(1.0, x.type), x)
+
+
 # what formulas may call, by its name in `xp`
 FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
-    function.__name__: function for function in (erf, exp, expm1, log, log1p, sigmoid, tanh)
-}
+    function.__name__: function
+    for function in (
+        arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cosh, erf, erfc, exp, exp2, expm1, log, log10, log1p, log2, sigmoid,
+        sinh, tanh,
+    )
+}  # fmt: skip
