@@ -164,13 +164,11 @@ def is_number(value: Expr, number: float) -> bool:
 # ---- arithmetic ----
 def _pair(x: Any, y: Any) -> tuple[Expr, Expr]:
     """Make two arguments expressions of one type; a Python number takes the type of the other."""
-    if not isinstance(x, Expr):
-        x = const(x, y.type)
-    elif not isinstance(y, Expr):
-        y = const(y, x.type)
-    if x.type != y.type:
-        raise TypeError(f"an operation of {x.type} and {y.type}: cast one of them")
-    return x, y
+    first: Expr = x if isinstance(x, Expr) else const(x, y.type)
+    second: Expr = y if isinstance(y, Expr) else const(y, first.type)
+    if first.type != second.type:
+        raise TypeError(f"an operation of {first.type} and {second.type}: cast one of them")
+    return first, second
 
 
 def _binary(op: str, x: Any, y: Any) -> Expr:
@@ -180,41 +178,38 @@ def _binary(op: str, x: Any, y: Any) -> Expr:
 
 def add(x: Any, y: Any) -> Expr:
     """x + y; -0.0 is what changes nothing when it is added, and 0 for integers."""
-    x, y = _pair(x, y)
-    nothing = -0.0 if x.type in FLOATS else 0
-    return y if is_number(x, nothing) else x if is_number(y, nothing) else node("add", (x, y), x.type)
+    a, b = _pair(x, y)
+    nothing = -0.0 if a.type in FLOATS else 0
+    return b if is_number(a, nothing) else a if is_number(b, nothing) else node("add", (a, b), a.type)
 
 
 def sub(x: Any, y: Any) -> Expr:
     """x - y."""
-    x, y = _pair(x, y)
-    return x if is_number(y, 0) else neg(y) if is_number(x, -0.0) else node("sub", (x, y), x.type)
+    a, b = _pair(x, y)
+    return a if is_number(b, 0) else neg(b) if is_number(a, -0.0) else node("sub", (a, b), a.type)
 
 
 def mul(x: Any, y: Any) -> Expr:
     """x * y."""
-    x, y = _pair(x, y)
-    if is_number(x, 1):
-        return y
-    if is_number(y, 1):
-        return x
-    if is_number(x, -1) and x.type in FLOATS:
-        return neg(y)
-    if is_number(y, -1) and x.type in FLOATS:
-        return neg(x)
-    return node("mul", (x, y), x.type)
+    a, b = _pair(x, y)
+    for one, other in ((a, b), (b, a)):
+        if is_number(one, 1):
+            return other
+        if is_number(one, -1) and one.type in FLOATS:
+            return neg(other)
+    return node("mul", (a, b), a.type)
 
 
 def div(x: Any, y: Any) -> Expr:
     """x / y; integers are divided towards zero."""
-    x, y = _pair(x, y)
-    if is_number(y, 1):
-        return x
-    if y.op == "const" and y.type in FLOATS and (value := value_of(y)) and math.frexp(value)[0] in (0.5, -0.5):
+    a, b = _pair(x, y)
+    if is_number(b, 1):
+        return a
+    if b.op == "const" and b.type in FLOATS and (value := value_of(b)) and math.frexp(value)[0] in (0.5, -0.5):
         power = 1 / value  # of two, so that the product is exact, too
         if math.isfinite(power) and abs(power) >= 2.0**-126:
-            return mul(x, power)
-    return node("div", (x, y), x.type)
+            return mul(a, power)
+    return node("div", (a, b), a.type)
 
 
 def rem(x: Any, y: Any) -> Expr:
@@ -261,10 +256,10 @@ def is_nan(x: Expr) -> Expr:
 
 def select(condition: Expr, x: Any, y: Any) -> Expr:
     """X where the condition holds, else y."""
-    x, y = _pair(x, y)
+    a, b = _pair(x, y)
     if condition.op == "const":
-        return x if condition.detail else y
-    return x if x is y else node("select", (condition, x, y), x.type)
+        return a if condition.detail else b
+    return a if a is b else node("select", (condition, a, b), a.type)
 
 
 def minimum(x: Any, y: Any) -> Expr:

@@ -188,7 +188,8 @@ class _Text:
         return self.put(text)
 
     def _pointer(self, step: Step) -> str:
-        return self.put(f"load ptr, ptr {self._at('%pointers', step.detail, 'ptr')}")
+        cell = self.put(f"load ptr, ptr {self._at('%cells', step.detail, 'ptr')}")
+        return self.put(f"load ptr, ptr {cell}")
 
     def _size(self, step: Step) -> str:
         return self.put(f"load i64, ptr {self._at('%sizes', step.detail, 'i64')}")
@@ -305,13 +306,16 @@ class _Text:
 
 
 def render(function: Function, name: str) -> str:
-    """Return the text of a module with one function: name(pointers, sizes, scalars, low, high)."""
+    """Return the text of a module with one function: name(cells, sizes, scalars, low, high).
+
+    `cells` are the places where the pointers to the arrays' memory stand.
+    """
     text = _Text()
     text.body(function.body)
     scratch = [f"  %scratch{k} = alloca [{LANES} x i64], align 64" for k in range(function.scratch)]
     lines = [
         *text.intrinsics.values(),
-        f"define void @{name}(ptr noalias %pointers, ptr noalias %sizes, ptr noalias %scalars, i64 %low, i64 %high) #0 {{",
+        f"define void @{name}(ptr noalias %cells, ptr noalias %sizes, ptr noalias %scalars, i64 %low, i64 %high) #0 {{",
         "entry:",
         *scratch,
         *text.lines,

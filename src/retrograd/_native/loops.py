@@ -23,6 +23,7 @@ from typing import Any, Final
 from . import expression as ex
 from .expression import I64, Expr
 
+SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 
 # what a reduction begins with, by its operation
@@ -146,6 +147,9 @@ class _Lowering:
             self.depth[node] = self._depth_of(node)
         self.row: dict[Expr, Any] = {}  # values that stay the same in an item
         self.pieces: dict[Expr, Any] = {}  # lanes: scratch arrays of values of the row
+        self.kept: tuple[Expr, int] | None = (
+            None  # rows: a value that waits in the memory of an output for a later pass
+        )
 
     def _depth_of(self, node: Expr) -> int:
         """Return how many inner loops a value needs around it."""
@@ -225,7 +229,12 @@ class _Lowering:
                 return scope[node]
         if node.op == "const":
             return Step("const", node.type, (), ex.value_of(node))
-        if node.op == "scalar":
+        if self.kept is not None and node is self.kept[0]:
+            number = self.kept[1]
+            operand = self.outputs[number - len(self.kernel.inputs)].operand
+            base, index = self._address(number, operand.inner, where)
+            made: Any = self.w.step("load", node.type, base, index, detail=operand.storage)
+        elif node.op == "scalar":
             made = self.w.step("scalar", node.type, detail=node.detail)
         elif node.op == "position":
             made = where[-1]
@@ -280,8 +289,14 @@ class _Lowering:
     # ---- rows ----
     def _rows(self) -> None:
         reductions = [node for node in self.needed if node.op == "reduce"]
+        keep = self._worth_keeping(reductions)
         for number in range(max([r.reductions for r in reductions], default=0)):
-            self._pass([r for r in reductions if r.reductions == number + 1], [])
+            group = [r for r in reductions if r.reductions == number + 1]
+            if keep is not None and keep[0] in ex.nodes_of(*[r.args[0] for r in group]):
+                self._pass(group, [(keep[1], Output(keep[0], "element", self._operand(keep[1])))])
+                self.kept, keep = keep, None
+            else:
+                self._pass(group, [])
         stores = [(k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level != "row"]
         if stores:
             self._pass([], stores)
@@ -294,6 +309,28 @@ class _Lowering:
                         "offset", "ptr", self.pointers[number], self.w.mul(self.item, self.strides[number][0])
                     )
                 self.w.step("store", "void", base, None, value, detail=output.operand.storage)
+
+    def _operand(self, number: int) -> Operand:
+        return [*self.kernel.inputs, *[o.operand for o in self.outputs]][number]
+
+    def _worth_keeping(self, reductions: Sequence[Expr]) -> tuple[Expr, int] | None:
+        """Return the costliest value that a reduction and an output need, with the number of an output whose memory can hold it.
+
+        A softmax stores its exponentials where its result will stand, sums them, and divides what it finds there.
+        """
+        rooms: dict[str, int] = {}
+        for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
+            if output.level == "element" and output.operand.storage == output.value.type:
+                rooms.setdefault(output.value.type, number)
+        before = set(ex.nodes_of(*[r.args[0] for r in reductions]))
+        best: tuple[int, Expr] | None = None
+        for node in ex.nodes_of(*[o.value for o in self.outputs if o.level == "element"]):
+            if node not in before or node.type not in rooms or self.depth[node] < self.kernel.inner or not node.args:
+                continue
+            cost = sum(self.depth[n] == self.kernel.inner and n.op != "const" for n in ex.nodes_of(node))
+            if cost >= SPILL and (best is None or cost > best[0]):
+                best = cost, node
+        return None if best is None else (best[1], rooms[best[1].type])
 
     def _pass(self, reductions: Sequence[Expr], stores: Sequence[tuple[int, Output]]) -> None:
         """Go over the row once."""

@@ -6,18 +6,26 @@ import ctypes
 import hashlib
 import os
 import threading
+from functools import cache as cache_result
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from . import cache
 
-_lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
+lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
 _state: Any = None
 
 
+@cache_result
 def is_available() -> bool:
-    """Tell whether kernels can be compiled here: llvmlite is installed and not switched off."""
-    return os.environ.get("RETROGRAD_NATIVE", "1") != "0" and find_spec("llvmlite") is not None
+    """Tell whether kernels can be compiled here: llvmlite is installed and not switched off by RETROGRAD_NATIVE=0."""
+    if os.environ.get("RETROGRAD_NATIVE") == "0" or find_spec("llvmlite") is None:
+        return False
+    # Kernels read where an array's memory is from the array object itself.
+    sample = np.empty(1)
+    return ctypes.c_void_p.from_address(id(sample) + object.__basicsize__).value == sample.ctypes.data
 
 
 class _Machine:
@@ -63,14 +71,14 @@ class _Machine:
         return loaded[name]  # type: ignore[no-any-return]
 
 
-_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
 _loaded: dict[str, Any] = {}
 
 
 def compiled(text: str) -> Any:
     """Return the C function of a module's text, in which its name stands as KERNEL."""
     global _state
-    with _lock:
+    with lock:
         if _state is None:
             _state = _Machine()
         digest = hashlib.sha256(f"{_state.key}\n{text}".encode()).hexdigest()
@@ -88,18 +96,18 @@ def compiled(text: str) -> Any:
 def assembly(text: str) -> str:
     """Return what a module's text comes to on this processor, to be read."""
     global _state
-    with _lock:
+    with lock:
         if _state is None:
             _state = _Machine()
         return _state.target.emit_assembly(_state.optimised(text))  # type: ignore[no-any-return]
 
 
 def _hold() -> None:
-    _lock.acquire()
+    lock.acquire()
 
 
 def _release() -> None:
-    _lock.release()
+    lock.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -15,8 +15,8 @@ What runs depends on the formula, dtypes and shapes alone: never on time, nor on
 
 from __future__ import annotations
 
-import ctypes
 import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -25,12 +25,15 @@ import numpy as np
 from .. import _thresholds
 from .._core import parallel
 from . import expression as ex
+from . import machine
 from .expression import Expr
 from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
 
 NDARRAY = np.ndarray
 NATIVE: Final = _thresholds.NATIVE
 BLOCK: Final = _thresholds.NATIVE_BLOCK
+# Where in an array object the pointer to its memory stands: behind the header that every object has (PyArrayObject_fields).
+DATA: Final = object.__basicsize__
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
 _COMBINED: Final[dict[str, Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
@@ -46,6 +49,7 @@ class Formula:
         self.wide = frozenset(wide)
         self.plans: dict[Any, _Plan | None] = {}
         self.independent: dict[Any, bool] = {}  # see _is_elementwise
+        self.refused = ""  # why there is no kernel for the arrays that came last without one
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__code__ = function.__code__  # operations read their parameters' names there
 
@@ -79,13 +83,15 @@ class Formula:
 
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
+        arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
         fixed = tuple([(k, v) for k, v in params.items() if k not in self.numbers])
-        key = (fixed, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        key = (fixed, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
         plan = self.plans.get(key, self)
         if plan is self:
             if len(self.plans) > 512:
                 self.plans.clear()
-            plan = self.plans[key] = _planned(self, arrays, params, out)
+            with machine.lock:  # which a fork waits for: planning imports and compiles
+                plan = self.plans[key] = self._planned(arrays, params)
         if plan is None:
             return self._in_blocks(xp, arrays, params)
         return plan.run(arrays, params, out)  # type: ignore[union-attr]
@@ -94,23 +100,51 @@ class Formula:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
         from .._core.numpy_namespace import numpy_namespace as xp
 
-        if outs[0].size >= NATIVE and all(o.flags.c_contiguous for o in outs):
-            self.large(xp, arrays, params, outs)
-            return
-        found = self.small(xp, arrays, params)
+        large = outs[0].size >= NATIVE
+        found = self.large(xp, arrays, params, outs) if large else self.small(xp, arrays, params)
         for out, value in zip(outs, found if type(found) is tuple else (found,), strict=True):
-            out[...] = value
+            if value is not out:
+                out[...] = value
+
+    def traced(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[list[Traced], TracedNamespace, bool]:
+        """Trace the formula: its results, the vocabulary with the numbers that a call brings, and whether there are several results."""
+        rank = max(a.ndim for a in arrays)
+        xp = TracedNamespace(rank)
+        given = []
+        for number, a in enumerate(arrays):
+            if a.dtype not in STORAGE:
+                raise UntraceableError(f"arrays of {a.dtype}")
+            axes = frozenset(k + rank - a.ndim for k, size in enumerate(a.shape) if size != 1)
+            given.append(xp.operand(number, a.dtype, axes))
+        double = any(a.dtype == np.float64 for a in arrays)
+        known = {
+            name: xp.number(name, "f64" if double else "f32") if name in self.numbers else value
+            for name, value in params.items()
+        }
+        found = self.formula(xp, *given, **known)
+        results = found if type(found) is tuple else (found,)
+        constant = [r if isinstance(r, Traced) else xp.constant(r, given[0]) for r in results]
+        return constant, xp, type(found) is tuple
+
+    def _planned(self, arrays: Sequence[Any], params: dict[str, Any]) -> _Plan | None:
+        """Return how arrays of these dtypes, shapes and strides are computed; None if no kernel can."""
+        if not machine.is_available():
+            return None
+        try:
+            return _Plan(self, arrays, *self.traced(arrays, params))
+        except UntraceableError as error:
+            self.refused = str(error)
+            return None
 
     def _in_blocks(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Compute in blocks on NumPy, where elements do not depend on one another; else as a whole."""
+        """Compute on NumPy: in blocks if elements do not depend on one another, else as a whole."""
         first = arrays[0]
         dense = all(a.shape == first.shape and a.flags.c_contiguous for a in arrays)
-        if not dense or first.size <= 2 * BLOCK or not _is_elementwise(self, arrays, params):
+        if not dense or first.size <= 2 * _thresholds.KERNEL_BLOCK or not self._is_elementwise(arrays, params):
             return self.small(xp, arrays, params)
         flat = [a.reshape(-1) for a in arrays]
-        sample = self.small(xp, [a[:1] for a in flat], params)
-        samples = sample if type(sample) is tuple else (sample,)
-        outs = [np.empty(first.shape, s.dtype) for s in samples]
+        found = self.small(xp, [a[:1] for a in flat], params)  # to see how many there are, and their dtypes
+        outs = [np.empty(first.shape, s.dtype) for s in (found if type(found) is tuple else (found,))]
         rows = [o.reshape(-1) for o in outs]
 
         def work(start: int, end: int) -> None:
@@ -119,7 +153,22 @@ class Formula:
                 row[start:end] = value
 
         parallel.over_blocks(work, first.size, _thresholds.KERNEL_BLOCK, first.size >= parallel.WIDE)
-        return tuple(outs) if type(sample) is tuple else outs[0]
+        return tuple(outs) if type(found) is tuple else outs[0]
+
+    def _is_elementwise(self, arrays: Sequence[Any], params: dict[str, Any]) -> bool:
+        """Tell whether elements do not depend on one another; asked once for each set of parameters and dtypes."""
+        fixed = tuple([(k, v) for k, v in params.items() if k not in self.numbers])
+        key = (fixed, *[a.dtype for a in arrays])
+        known = self.independent.get(key)
+        if known is None:
+            try:
+                results, _, _ = self.traced(arrays, params)
+                nodes = ex.nodes_of(*[r.expr for r in results])
+                known = not any(n.op in ("reduce", "position") for n in nodes)
+            except UntraceableError:
+                known = False
+            self.independent[key] = known
+        return known
 
 
 def formula(
@@ -127,7 +176,8 @@ def formula(
 ) -> Any:
     """Make a formula an implementation. See Note [Formulas].
 
-    `numbers` names the parameters that come with each call; `wide` the results that stay float32 where the first array is half precision.
+    `numbers` names the parameters that come with each call; `wide` the results that stay float32 where the first array is half
+    precision.
     """
     if function is None:
         return lambda f: Formula(f, numbers, wide)
@@ -138,60 +188,10 @@ def _narrowed(out: Any, dtype: Any) -> Any:
     return out.astype(dtype) if out.dtype == np.float32 else out
 
 
-def _is_elementwise(formula: Formula, arrays: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Tell whether elements do not depend on one another; asked once for each set of parameters and dtypes."""
-    fixed = tuple([(k, v) for k, v in params.items() if k not in formula.numbers])
-    key = (fixed, *[a.dtype for a in arrays])
-    known = formula.independent.get(key)
-    if known is None:
-        try:
-            results, _, _ = _traced(formula, arrays, params)
-            nodes = ex.nodes_of(*[r.expr for r in results])
-            known = not any(n.op in ("reduce", "position") for n in nodes)
-        except UntraceableError:
-            known = False
-        formula.independent[key] = known
-    return known
-
-
 # ---- from a formula to a kernel ----
-def _traced(
-    formula: Formula, arrays: Sequence[Any], params: dict[str, Any]
-) -> tuple[list[Traced], TracedNamespace, bool]:
-    rank = max(a.ndim for a in arrays)
-    xp = TracedNamespace(rank)
-    given = []
-    for number, a in enumerate(arrays):
-        if a.dtype not in STORAGE:
-            raise UntraceableError(f"arrays of {a.dtype}")
-        axes = frozenset(k + rank - a.ndim for k, size in enumerate(a.shape) if size != 1)
-        given.append(xp.operand(number, a.dtype, axes))
-    double = any(a.dtype == np.float64 for a in arrays)
-    known = {
-        name: xp.number(name, "f64" if double else "f32") if name in formula.numbers else value
-        for name, value in params.items()
-    }
-    found = formula.formula(xp, *given, **known)
-    several = type(found) is tuple
-    results = list(found) if several else [found]
-    return [r if isinstance(r, Traced) else _constant(xp, r, given[0]) for r in results], xp, several
 
 
-def _constant(xp: TracedNamespace, value: Any, like: Traced) -> Traced:
-    return Traced(xp, ex.const(value, like.expr.type), frozenset())
-
-
-def _planned(formula: Formula, arrays: Sequence[Any], params: dict[str, Any], out: Any) -> _Plan | None:
-    """Return how arrays of these dtypes, shapes and strides are computed; None if no kernel can."""
-    from . import machine
-
-    if not machine.is_available():
-        return None
-    try:
-        results, xp, several = _traced(formula, arrays, params)
-        return _Plan(formula, arrays, results, xp, several, out)
-    except UntraceableError:
-        return None
+_NO_AXES: tuple[list[int], int] = ([], 1)
 
 
 class _Geometry:
@@ -207,8 +207,9 @@ class _Geometry:
             self.strides.append([0] * missing + own)
         leading = max(range(len(arrays)), key=lambda k: (arrays[k].size, -k))
         along = self.strides[leading]
-        self.axes = sorted((k for k in range(rank) if self.shape[k] != 1), key=lambda k: (-abs(along[k]), k))
-        # axes along which the leading array has no elements of its own come first, in their own order
+        # those along which the leading array has no elements of its own come first
+        sized = [k for k in range(rank) if self.shape[k] != 1]
+        self.axes = sorted(sized, key=lambda k: (along[k] != 0, -abs(along[k]), k))
 
     def dense(self, shape: Sequence[int]) -> list[int]:
         """Return the order of axes in which a new array lies in memory: as the leading array, the others before."""
@@ -226,9 +227,8 @@ class _Plan:
         results: list[Traced],
         xp: TracedNamespace,
         several: bool,
-        out: Any,
     ) -> None:
-        from . import llvm, loops, machine
+        from . import llvm, loops
 
         geometry = _Geometry(arrays)
         if 0 in geometry.shape:
@@ -261,7 +261,7 @@ class _Plan:
             outputs.append((value, level, storage, op))
         if any(frozenset(n.detail[1]) not in (rows, self.columns) for n in nodes if n.op == "reduce"):
             raise UntraceableError("reductions over different axes")
-        self._split(geometry, outputs, out)
+        self._split(geometry)
         plain = _with_plain_reductions([value for value, *_ in outputs])
         operands = [
             loops.Operand(STORAGE[a.dtype], *self._pattern(strides, a.itemsize))
@@ -307,7 +307,8 @@ class _Plan:
             self.may_split = single and not self.columns
             return
         sums = all(r.expr.detail[0] == "sum" for r in results if r.expr.op == "reduce")
-        if single and sums and not self.columns and kept == axes[-len(kept) :]:
+        follow = len(_merged(kept, geometry.shape, geometry.strides)) == 1
+        if single and sums and not self.columns and kept == axes[-len(kept) :] and follow:
             self.columns, self.reduced = self.reduced, frozenset()
             self.outer_axes, self.inner_axes = [k for k in axes if k in self.columns], kept
             return
@@ -324,12 +325,14 @@ class _Plan:
         sized = [k for k in order if shape[k] != 1]
         return None if sized == sorted(sized) or level != "element" else order
 
-    def _split(self, geometry: _Geometry, outputs: list[Any], out: Any) -> None:
+    def _split(self, geometry: _Geometry) -> None:
         """Merge neighbouring axes that all arrays go through alike, and find every array's strides along what remains."""
         strides = [list(s) for s in geometry.strides]
-        for shape, dtype, order, _ in self.made:
+        for shape, dtype, order, level in self.made:
             dense = [0] * geometry.rank
             step = dtype.itemsize
+            if level == "column":  # partial sums lie in the order of the loop
+                order = [*[k for k in range(geometry.rank) if k not in self.inner_axes], *self.inner_axes]
             for k in reversed(order or range(geometry.rank)):
                 dense[k] = 0 if shape[k] == 1 else step
                 step *= shape[k]
@@ -341,12 +344,10 @@ class _Plan:
         else:
             self.inner = _merged(self.inner_axes, geometry.shape, strides)
         if not self.inner:
-            self.inner = [([], 1)]
+            self.inner = [_NO_AXES]
         if self.form == "rows" and not self.reduced and not self.columns:  # elementwise: all axes may merge
             merged = _merged([*self.outer_axes, *self.inner_axes], geometry.shape, strides)
-            self.outer, self.inner = merged[:-1], merged[-1:] or [([], 1)]
-        if self.columns and not self.reduced and len(self.inner) > 1:
-            raise UntraceableError("columns in several dimensions")
+            self.outer, self.inner = merged[:-1], merged[-1:] or [_NO_AXES]
         count = len(geometry.strides)
         dims = [*self.outer, *self.inner]
         table = [[s[axes[-1]] if axes else 0 for axes, _ in dims] for s in strides]
@@ -394,41 +395,34 @@ class _Plan:
             elif level == "row" and self.partial:
                 strides = [ex.WIDTH[value.type] // 8, *strides[1:]]
             sizes += strides
-        self.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
+        self.sizes = struct.pack(f"{len(sizes)}q", *sizes)
+        self.cells = struct.Struct(f"{len(self.in_strides) + len(outputs)}Q").pack
+        self.numbers = struct.Struct(f"{len(self.scalars)}d").pack
         self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
 
     def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
-        results, given = [], []
+        results: list[Any] = []
         for number, (shape, dtype, order, level) in enumerate(self.made):
             if level == "column":
                 count = -(-self.items // self.chunk)
                 room = np.zeros((count, self.inner[-1][1]), self.levels[number][2])
             elif level == "row" and self.partial:
                 room = np.empty(self.items, self.levels[number][2])
-            elif out is not None:
+            elif out is not None and order is None and _fits(out[number], shape, dtype):
                 room = out[number]
-                if room.shape != shape or room.dtype != dtype or order is not None:
-                    raise ValueError(
-                        f"a result of shape {shape} and {dtype} into memory of {room.shape} and {room.dtype}"
-                    )
             elif order is None:
                 room = np.empty(shape, dtype)
             else:
                 room = np.empty([shape[k] for k in order], dtype).transpose(np.argsort(order))
             results.append(room)
-            given.append(room.__array_interface__["data"][0])
-        pointers = (ctypes.c_void_p * (len(arrays) + len(given)))(
-            *[a.__array_interface__["data"][0] for a in arrays], *given
-        )
-        numbers = (ctypes.c_double * (len(self.scalars) or 1))(
-            *[params[s] if type(s) is str else self.shape[s] for s in self.scalars]
-        )
+        cells = self.cells(*[id(a) + DATA for a in (*arrays, *results)])
+        numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
         function, sizes = self.function, self.sizes
         if not self.threads and self.chunk == self.items:
-            function(pointers, sizes, numbers, 0, self.items)
+            function(cells, sizes, numbers, 0, self.items)
         else:
             parallel.over_blocks(
-                lambda low, high: function(pointers, sizes, numbers, low, high), self.items, self.chunk, self.threads
+                lambda low, high: function(cells, sizes, numbers, low, high), self.items, self.chunk, self.threads
             )
         for number, (level, op, _) in enumerate(self.levels):
             if level == "column" or (level == "row" and self.partial):
@@ -437,13 +431,18 @@ class _Plan:
                     total = results[number].sum(0) if len(results[number]) > 1 else results[number]
                 else:
                     total = _COMBINED[op].reduce(results[number].reshape(-1, self.blocks), 1)
-                results[number] = total.reshape(shape).astype(dtype, copy=False)
-                if out is not None:
-                    out[number][...] = results[number]
+                axes = self.inner_axes if level == "column" else self.outer_axes  # in the order of the loop
+                if axes != sorted(axes):
+                    total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))
+                results[number] = np.ascontiguousarray(total, dtype).reshape(shape)
         return tuple(results) if self.several else results[0]
 
 
 _COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}
+
+
+def _fits(array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    return array.shape == shape and array.dtype == dtype and array.flags.c_contiguous
 
 
 def _merged(axes: Sequence[int], shape: Sequence[int], strides: list[list[int]]) -> list[tuple[list[int], int]]:

@@ -107,6 +107,10 @@ class TracedNamespace:
             self.scalars.append(source)
         return Traced(self, ex.scalar(self.scalars.index(source), type), frozenset())
 
+    def constant(self, value: Any, like: Traced) -> Traced:
+        """Return an array of one number."""
+        return Traced(self, ex.const(value, like.expr.type), frozenset())
+
     def size_of(self, axis: int) -> Traced:
         return self.number(axis, "f64")
 
