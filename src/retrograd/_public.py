@@ -7,14 +7,14 @@ from typing import Any
 
 
 def set_all(file: dict[str, Any], *more: str, but: str = "") -> None:
-    """Set `__all__` to the names of a file's own public classes and functions, and some more; `but` names those left out.
+    """Set `__all__` to the public names of what a file defines, or a package's own files, and some more; `but` leaves some out.
 
     Type checkers take an `__all__` that is assigned and cannot be read for an empty one. Of a file that assigns none they see
     every public name.
     """
-    home, left_out = file["__name__"], but.split()
-    own = [name for name, value in file.items() if getattr(value, "__module__", None) == home and name[0] != "_"]
-    file["__all__"] = sorted({*own, *more}.difference(left_out))
+    homes = {name: f"{getattr(value, '__module__', '')}." for name, value in file.items() if name[0] != "_"}
+    own = [name for name, home in homes.items() if home.startswith(f"{file['__name__']}.")]
+    file["__all__"] = sorted({*own, *more}.difference(but.split()))
 
 
 def all_of(*modules: ModuleType) -> list[str]:

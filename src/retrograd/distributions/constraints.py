@@ -10,41 +10,7 @@ import numpy as np
 import retrograd as rg
 
 from .._core.arrays import raw_leaf
-
-__all__ = [
-    "Constraint",
-    "MixtureSameFamilyConstraint",
-    "boolean",
-    "cat",
-    "corr_cholesky",
-    "dependent",
-    "dependent_property",
-    "greater_than",
-    "greater_than_eq",
-    "half_open_interval",
-    "independent",
-    "integer_interval",
-    "interval",
-    "is_dependent",
-    "less_than",
-    "lower_cholesky",
-    "lower_triangular",
-    "multinomial",
-    "nonnegative",
-    "nonnegative_integer",
-    "one_hot",
-    "positive",
-    "positive_definite",
-    "positive_integer",
-    "positive_semidefinite",
-    "real",
-    "real_vector",
-    "simplex",
-    "square",
-    "stack",
-    "symmetric",
-    "unit_interval",
-]
+from .._public import set_all
 
 
 def all_true(found: Any) -> bool:
@@ -401,3 +367,6 @@ real_vector, one_hot, simplex, multinomial = independent(real, 1), _OneHot(), _S
 square, symmetric = _Square(), _Symmetric()
 lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
 positive_definite, positive_semidefinite = _PositiveDefinite(), _PositiveSemidefinite()
+
+
+set_all(globals(), but="all_true of_rank")

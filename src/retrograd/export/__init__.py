@@ -11,21 +11,26 @@ from importlib import import_module
 from typing import Any
 
 from .._absent import finder
+from .._public import set_all
 from ..fx.passes.infra.pass_base import PassResult
 from ..nn.modules.module import Module
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
 from . import dynamic_shapes as _shapes
 from ._trace import recorded_program
-from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
-from .exported_program import (
-    ExportedProgram,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    default_decompositions,
-)
-from .graph_signature import ExportBackwardSignature, ExportGraphSignature
-from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
+from .dynamic_shapes import AdditionalInputs as AdditionalInputs
+from .dynamic_shapes import Dim as Dim
+from .dynamic_shapes import ShapesCollection as ShapesCollection
+from .dynamic_shapes import dims as dims
+from .exported_program import ExportedProgram as ExportedProgram
+from .exported_program import ModuleCallEntry as ModuleCallEntry
+from .exported_program import ModuleCallSignature as ModuleCallSignature
+from .exported_program import default_decompositions as default_decompositions
+from .graph_signature import ExportBackwardSignature as ExportBackwardSignature
+from .graph_signature import ExportGraphSignature as ExportGraphSignature
+from .unflatten import FlatArgsAdapter as FlatArgsAdapter
+from .unflatten import UnflattenedModule as UnflattenedModule
+from .unflatten import unflatten as unflatten
 
 FileLike = str | os.PathLike[str] | Any
 PassType = Callable[[Any], PassResult | None]
@@ -129,23 +134,5 @@ def load(
 
 __getattr__ = finder("torch.export")
 
-__all__ = [
-    "AdditionalInputs",
-    "Dim",
-    "ExportBackwardSignature",
-    "ExportGraphSignature",
-    "ExportedProgram",
-    "FlatArgsAdapter",
-    "ModuleCallEntry",
-    "ModuleCallSignature",
-    "ShapesCollection",
-    "UnflattenedModule",
-    "default_decompositions",
-    "dims",
-    "draft_export",
-    "export",
-    "load",
-    "register_dataclass",
-    "save",
-    "unflatten",
-]
+
+set_all(globals(), but="recorded_program")

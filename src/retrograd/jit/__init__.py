@@ -9,49 +9,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Final as Final
 
 from .._absent import finder
+from .._public import set_all
 from ._containers import isinstance as isinstance
-from ._futures import Future, fork, wait
-from ._marks import (
-    Error,
-    _drop,
-    _IgnoreContextManager,
-    _overload,
-    _overload_method,
-    export,
-    ignore,
-    interface,
-    is_scripting,
-    is_tracing,
-    unused,
-)
-from ._script import (
-    CompilationUnit,
-    RecursiveScriptModule,
-    ScriptFunction,
-    ScriptMethod,
-    ScriptModule,
-    freeze,
-    optimize_for_inference,
-    run_frozen_optimizations,
-    script,
-    script_if_tracing,
-    script_method,
-)
+from ._futures import Future as Future
+from ._futures import fork as fork
+from ._futures import wait as wait
+from ._marks import Error as Error
+from ._marks import _drop as _drop
+from ._marks import _IgnoreContextManager as _IgnoreContextManager
+from ._marks import _overload as _overload
+from ._marks import _overload_method as _overload_method
+from ._marks import export as export
+from ._marks import ignore as ignore
+from ._marks import interface as interface
+from ._marks import is_scripting as is_scripting
+from ._marks import is_tracing as is_tracing
+from ._marks import unused as unused
+from ._script import CompilationUnit as CompilationUnit
+from ._script import RecursiveScriptModule as RecursiveScriptModule
+from ._script import ScriptFunction as ScriptFunction
+from ._script import ScriptMethod as ScriptMethod
+from ._script import ScriptModule as ScriptModule
+from ._script import freeze as freeze
+from ._script import optimize_for_inference as optimize_for_inference
+from ._script import run_frozen_optimizations as run_frozen_optimizations
+from ._script import script as script
+from ._script import script_if_tracing as script_if_tracing
+from ._script import script_method as script_method
 
 if TYPE_CHECKING:
-    from ._serialization import load, save
-    from ._trace import (
-        TopLevelTracedModule,
-        TracedModule,
-        TracerWarning,
-        TracingCheckError,
-        _get_trace_graph,
-        trace,
-        trace_module,
-    )
+    from ._serialization import load as load
+    from ._serialization import save as save
+    from ._trace import TopLevelTracedModule as TopLevelTracedModule
+    from ._trace import TracedModule as TracedModule
+    from ._trace import TracerWarning as TracerWarning
+    from ._trace import TracingCheckError as TracingCheckError
+    from ._trace import _get_trace_graph as _get_trace_graph
+    from ._trace import trace as trace
+    from ._trace import trace_module as trace_module
 
 T = TypeVar("T")
 _script_if_tracing = script_if_tracing
@@ -119,18 +118,8 @@ def onednn_fusion_enabled() -> bool:
 
 
 # These need torch.fx, which takes longer to load than all else here.
-LATER = dict.fromkeys(["load", "save"], "_serialization") | dict.fromkeys(
-    [
-        "TopLevelTracedModule",
-        "TracedModule",
-        "TracerWarning",
-        "TracingCheckError",
-        "_get_trace_graph",
-        "trace",
-        "trace_module",
-    ],
-    "_trace",
-)
+TRACING = "TopLevelTracedModule TracedModule TracerWarning TracingCheckError _get_trace_graph trace trace_module"
+LATER = dict.fromkeys(["load", "save"], "_serialization") | dict.fromkeys(TRACING.split(), "_trace")
 _absent = finder("torch.jit")
 
 
@@ -141,51 +130,5 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = [
-    "Attribute",
-    "CompilationUnit",
-    "Error",
-    "Final",
-    "Future",
-    "RecursiveScriptModule",
-    "ScriptFunction",
-    "ScriptMethod",
-    "ScriptModule",
-    "ScriptWarning",
-    "TopLevelTracedModule",
-    "TracedModule",
-    "TracerWarning",
-    "TracingCheckError",
-    "_IgnoreContextManager",
-    "_drop",
-    "_get_trace_graph",
-    "_overload",
-    "_overload_method",
-    "annotate",
-    "enable_onednn_fusion",
-    "export",
-    "export_opnames",
-    "fork",
-    "freeze",
-    "fuser",
-    "ignore",
-    "interface",
-    "is_scripting",
-    "is_tracing",
-    "isinstance",
-    "load",
-    "onednn_fusion_enabled",
-    "optimize_for_inference",
-    "optimized_execution",
-    "run_frozen_optimizations",
-    "save",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "set_fusion_strategy",
-    "strict_fusion",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
-]
+PRIVATE = ("_IgnoreContextManager", "_drop", "_overload", "_overload_method")  # which torch lists
+set_all(globals(), "Final", "Future", *PRIVATE, *LATER, but="T")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from .._public import set_all
 from ..overrides import disable_torch_function
 from ..tensor import _base
 from ..tensor._base import TensorMeta
 from ..tensor._functions.creation import empty
 from ..tensor._tensor import Parameter, Tensor
-from ..tensor._tensor import ParameterMeta as _ParameterMeta
+from ..tensor._tensor import ParameterMeta as _ParameterMeta  # noqa: F401 - torch's name
 
 make_parameter: Any = Parameter  # its metaclass constructs it, which type checkers do not see
 
@@ -178,13 +179,4 @@ later_parameter: Any = UninitializedParameter  # as for `make_parameter`
 later_buffer: Any = UninitializedBuffer
 
 
-__all__ = [
-    "Buffer",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "UninitializedTensorMixin",
-    "_ParameterMeta",
-    "is_lazy",
-    "make_parameter",
-]
+set_all(globals(), but="later_buffer later_parameter make_parameter")

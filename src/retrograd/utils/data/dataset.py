@@ -8,25 +8,26 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..._public import set_all
 from ..._warnings import warn
 from ...tensor import Tensor
 from ...tensor._functions.generators import default_generator
 from ...tensor._functions.random_tensors import randperm
 
-T_co = TypeVar("T_co", covariant=True)
+_T_co = TypeVar("_T_co", covariant=True)
 
 
-class Dataset(Generic[T_co]):
+class Dataset(Generic[_T_co]):
     """Samples by key. A subclass has `__getitem__`, mostly `__len__`, and may have `__getitems__` for a list of keys."""
 
-    def __getitem__(self, index: Any) -> T_co:
+    def __getitem__(self, index: Any) -> _T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
     def __add__(self, other: Dataset[Any]) -> Any:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[T_co], Iterable[T_co]):
+class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
     """A stream of samples. In workers, each has its own copy: `get_worker_info` tells which part is theirs."""
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:
@@ -97,7 +98,7 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-class ConcatDataset(Dataset[T_co]):
+class ConcatDataset(Dataset[_T_co]):
     """Datasets one after the other."""
 
     datasets: list[Any]
@@ -157,13 +158,13 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(dataset) for dataset in self._streams())
 
 
-class Subset(Dataset[T_co]):
+class Subset(Dataset[_T_co]):
     """The samples of a dataset at chosen indices."""
 
     dataset: Any
     indices: Sequence[int]
 
-    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
         own = type(self)
@@ -213,13 +214,4 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     return [Subset(dataset, list(itertools.islice(order, int(length)))) for length in lengths]
 
 
-__all__ = [
-    "ChainDataset",
-    "ConcatDataset",
-    "Dataset",
-    "IterableDataset",
-    "StackDataset",
-    "Subset",
-    "TensorDataset",
-    "random_split",
-]
+set_all(globals())

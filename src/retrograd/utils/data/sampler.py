@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ... import _dtypes
+from ..._public import set_all
 from ...tensor._functions.creation import as_tensor, empty
 from ...tensor._functions.generators import Generator
 from ...tensor._functions.random_tensors import randint, randperm
 
-T_co = TypeVar("T_co", covariant=True)
+_T_co = TypeVar("_T_co", covariant=True)
 AT_ONCE = 32  # how many indices torch draws in one call, with replacement
 
 
@@ -20,10 +21,10 @@ def drawn_seed(generator: Any = None) -> int:
     return int(empty((), dtype=_dtypes.int64).random_(generator=generator).item())
 
 
-class Sampler(Generic[T_co]):
+class Sampler(Generic[_T_co]):
     """An order of indices, or of lists of indices. A subclass has `__iter__`, and mostly `__len__`."""
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
 
 
@@ -154,11 +155,4 @@ class BatchSampler(Sampler[list[int]]):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
-__all__ = [
-    "BatchSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
-    "WeightedRandomSampler",
-]
+set_all(globals(), but="drawn_seed")

@@ -2,4 +2,5 @@
 
 from . import comm as comm, distributed as distributed, scatter_gather as scatter_gather
 from retrograd.nn.parallel import *
+from retrograd.nn.parallel import DataParallel as DataParallel, DistributedDataParallel as DistributedDataParallel, data_parallel as data_parallel, gather as gather, parallel_apply as parallel_apply, replicate as replicate, scatter as scatter
 from . import comm as comm, distributed as distributed, scatter_gather as scatter_gather
