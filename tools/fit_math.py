@@ -79,7 +79,20 @@ FITS: dict[str, Fit] = {
     ),
     # log((1 + s) / (1 - s)) = 2 * s + s * z * log_ratio(z) for z = s * s; s = f / (2 + f) reaches from -0.2 to 1 / 7
     "log_ratio": Fit(
-        root(lambda s: (2 * mp.atanh(s) / s - 2) / s**2), 0, "0.0401", root(lambda s: s**3 / mp.atanh(s)), {"f64": 8}
+        root(lambda s: (2 * mp.atanh(s) / s - 2) / s**2),
+        0,
+        "0.0401",
+        root(lambda s: s**3 / mp.atanh(s)),
+        {"f32": 5, "f64": 8},
+        wide=True,
+    ),
+    # atanh(s) = s + s * (z / 3 + z**2 * log_fifth(z)), for logarithms to more than the precision of float64
+    "log_fifth": Fit(
+        root(lambda s: (mp.atanh(s) / s - 1 - s**2 / 3) / s**4),
+        0,
+        "0.0401",
+        root(lambda s: s**5 / mp.atanh(s)),
+        {"f64": 8},
     ),
     # erf(x) = x + x * erf(x * x) below 1
     "erf": Fit(root(lambda x: mp.erf(x) / x - 1), 0, 1, root(lambda x: x / mp.erf(x)), {"f32": 7, "f64": 12}),

@@ -11,15 +11,11 @@ the functions have in common.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from .coefficients import COEFFICIENTS
 from .expression import (
     F32,
     F64,
-    I32,
-    I64,
     Expr,
     absolute,
     bitcast,
@@ -28,100 +24,16 @@ from .expression import (
     copysign,
     equal,
     fma,
+    not_equal,
+    rint,
     select,
     sqrt,
 )
+from .formats import FORMATS, at_least, at_most, fast_sum, polynomial
+from .trigonometry import cos, sin, tan
 
 INF: Final = float("inf")
 NAN: Final = float("nan")
-
-
-@dataclass(frozen=True)
-class Format:
-    """What the functions need to know about a float type."""
-
-    type: str
-    bits: str  # the integers of the same width
-    mantissa: int  # how far the exponent is shifted
-    bias: int  # of the exponent
-    least_normal: float
-    log2_e: tuple[float, float]  # numbers, each with what its rounding left
-    log10_e: tuple[float, float]
-    log10_2: tuple[float, float]
-    log_2: tuple[float, float]
-    pi: tuple[float, float]
-    two_thirds: int  # as an integer
-    exp_ends: tuple[float, float]  # beyond them exp is 0 and infinite
-    exp2_ends: tuple[float, float]
-    cosh_end: float  # beyond it cosh and sinh are infinite
-    square_end: float  # beyond it 1 + x * x is x * x
-    tanh_end: float  # from here on tanh is 1
-    erf_end: float  # likewise
-
-    def scale(self, exponent: Expr) -> Expr:
-        """Return the power of two whose biased exponent is in the low bits of an integer."""
-        return bitcast(exponent << self.mantissa, self.type)
-
-
-FORMATS: Final = {
-    F32: Format(
-        type=F32,
-        bits=I32,
-        mantissa=23,
-        bias=127,
-        least_normal=2.0**-126,
-        log2_e=(1.4426950216293335, 1.925963033500011e-08),
-        log10_e=(0.4342944920063019, -1.0103049952192578e-08),
-        log10_2=(0.3010300099849701, -1.432098883924482e-08),
-        log_2=(0.6931471824645996, -1.9046542121259336e-09),
-        pi=(3.1415927410125732, -8.742277657347586e-08),
-        two_thirds=0x3F2AAAAB,
-        exp_ends=(-104.0, 89.0),
-        exp2_ends=(-151.0, 129.0),
-        cosh_end=89.6,
-        square_end=2.0**14,
-        tanh_end=9.1,
-        erf_end=3.95,
-    ),
-    F64: Format(
-        type=F64,
-        bits=I64,
-        mantissa=52,
-        bias=1023,
-        least_normal=2.0**-1022,
-        log2_e=(1.4426950408889634, 2.0355273740931033e-17),
-        log10_e=(0.4342944819032518, 1.098319650216765e-17),
-        log10_2=(0.3010299956639812, -2.8037281277851704e-18),
-        log_2=(0.6931471805599453, 2.3190468138462996e-17),
-        pi=(3.141592653589793, 1.2246467991473532e-16),
-        two_thirds=0x3FE5555555555555,
-        exp_ends=(-746.0, 710.0),
-        exp2_ends=(-1076.0, 1025.0),
-        cosh_end=710.6,
-        square_end=2.0**28,
-        tanh_end=19.1,
-        erf_end=6.0,
-    ),
-}
-
-
-def polynomial(name: str, x: Expr, precision: str = "") -> Expr:
-    """Evaluate a fitted polynomial by Horner's rule; `precision` is that of the result if x is wider."""
-    *lower, highest = COEFFICIENTS[name][precision or x.type]
-    result = const(highest, x.type)
-    for coefficient in reversed(lower):
-        result = fma(result, x, coefficient)
-    return result
-
-
-def at_most(x: Expr, high: float) -> Expr:
-    """Return the smaller of the two, and NaN of NaN; one instruction, which `minimum` is not."""
-    return select(x > high, high, x)
-
-
-def at_least(x: Expr, low: float) -> Expr:
-    """Return the greater of the two, and NaN of NaN."""
-    return select(x < low, low, x)
 
 
 # ---- exponentials ----
@@ -181,11 +93,16 @@ def exp2(x: Expr) -> Expr:
     """2 to the power of x."""
     form = FORMATS[x.type]
     low, high = form.exp2_ends
-    x = at_least(at_most(x, high), low)
-    large = 1.5 * 2.0**form.mantissa + 2 * form.bias
+    r, exponent = _whole_and_rest(at_least(at_most(x, high), low), 2 * form.bias)
+    return _times_power(fma(polynomial("exp2", r), r, 1.0), exponent)
+
+
+def _whole_and_rest(x: Expr, bias: int) -> tuple[Expr, Expr]:
+    """Write x as n + r for an integer n: r, and an integer with n + bias in its low bits."""
+    form = FORMATS[x.type]
+    large = 1.5 * 2.0**form.mantissa + bias
     shifted = x + large
-    r = x - (shifted - large)
-    return _times_power(fma(polynomial("exp2", r), r, 1.0), bitcast(shifted, form.bits))
+    return x - (shifted - large), bitcast(shifted, form.bits)
 
 
 def _half_exp(x: Expr) -> Expr:
@@ -268,10 +185,15 @@ def _exponent_and_rest(x: Expr) -> tuple[Expr, Expr]:
     """Write a positive number as 2**n * (1 + f) with f between -1/3 and 1/3."""
     form = FORMATS[x.type]
     denormal = x < form.least_normal
-    bits = bitcast(select(denormal, x * 2.0**form.mantissa, x), form.bits)
+    n, f = _normal_exponent_and_rest(select(denormal, x * 2.0**form.mantissa, x))
+    return n - select(denormal, const(form.mantissa, x.type), 0.0), f
+
+
+def _normal_exponent_and_rest(x: Expr) -> tuple[Expr, Expr]:
+    form = FORMATS[x.type]
+    bits = bitcast(x, form.bits)
     exponent = (bits - form.two_thirds) >> form.mantissa
-    f = bitcast(bits - (exponent << form.mantissa), x.type) - 1.0
-    return cast(exponent, x.type) - select(denormal, const(form.mantissa, x.type), 0.0), f
+    return cast(exponent, x.type), bitcast(bits - (exponent << form.mantissa), x.type) - 1.0
 
 
 def _log_of_all(x: Expr, result: Expr) -> Expr:
@@ -324,13 +246,63 @@ def _log_1_plus(x: Expr, low: Expr | None = None, twice: Expr | None = None) -> 
     return _log_of_all(above, _times_log_2(n, f, None if low is None else low / above))
 
 
+# ---- powers ----
+THIRD: Final = (0.3333333333333333, 1.850371707708594e-17)  # in float64, with what its rounding left
+
+
+def power(x: Expr, y: Expr) -> Expr:
+    """X to the power of y: float32 in float64, float64 through a logarithm with ten bits more. Negative x have integer powers."""
+    size = absolute(x)
+    result = (_power_of_float32 if x.type == F32 else _power_of_float64)(size, y)
+    result = select(equal(size, 1.0), 1.0, result)  # also for infinite y
+    integer = equal(rint(y), y)
+    odd = integer & not_equal(rint(y * 0.5), y * 0.5)
+    result = select(odd, copysign(result, x), result)
+    undefined = (x < 0.0) & (x > -INF) & not_equal(rint(y), y)
+    result = select(undefined, NAN, result)
+    return select(equal(y, 0.0), 1.0, select(equal(x, 1.0), 1.0, result))
+
+
+def _power_of_float32(size: Expr, y: Expr) -> Expr:
+    """2**(y * log2(size)) in float64, to what float32 needs of it."""
+    wide, form = cast(size, F64), FORMATS[F64]
+    n, f = _normal_exponent_and_rest(wide)
+    s = f / (f + 2.0)
+    z = s * s
+    near = s * fma(polynomial("log_ratio", z, F32), z, 2.0)
+    product = cast(y, F64) * _log_of_all(wide, fma(near, form.log2_e[0], n))
+    r, exponent = _whole_and_rest(at_least(at_most(product, 200.0), -200.0), form.bias)
+    return cast(fma(polynomial("exp2", r, F32), r, 1.0) * form.scale(exponent), F32)
+
+
+def _power_of_float64(size: Expr, y: Expr) -> Expr:
+    """exp(y * log(size)), where the logarithm is a sum of two numbers."""
+    form = FORMATS[F64]
+    n, f = _exponent_and_rest(size)
+    below, below_low = fast_sum(const(2.0, F64), f)
+    s = f / below
+    s_low = fma(-s, below_low, fma(-s, below, f)) / below
+    z = s * s
+    z_low = fma(s + s, s_low, fma(s, s, -z))
+    third = z * THIRD[0]
+    third_low = fma(z, THIRD[0], -third) + fma(z, THIRD[1], z_low * THIRD[0])
+    series, series_low = fast_sum(third, z * z * polynomial("log_fifth", z))
+    series_low = series_low + third_low
+    part = s * series
+    part_low = fma(s, series, -part) + fma(s, series_low, s_low * series)
+    half, half_low = fast_sum(s, part)
+    turns = n * form.log_2[0]
+    turns_low = fma(n, form.log_2[1], fma(n, form.log_2[0], -turns))
+    log_high, log_low = fast_sum(turns, half + half)
+    log_low = log_low + (turns_low + 2.0 * (half_low + (part_low + s_low)))
+    log_high, log_low = fast_sum(_log_of_all(size, log_high), log_low)
+    exponent = y * log_high
+    low = select(absolute(exponent) < 800.0, fma(y, log_high, -exponent) + y * log_low, 0.0)
+    r, _, places = _parted(at_least(at_most(exponent, form.exp_ends[1]), form.exp_ends[0]), 2 * form.bias)
+    return _times_power(_exp_near_0(r + low), places)
+
+
 # ---- inverse hyperbolic functions: logarithms of numbers that are known to twice the precision ----
-def _sum(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x + y for |x| >= |y|, and what its rounding left."""
-    total = x + y
-    return total, y - (total - x)
-
-
 def _root(high: Expr, low: Expr) -> tuple[Expr, Expr]:
     """Return the square root of a sum, and what its rounding left."""
     root = sqrt(high)
@@ -344,12 +316,12 @@ def arcsinh(x: Expr) -> Expr:
     square = size * size
     square_low = fma(size, size, -square)
     larger = select(square > 1.0, square, 1.0)
-    total, low = _sum(larger, select(square > 1.0, const(1.0, x.type), square))
+    total, low = fast_sum(larger, select(square > 1.0, const(1.0, x.type), square))
     root, root_low = _root(total, low + square_low)
     below, below_low = root + 1.0, root_low + (1.0 - ((root + 1.0) - root))
     part = square / below
     part_low = (fma(-part, below, square) + fma(-part, below_low, square_low)) / below
-    high, high_low = _sum(size, part)
+    high, high_low = fast_sum(size, part)
     result = _log_1_plus(
         select(far, size - 1.0, high), select(far, 0.0, high_low + part_low), far
     )  # far out it is log(2 * a)
@@ -363,9 +335,9 @@ def arccosh(x: Expr) -> Expr:
     square = t * t
     twice = t + t
     larger = select(square > twice, square, twice)
-    total, low = _sum(larger, select(square > twice, twice, square))
+    total, low = fast_sum(larger, select(square > twice, twice, square))
     root, root_low = _root(total, low + fma(t, t, -square))
-    high, high_low = _sum(root, t)
+    high, high_low = fast_sum(root, t)
     result = _log_1_plus(select(far, t, high), select(far, 0.0, high_low + root_low), far)
     return select(x < 1.0, NAN, result)
 
@@ -495,7 +467,7 @@ def _larger_first(x: Expr) -> tuple[Expr, Expr]:
 FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
     function.__name__: function
     for function in (
-        arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cosh, erf, erfc, exp, exp2, expm1, log, log10, log1p, log2, sigmoid,
-        sinh, tanh,
+        arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, erf, erfc, exp, exp2, expm1, log, log10, log1p, log2,
+        power, sigmoid, sin, sinh, tan, tanh,
     )
 }  # fmt: skip
