@@ -15,14 +15,13 @@ import contextlib
 import importlib
 import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from import_time import import_milliseconds
+from import_time import environment, import_milliseconds
 
 STEPS = 20
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -78,7 +77,7 @@ def child(name: str) -> None:
 
 def run(name: str, **variables: str) -> dict[str, float]:
     command = [sys.executable, "-m", "retrograd", "run", __file__, "--child", name]
-    done = subprocess.run(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=environment(**variables), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
