@@ -1,8 +1,6 @@
-"""Large arrays: gelu by blocks, norms of long rows, and convolution of each channel place of the kernel by place."""
+"""Large arrays: gelu by blocks, and norms of long rows."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import scipy.special
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
 from retrograd._core import kernels, parallel
-from retrograd._ops import convolution_depthwise as depthwise
 
 MODES = ["none", "tanh"]
 
@@ -155,112 +152,3 @@ def test_numpys_buffers_are_given_back() -> None:
     seen: list[int] = []
     parallel.over_blocks(lambda k, _: seen.append(np.getbufsize()), 50, 1, True)
     assert set(seen) == {usual}
-
-
-# ---- convolution of each channel ----
-CONVOLUTIONS = [
-    ((2, 3, 56, 57), (3, 3), {"padding": 1}),
-    ((3, 2, 41, 60), (3, 5), {"stride": 2, "padding": 1}),
-    ((2, 3, 64, 64), (3, 3), {"stride": 2}),
-    ((1, 2, 70, 70), (3, 3), {"padding": 2, "dilation": 2}),
-    ((5, 4, 33, 40), (5, 5), {"stride": 3, "padding": 2}),
-    ((4, 3, 30, 40), (1, 1), {"stride": 2}),
-    ((2, 2, 20, 21), (2, 3), {"stride": (3, 1), "padding": (5, 0), "dilation": (1, 3)}),
-    ((2, 2, 5000), (9,), {"padding": 4}),
-    ((2, 2, 5000), (4,), {"stride": 3, "padding": 5, "dilation": 2}),
-    ((2, 3, 14, 15, 16), (3, 3, 3), {"padding": 1}),
-    ((2, 3, 15, 16, 17), (3, 2, 3), {"stride": 2, "padding": 1}),
-    ((7, 3, 3, 3), (3, 3), {}),
-]
-
-
-def convolved(shape, kernel, options, dtype, monkeypatch, worth) -> list[np.ndarray]:
-    """Return a convolution and its gradients, and whether it was one for each channel that was asked."""
-    monkeypatch.setattr(depthwise, "WORTH", worth)
-    monkeypatch.setattr(depthwise, "PATCHES", worth)
-    rng = np.random.default_rng(0)
-    channels = shape[1]
-    arrays = [rng.normal(size=s) for s in (shape, (channels, 1, *kernel), (channels,))]
-    x, weight, bias = (rg.tensor(a, dtype=dtype, requires_grad=True) for a in arrays)
-    out = getattr(F, f"conv{len(kernel)}d")(x, weight, bias, groups=channels, **options)
-    g = rg.tensor(rng.normal(size=out.shape), dtype=dtype)
-    return [a.detach().double().numpy() for a in (out, *rg.autograd.grad(out, (x, weight, bias), g))]
-
-
-@pytest.mark.parametrize("block", [1 << 16, 500])
-@pytest.mark.parametrize(("shape", "kernel", "options"), CONVOLUTIONS)
-def test_each_channel_with_a_kernel_of_its_own(monkeypatch, shape, kernel, options, block) -> None:
-    """The same as with patches, whether channels share a stretch of memory or are cut into blocks."""
-    wanted = convolved(shape, kernel, options, rg.float64, monkeypatch, 1 << 40)
-    monkeypatch.setattr(parallel, "BLOCK", block)
-    monkeypatch.setattr(parallel, "WIDE", 1000)
-    used = []
-    for name in ("convolve", "convolve_input", "convolve_weight"):
-        inner = getattr(depthwise, name)
-        monkeypatch.setattr(depthwise, name, lambda *args, name=name, inner=inner: (used.append(name), inner(*args))[1])
-    monkeypatch.setattr("retrograd._ops.convolution_kernels.KEPT", 0)
-    got = convolved(shape, kernel, options, rg.float64, monkeypatch, 1)
-    assert set(used) == {"convolve", "convolve_input", "convolve_weight"}
-    for one, other in zip(got, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [rg.float32, rg.float16, rg.bfloat16])
-def test_each_channel_in_other_dtypes(monkeypatch, dtype) -> None:
-    case = ((3, 4, 40, 40), (3, 3), {"padding": 1})
-    close = {"rtol": 1e-4, "atol": 1e-3} if dtype == rg.float32 else {"rtol": 2e-2, "atol": 5e-2}
-    wanted = convolved(*case, dtype, monkeypatch, 1 << 40)
-    for one, other in zip(convolved(*case, dtype, monkeypatch, 1), wanted, strict=True):
-        np.testing.assert_allclose(one, other, **close)
-
-
-def test_each_channel_of_a_turned_image(monkeypatch) -> None:
-    monkeypatch.setattr(depthwise, "WORTH", 1)
-    monkeypatch.setattr(depthwise, "PATCHES", 1)
-    x, weight = rg.randn(2, 40, 30, 3).permute(0, 3, 2, 1), rg.randn(3, 1, 3, 3)
-    assert rg.equal(F.conv2d(x, weight, groups=3), F.conv2d(x.contiguous(), weight, groups=3))
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"stride": 2, "output_padding": 1}, {"stride": 3, "padding": 2, "dilation": 2}]
-)
-def test_transposed_convolution_of_each_channel(monkeypatch, options) -> None:
-    x, weight = (rg.randn(s, dtype=rg.float64, requires_grad=True) for s in ((2, 3, 20, 21), (3, 1, 3, 3)))
-    made = []
-    for worth in (1 << 40, 1):
-        monkeypatch.setattr(depthwise, "WORTH", worth)
-        monkeypatch.setattr(depthwise, "PATCHES", worth)
-        out = F.conv_transpose2d(x, weight, groups=3, **options)
-        made.append([out, *rg.autograd.grad(out.sin().sum(), (x, weight))])
-    for one, other in zip(*made, strict=True):
-        assert rg.allclose(one, other)
-
-
-def test_inputs_that_no_place_of_the_kernel_meets(monkeypatch) -> None:
-    monkeypatch.setattr(depthwise, "WORTH", 1)
-    x, weight = rg.randn(2, 3, 14, 14, requires_grad=True), rg.randn(3, 1, 3, 3)
-    out = F.conv2d(x, weight, groups=3, stride=3)  # of the last two rows and columns nothing is read
-    g = rg.ones_like(out)
-    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 7, dtype))
-    (found,) = rg.autograd.grad(out, x, g)
-    assert not found[:, :, 12:].any()
-    assert not found[..., 12:].any()
-
-
-def test_each_channel_in_two_threads_of_the_user(monkeypatch) -> None:
-    """What a thread keeps for one use is its own."""
-    monkeypatch.setattr(depthwise, "WORTH", 1)
-    monkeypatch.setattr(depthwise, "PATCHES", 1)
-    x, weight = rg.randn(4, 6, 60, 60), rg.randn(6, 1, 3, 3)
-    wanted = F.conv2d(x, weight, groups=6)
-    agree = []
-
-    def repeat() -> None:
-        agree.extend(rg.equal(F.conv2d(x, weight, groups=6), wanted) for _ in range(20))
-
-    threads = [threading.Thread(target=repeat) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert agree == [True] * 60

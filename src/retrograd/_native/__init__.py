@@ -3,5 +3,6 @@
 `expression`: the graph. `trace`: arrays that write down what a formula does to them. `math`: exponential, logarithm and their kin as
 polynomials over the graph's own nodes. `loops`: which values are computed in which loop. `llvm`: loops as text for LLVM, the only
 file that knows about it. `machine`: text to machine code, kept on disk by `cache`. `program`: formulas that arrays are given to.
+`nests`: loops written by hand; `windows`: those of pooling and of depthwise convolution.
 Without llvmlite the same formulas run on NumPy, block by block.
 """

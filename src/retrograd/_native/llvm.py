@@ -30,6 +30,7 @@ FLOAT: Final = {
     "div": "fdiv {t} {a}, {b}",
     "rem": "frem {t} {a}, {b}",
     "neg": "fneg {t} {a}",
+    "sum_fma": "call reassoc {t} @llvm.fmuladd.{s}({t} {a}, {t} {b}, {t} {c})",
     "fma": "call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})",
     "sqrt": "call {t} @llvm.sqrt.{s}({t} {a})",
     "floor": "call {t} @llvm.floor.{s}({t} {a})",
@@ -64,6 +65,8 @@ INTEGER: Final = {
 }
 COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
+# what is said of a loop of few turns
+SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
 
 
 def _number(value: Any, type: str) -> str:
@@ -106,7 +109,7 @@ class _Text:
         head, _, rest = text.partition("@")
         name, _, given = rest.partition("(")
         types = ", ".join(part.split()[0] for part in given.rstrip(")").split(", "))
-        self.intrinsics[name] = f"declare {head.replace('call', '').strip()} @{name}({types})"
+        self.intrinsics[name] = f"declare {head.split()[-1]} @{name}({types})"
 
     def of(self, value: Any) -> str:
         """Return the name or the number of a value."""
@@ -154,8 +157,13 @@ class _Text:
             group = self.group.pop()
             self.metadata.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
             accesses = len(self.metadata) - 1
-            self.metadata.append(f"distinct !{{!{accesses + 1}, !{accesses}}}")
-            tail = f", !llvm.loop !{accesses + 1}"
+            hints = []
+            for hint in SHORT if loop.short else ():
+                self.metadata.append(hint)
+                hints.append(f", !{len(self.metadata) - 1}")
+            number = len(self.metadata)
+            self.metadata.append(f"distinct !{{!{number}, !{accesses}{''.join(hints)}}}")
+            tail = f", !llvm.loop !{number}"
         self.line(f"br label %head{n}{tail}")
         self.lines.append(f"after{n}:")
         phis = [f"  {index} = phi i64 [ {begin}, %before{n} ], [ {step}, %latch{n} ]"]

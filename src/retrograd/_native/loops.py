@@ -55,7 +55,10 @@ class Carried:
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried."""
+    """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried.
+
+    `short` says that turns are few: what is left over of the last vector is worth a masked one.
+    """
 
     index: Step
     begin: Any
@@ -63,6 +66,7 @@ class Loop:
     free: bool = False
     carried: list[Carried] = field(default_factory=list)
     body: list[Any] = field(default_factory=list)
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.parallel import over_ranges
+from .._native import nests, windows
 from .._thresholds import PATCHES as PART
 from .._thresholds import PATCHES_KEPT as KEPT
 from .._thresholds import WIDE_CONVOLUTION as WORTH_THREADS
-from . import convolution_depthwise as depthwise
 from .scratch import RUN, scratch
 
 SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie: twice as fast if none is transposed
@@ -178,6 +178,16 @@ def _write_first(total, patches, pairs):
     total[target] = patches[source]
 
 
+# ---- a kernel of its own for each channel: too little for BLAS. See Note [Phases] in `_native.windows` ----
+def _is_depthwise(x, channels_out, kernel, groups):
+    """Tell whether loops over windows take a convolution of such images."""
+    return groups == x.shape[1] == channels_out and prod(kernel) <= windows.PLACES and nests.takes(x)
+
+
+def _rows(weight):
+    return np.ascontiguousarray(weight).reshape(len(weight), -1)
+
+
 # ---- the three products ----
 def _parts(start, end, of_each):
     """Return the slices of a batch whose patches are made together."""
@@ -207,13 +217,15 @@ def _as_matrices(x, groups, rows, places):
 def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, groups, keep=False):
     """Return the convolution (n, channels out, *size), and its patches if they are to be kept and are few."""
     count, kernel = x.shape[0], weight.shape[2:]
-    if depthwise.applies(xp, x, weight.shape[0], size, kernel, groups):
-        return depthwise.convolve(xp, x, weight, bias, size, stride, padding, dilation), None
     out = xp.module.empty((count, weight.shape[0], *size), x.dtype)
     inner, places = prod(weight.shape[1:]), prod(size)
     if not out.size or not inner:
         out[...] = 0
         return (out if bias is None or not out.size else out + _as_column(bias, len(size))), None
+    if _is_depthwise(x, weight.shape[0], kernel, groups):
+        layout = windows.layout_of(x.shape[2:], tuple(size), kernel, stride, padding, dilation)
+        bias = None if bias is None else np.ascontiguousarray(bias)
+        return windows.sums(np.ascontiguousarray(x), _rows(weight), layout, bias=bias), None
     matrices = _by_group(weight, groups)
     rows = matrices.shape[-2]
     of_each = inner * groups * places
@@ -249,8 +261,10 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     shape = (channels, x.shape[1] // groups, *size)
     if not g.size or not inner or not x.size:
         return xp.module.zeros(shape, g.dtype)
-    if patches is None and depthwise.applies(xp, x, channels, g.shape[2:], size, groups):
-        return depthwise.convolve_weight(xp, g, x, size, stride, padding, dilation)
+    if patches is None and _is_depthwise(x, channels, size, groups):
+        layout = windows.layout_of(x.shape[2:], g.shape[2:], tuple(size), stride, padding, dilation)
+        images = windows.products(np.ascontiguousarray(g), np.ascontiguousarray(x), layout)
+        return images.sum(0, dtype=np.float64).astype(g.dtype).reshape(shape)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
         return convolve_weights(
@@ -331,15 +345,15 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     n, channels = g.shape[:2]
     kernel, places = weight.shape[2:], prod(g.shape[2:])
     inner = prod(weight.shape[1:])
-    strided = max(stride, default=1) > 1
-    if weight.shape[1] == 1 and depthwise.applies(xp, g, channels, g.shape[2:], kernel, groups, strided):
-        return depthwise.convolve_input(xp, g, weight, size, stride, padding, dilation)
     out = xp.module.empty((n, weight.shape[1] * groups, *size), g.dtype)
     if not out.size:
         return out
     if not g.size or not inner:
         out[...] = 0
         return out
+    if _is_depthwise(g, out.shape[1], kernel, groups):
+        layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
+        return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
     if channels <= out.shape[1] and set(stride) == {1}:
         around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
         if min(around) >= 0 and all(

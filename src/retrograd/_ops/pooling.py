@@ -18,6 +18,8 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, general, linear, unmoved, vocabulary
 from .._core.shown import second_output
+from .._native import nests
+from .._native import windows as native
 from .._thresholds import LARGE_POOL as FEW
 from .order import has_nan
 from .resizing import adaptive_windows
@@ -91,6 +93,23 @@ def are_apart(windows):
     return all(w.stride > (w.kernel - 1) * w.dilation or w.count == 1 for w in windows)
 
 
+# ---- kernels ----
+def _is_native(x, windows):
+    """Tell whether a kernel goes through windows. See Note [Phases] in `_native.windows`."""
+    return (
+        nests.takes(x)
+        and math.prod([w.kernel for w in windows]) <= native.PLACES
+        and 0 not in [w.count for w in windows]
+    )
+
+
+@lru_cache(maxsize=256)
+def _layout(windows):
+    return native.layout_of(
+        *zip(*[(w.size, w.count, w.kernel, w.stride, w.padding, w.dilation) for w in windows], strict=True)
+    )
+
+
 # ---- the largest element of each window ----
 def _lowest(dtype):
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
@@ -146,52 +165,14 @@ def _largest_of_few(x, windows):
     return rows.take(starts + at).reshape(shape), at.astype(np.uint8).reshape(shape)
 
 
-def _cut(module, values, kernel, row):
-    """Cut a row of memory into rows, and deal these out to `kernel` arrays."""
-    if row == 1:
-        apart = values.reshape(-1, kernel)
-        return [apart[:, k].copy() for k in range(kernel)]
-    rows = values.reshape(-1, row)  # `take` copies rows several times as quickly as a slice
-    return [rows.take(module.arange(k, len(rows), kernel), axis=0) for k in range(kernel)]
-
-
-def _largest_of_pieces(module, x, windows):
-    """Return the same for windows that cut an array into pieces: axis by axis, each with little left of the one before."""
-    values, at, row, step = x.reshape(-1), None, 1, 1
-    for window in reversed(windows):
-        kernel = window.kernel
-        parts = _cut(module, values, kernel, row)
-        places = () if at is None else _cut(module, at, kernel, row)
-        values, at = parts[0], places[0] if places else None
-        for k in range(1, kernel):
-            more = module.greater(parts[k], values).view(np.uint8)
-            module.maximum(values, parts[k], out=values)
-            if places:
-                place = places[k]
-                place += k * step
-                place -= at  # wraps, and back
-                place *= more
-                at += place
-            elif at is None:
-                at = more
-            else:
-                more *= k
-                module.maximum(at, more, out=at)
-        if at is None:
-            at = module.zeros(values.shape, np.uint8)
-        row *= window.count
-        step *= kernel
-    shape = (*x.shape[: x.ndim - len(windows)], *[window.count for window in windows])
-    return values.reshape(shape), at.reshape(shape)
-
-
 @general(outputs=2, batch=unmoved)
 def max_pool(xp, x, *, windows):
     """Return the largest element of each window of at most 256, and its place there. See Note [Windows]."""
+    if _is_native(x, windows):
+        return native.largest(np.ascontiguousarray(x), _layout(windows), _first_places(np, windows))
     wide = x.astype(np.float32) if is_half(x.dtype) else x
-    if _is_cut(windows):
-        few = 0 < x.size <= FEW and xp.module is np
-        best, at = _largest_of_few(wide, windows) if few else _largest_of_pieces(xp.module, wide, windows)
+    if 0 < x.size <= FEW and xp.module is np and _is_cut(windows):
+        best, at = _largest_of_few(wide, windows)
     else:
         best, at = _largest(xp.module, wide, windows, False)
     if wide.dtype.kind == "f" and has_nan(best):
@@ -304,9 +285,27 @@ def _starts(module, windows, lead):
 _known_starts = lru_cache(maxsize=16)(_starts)
 
 
+@lru_cache(maxsize=256)
+def _in_planes(windows):
+    """Return how far places of windows are from the first, where the first window begins, and how far apart they are."""
+    further = np.zeros(256, np.int64)
+    reached = _corners(np, windows)[1]
+    further[: reached.size] = reached
+    steps = [math.prod([w.size for w in windows[a + 1 :]]) for a in range(len(windows))]
+    start = -sum([w.padding * step for w, step in zip(windows, steps, strict=True)])
+    return further, start, tuple([w.stride * step for w, step in zip(windows, steps, strict=True)])
+
+
 @linear(batch=unmoved)
 def max_pool_back(xp, g, at, *, windows):
     """Give each window's gradient to the place of its largest element."""
+    if nests.takes(g):
+        return native.to_places(
+            np.ascontiguousarray(g),
+            np.ascontiguousarray(at, np.uint8),
+            *_in_planes(windows),
+            tuple([w.size for w in windows]),
+        )
     lead = math.prod(at.shape[: at.ndim - len(windows)])
     places = _corners(xp.module, windows)[1].take(at).reshape(-1)
     places += (_known_starts if at.size <= KEPT else _starts)(xp.module, windows, lead)
@@ -392,6 +391,12 @@ def _divisors(module, windows, counts):
     return first if bool((total == first).all()) else total
 
 
+@lru_cache(maxsize=256)
+def _divisors_of_plane(windows, counts, dtype):
+    """Return the same, one for each window of a plane, as kernels compute with `dtype`."""
+    return np.full([w.count for w in windows], _divisors(np, windows, counts), native.computed(dtype))
+
+
 def _divided(module, total, divisors):
     if total.dtype.kind == "i":
         return module.trunc(total / divisors).astype(total.dtype)
@@ -408,6 +413,9 @@ def _lead(axis):
 def avg_pool(xp, x, *, windows, counts):
     """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
     module = xp.module
+    if _is_native(x, windows):
+        divisors = _divisors_of_plane(windows, counts, x.dtype)
+        return native.sums(np.ascontiguousarray(x), None, _layout(windows), divisors=divisors)
     total = x
     for axis in range(x.ndim - 1, x.ndim - 1 - len(windows), -1):
         window = windows[axis - x.ndim]
@@ -445,6 +453,9 @@ def avg_pool_dx(xp, g, windows, counts):
 def avg_pool_back(xp, g, *, windows, counts):
     """Share what windows get among their elements: the transpose of `avg_pool`."""
     module = xp.module
+    if _is_native(g, windows):
+        divisors = _divisors_of_plane(windows, counts, g.dtype)
+        return native.spread(np.ascontiguousarray(g), None, _layout(windows), divisors=divisors)
     total = _divided(module, g.copy(), _divisors(module, windows, counts))
     for axis in range(g.ndim - len(windows), g.ndim):
         window = windows[axis - g.ndim]
