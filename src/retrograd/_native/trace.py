@@ -172,6 +172,9 @@ class TracedNamespace:
     def square(self, x: Any) -> Any:
         return x * x
 
+    def sgn(self, x: Any) -> Any:
+        return self.where(x > 0, self.ones_like(x), self.where(x < 0, -self.ones_like(x), self.zeros_like(x)))
+
     def relu(self, x: Any) -> Any:
         return self.bounded(x, 0, None)
 

@@ -4,8 +4,9 @@ Note [Plans]
 The rule of an optimizer is written once, in methods that Tensors have. It runs on Tensors where something has to follow it
 (`differentiable`, half precision, other libraries' arrays). Where it only has to be quick, it has run once before, on cells: names
 of arrays that note what is done to them. What they noted becomes the text of a Python function of arrays, whose lines are calls of
-ufuncs that write into the parameter, its buffers and a few scratch arrays; a result takes the scratch of one that is used no more. The
-same function updates a small parameter at once and a large one block by block. A test checks that the two forms of every rule agree.
+ufuncs that write into the parameter, its buffers and a few scratch arrays; a result takes the scratch of one that is used no more. For
+large parameters the same notes become a formula, and the formula a kernel that goes through memory once (`_native/program.py`). A test
+checks that the forms of every rule agree.
 
 Numbers of a rule that are None, 0 or 1 (or False, True) may decide what it does: each combination of them has its plan. The others
 have names, too, and a rule may compute with them. A step makes 0-d arrays of their values, which NumPy's ufuncs take in a third of
@@ -21,15 +22,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .. import _thresholds
 from .._generated import emit
+from .._native.program import Formula
 
 MOST_NUMBERS = 1024  # kept as arrays; rates that change at every step must not fill the memory
+LARGE = _thresholds.NATIVE  # parameters of so many elements are updated by kernels
 SPECIAL = {  # of others the output is the last argument
     "copy": "copyto({out}, {0})",
     "fill": "copyto({out}, {0}, where={1})",
     "maximum": "maximum({0}, {1}, out={out})",
     "minimum": "minimum({0}, {1}, out={out})",
 }
+WORDS = {"absolute": "abs", "sign": "sgn"}  # what `xp` calls them
 Pass: TypeAlias = "tuple[str, tuple[Any, ...], Cell]"
 
 
@@ -40,6 +45,30 @@ class Plan(NamedTuple):
     scratch: int  # how many arrays of the parameter's dtype it needs
     masks: int  # and of truths
     numbers: Callable[[Any], tuple[float, ...]]  # from the rule's
+    names: tuple[str, ...]  # of these numbers in the formula
+    formula: Formula  # of the same arrays, for large ones
+    written: tuple[int, ...]  # which of the arrays the formula's results replace
+
+    def update(self, rows: list[Any], values: tuple[float, ...]) -> None:
+        """Update a large parameter: `rows` are the parameter, its gradient and its buffers."""
+        self.formula.into([rows[k] for k in self.written], *rows, **dict(zip(self.names, values, strict=True)))
+
+
+class Workspace:
+    """Scratch memory for plans: rows of which each plan takes the beginnings, so that they stay in the caches."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[Any, int], Any] = {}
+
+    def take(self, plan: Plan, dtype: Any, size: int) -> list[Any]:
+        """Return the scratch and the masks that a plan needs."""
+        needed = [(dtype, k) for k in range(plan.scratch)] + [(bool, k) for k in range(plan.masks)]
+        for name in needed:
+            if name not in self.rows:
+                self.rows[name] = np.empty(LARGE, name[0])
+        return [self.rows[name][:size] for name in needed]
 
 
 class Varies:
@@ -183,7 +212,29 @@ def _plan(rule: Callable[..., None], kinds: tuple[Any, ...], has: tuple[bool, ..
     text = f"def run({', '.join(['p', 'g', *memory, *values.values()])}):\n " + "\n ".join([*lines, "return"])
     text += f"\n\n\ndef numbers(n):\n return ({''.join(one + ', ' for one in values)})"
     made = emit(f"the plan of {rule.__qualname__}", text, vars(np))
-    return Plan(made["run"], len(scratch), len(masks), made["numbers"])
+    cells = [p, g, *[b for b in buffers if b is not None]]
+    outs = [one for one in cells if any(out is one for _, _, out in passes)]
+    names = tuple(values.values())
+    formula = Formula(_formula(passes, cells, outs, values), names, ())
+    return Plan(made["run"], len(scratch), len(masks), made["numbers"], names, formula, tuple(map(cells.index, outs)))
+
+
+def _formula(passes: list[Pass], cells: list[Cell], outs: list[Cell], values: dict[str, str]) -> Callable[..., Any]:
+    """Return what computes the new values of the cells that passes write, in words of `xp`."""
+
+    def updated(xp: Any, *arrays: Any, **numbers: Any) -> tuple[Any, ...]:
+        found: dict[Any, Any] = dict(zip(cells, arrays, strict=True))
+        for function, args, out in passes:
+            given = [found[one] if isinstance(one, Cell) else numbers[values[repr(one)]] for one in args]
+            if function == "copy":
+                found[out] = given[0]
+            elif function == "fill":
+                found[out] = xp.where(given[1], given[0], found[out])
+            else:
+                found[out] = getattr(xp, WORDS.get(function, function))(*given)
+        return tuple(found[one] for one in outs)
+
+    return updated
 
 
 def _mentions(passes: list[Pass]) -> dict[Cell, list[int]]:

@@ -1,8 +1,8 @@
 """The step that most optimizers share: which gradients there are, on what their rule runs, and what a write leaves behind.
 
 An optimizer says which buffers of zeros a parameter begins with (`_zeros`), which numbers a step needs (`_numbers`), and the rule; one
-whose numbers are a parameter's own says more (`_prepare`). See Note [Plans] for how a rule runs, Note [Blocks] for large parameters,
-which wait for the end of the step. A small one is updated at once, in scratch memory that all small ones share.
+whose numbers are a parameter's own says more (`_prepare`). See Note [Plans] for how a rule runs. Small
+parameters share scratch memory; large ones go through a kernel.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from ..tensor._functions.creation import tensor as make_tensor
 from ..tensor._functions.creation import zeros_like
 from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
-from ._blocks import BLOCK, Update, Workspace, run_updates, span_of
-from ._plan import Plan, as_arrays, plan_for
+from ._plan import LARGE, Plan, Workspace, as_arrays, plan_for
 from .optimizer import Optimizer, ParamsT, _get_scalar_dtype, _use_grad_for_differentiable, loss_of
 
 NDARRAY = np.ndarray
@@ -52,7 +51,6 @@ class Slot:
         "plan",
         "scratch",
         "shape",
-        "span",
     )
 
     def __init__(self, array: Any, buffers: list[Any], kinds: dict[Kind, Kind]) -> None:
@@ -63,11 +61,10 @@ class Slot:
         kind = dtype, tuple(one is not None for one in buffers)
         self.kind = kinds.setdefault(kind, kind)  # one object for all that are equal: such slots have the same plan
         memory = [one if one.dtype is dtype else one.view(dtype) for one in (array, *buffers) if one is not None]
-        self.large = memory[0].size >= BLOCK
+        self.large = memory[0].size >= LARGE
         self.parameter, *self.others = [one.reshape(-1) for one in memory] if self.large else memory
         self.plan: Plan | None = None
         self.scratch: list[Any] = []
-        self.span = span_of(array) if self.large else (0, 0)
 
     def adopt(self, plan: Plan, workspace: Workspace) -> None:
         """Take scratch memory for a plan that will update this small parameter."""
@@ -173,13 +170,8 @@ class RuleOptimizer(Optimizer):
             self._slots: dict[Any, Slot] = {}
             self._kinds: dict[Kind, Kind] = {}
             self._workspace = Workspace()
-        waiting: list[Update] = []
-        try:
-            for group in self.param_groups:
-                self._update_group(group, frame, waiting)
-        finally:  # after an error, what came before it is done
-            if waiting:
-                run_updates(waiting)
+        for group in self.param_groups:
+            self._update_group(group, frame)
 
     def _need_possible(self, group: Options) -> None:
         """Refuse what torch refuses in a group in which a parameter has a gradient."""
@@ -199,8 +191,8 @@ class RuleOptimizer(Optimizer):
                 "steps on a CPU are never captured."
             )
 
-    def _update_group(self, group: Options, frame: Any, waiting: list[Update]) -> None:
-        """Update the small parameters of a group by plans, or all on Tensors without a `frame`; large ones have to wait."""
+    def _update_group(self, group: Options, frame: Any) -> None:
+        """Update the parameters of a group by plans, or on Tensors without a `frame`."""
         options = group if group.get("differentiable") else plain_numbers(group)
         if options is group or group.get("capturable"):
             self._need_possible(group)
@@ -235,11 +227,12 @@ class RuleOptimizer(Optimizer):
             if slot.kind is not kind or (numbers is not known and numbers != known):
                 known, kind = numbers, slot.kind
                 plan = plan_for(rule, numbers, kind[1], maximize)
-                run, values = plan.run, as_arrays(plan.numbers(numbers), kind[0])
+                run, plain = plan.run, plan.numbers(numbers)
+                values = as_arrays(plain, kind[0])
             if array.dtype is not kind[0]:
                 array = _real(array)
             if slot.large:
-                waiting.append(Update(plan, [slot.parameter, array.reshape(-1), *slot.others], values, slot.span))
+                plan.update([slot.parameter, array.reshape(-1), *slot.others], plain)
             else:
                 if slot.plan is not plan:
                     slot.adopt(plan, self._workspace)
