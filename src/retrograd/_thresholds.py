@@ -43,7 +43,6 @@ LARGE: Final = 1 << 12
 LARGE_PRODUCT: Final = 1 << 12  # of a matrix; not measured
 LARGE_POOL: Final = 1 << 11  # not measured
 LARGE_CROSS_ENTROPY: Final = 1 << 13  # not measured
-LARGE_LOSS: Final = 1 << 15  # not measured
 
 # ---- memory kept for the backward ----
 EXPONENTIALS_KEPT: Final = 1 << 23  # of attention; more are computed again. Not measured.

@@ -34,6 +34,7 @@ NATIVE: Final = _thresholds.NATIVE
 BLOCK: Final = _thresholds.NATIVE_BLOCK
 # Where in an array object the pointer to its memory stands: behind the header that every object has (PyArrayObject_fields).
 DATA: Final = object.__basicsize__
+SHORT: Final = 64  # elements of a last axis that is not worth an item of its own
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
 _COMBINED: Final[dict[str, Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
@@ -78,7 +79,7 @@ class Formula:
         if not halves[0]:
             return found
         if type(found) is not tuple:
-            return _narrowed(found, dtype)
+            return found if self.wide else _narrowed(found, dtype)
         return tuple(out if k in self.wide else _narrowed(out, dtype) for k, out in enumerate(found))
 
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
@@ -354,13 +355,13 @@ class _Plan:
         self.in_strides, self.out_strides = table[:count], table[count:]
         rows = math.prod(size for _, size in self.outer)
         length = math.prod(size for _, size in self.inner)
-        if (
-            self.may_split
-            and len(self.inner) == 1
-            and (length > 1 << 16 or (rows < CHUNKS and rows * length > 1 << 18))
-        ):
+        long = length > 2 * BLOCK or (rows < CHUNKS and rows * length > 1 << 18)
+        if self.may_split and long and self.inner[-1][1] >= SHORT:
+            # blocks of rows have sums of their own: threads share them, and a sum of sums is more exact than one sum
             self.partial = self.blocked = True
-        self.items, self.length = rows, length
+            self.outer, self.inner = [*self.outer, *self.inner[:-1]], self.inner[-1:]
+            length = self.inner[0][1]
+        self.rows, self.items, self.length = rows, math.prod(size for _, size in self.outer), length
 
     def _pattern(self, strides: Sequence[int], itemsize: int) -> tuple[str, str]:
         count = len(self.outer)
@@ -430,7 +431,7 @@ class _Plan:
                 if level == "column":
                     total = results[number].sum(0) if len(results[number]) > 1 else results[number]
                 else:
-                    total = _COMBINED[op].reduce(results[number].reshape(-1, self.blocks), 1)
+                    total = _COMBINED[op].reduce(results[number].reshape(self.rows, -1), 1)
                 axes = self.inner_axes if level == "column" else self.outer_axes  # in the order of the loop
                 if axes != sorted(axes):
                     total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))

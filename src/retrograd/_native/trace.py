@@ -91,6 +91,7 @@ class TracedNamespace:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
+        self.sized: frozenset[int] = frozenset()  # axes along which some array has elements
         self.scalars: list[
             Any
         ] = []  # what each number of a call is: the name of a parameter, or an axis whose size it is
@@ -99,6 +100,7 @@ class TracedNamespace:
     def operand(self, number: int, dtype: np.dtype[Any], axes: frozenset[int]) -> Traced:
         """Return an array that is given; half precision is read as float32."""
         storage = STORAGE[dtype]
+        self.sized |= axes
         return Traced(self, ex.input(number, "f32" if storage in HALVES else storage), axes)
 
     def number(self, source: Any, type: str) -> Traced:
@@ -219,10 +221,12 @@ class TracedNamespace:
         if not keepdims and axis is not None:
             raise UntraceableError("a reduction that drops axes")
         axes = range(self.rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-        reduced = frozenset(a % self.rank for a in axes)
+        reduced = frozenset(a % self.rank for a in axes) & self.sized
         missing = reduced - x.axes
         if missing and op in ("sum", "prod"):
             raise UntraceableError("a sum over an axis that an array does not have")
+        if not reduced & x.axes:
+            return x
         made = ex.node("reduce", (x.expr,), x.expr.type, (op, tuple(sorted(reduced & x.axes))))
         return Traced(self, made, x.axes - reduced)
 

@@ -1,17 +1,17 @@
 """Losses of two arrays, element by element, with the sum or mean in the same pass; and losses of margins between scores.
 
-Large arrays are read block by block: what lies between the inputs and the sum stays in the processor's cache, and the
-backward computes it again instead of reading it from memory.
+The backward computes what lies between the inputs and the sum again, instead of reading it from memory.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .._core import kernels, passes
 from .._core.fused import fused
 from .._core.shown import saved_array
-from .._thresholds import LARGE_LOSS as MANY
+from .._native.program import NATIVE, formula
 from .._thresholds import PAIRS_OF_CLASSES as MOST
 from . import along, cumulative, elementwise, elementwise_unary, reduce  # noqa: F401 - the words of the decompositions
 
@@ -27,107 +27,112 @@ def reduced(xp, values, reduction):
     return (xp.mean if reduction == MEAN else xp.sum)(values, axis=axes, keepdims=False)
 
 
-def blocks_of(*arrays):
-    """Return the parts of large arrays of one shape that stay in the cache together; None where that is not so."""
-    first = arrays[0]
-    if type(first) is not np.ndarray or first.size < MANY:
-        return None
-    for array in arrays:
-        if array is not None and (
-            type(array) is not np.ndarray
-            or array.shape != first.shape
-            or array.dtype != first.dtype
-            or not array.flags.c_contiguous
-        ):
-            return None
-    flat = [None if array is None else array.reshape(-1) for array in arrays]
-    step = kernels.BLOCK
-    return [
-        tuple([None if array is None else array[at : at + step] for array in flat]) for at in range(0, first.size, step)
-    ]
+class Pointwise:
+    """A loss of arrays of which some may be missing, element by element, as formulas: its values, and slopes by the arrays.
 
+    A formula is called with the arrays that are there; `there` tells which.
+    """
 
-def total_of(values):
-    """Sum a block by BLAS."""
-    return float(values.dot(passes.ones(values.size, values.dtype)))
+    def __init__(self, value, *slopes, numbers=()):
+        def values(xp, *arrays, there, **params):
+            return value(xp, *_all_of(arrays, there), **params)
 
+        def total(xp, *arrays, **params):
+            out = values(xp, *arrays, **params)
+            return xp.sum(out, axis=tuple(range(out.ndim)), keepdims=True)
 
-def run_pointwise(xp, value, arrays, reduction, params):
-    """Compute values of arrays, reduced; in blocks if that pays."""
-    blocks = blocks_of(*arrays)
-    if blocks is None:
-        values = value(xp.module, *arrays, **params)
+        self.value, self.slope_functions = value, slopes
+        self.values = formula(values, numbers=numbers)
+        self.total = formula(
+            total, numbers=numbers, wide=(0,)
+        )  # a sum may be beyond half precision where the mean is not
+        self.slopes = [formula(_times(slope), numbers=numbers) for slope in slopes]
+
+    def run(self, xp, arrays, reduction, **params):
+        """Compute the values, reduced."""
+        if _are_few(arrays):
+            values = self.value(xp, *arrays, **params)
+            if reduction == NONE:
+                return values
+            total, size = xp.sum(values, axis=tuple(range(values.ndim)), keepdims=False), values.size
+            return total / size if reduction == MEAN else total
+        given, there = _given(arrays)
         if reduction == NONE:
-            return values
-        total = xp.sum(values, axis=tuple(range(values.ndim)), keepdims=False)
-        return total / values.size if reduction == MEAN else total
-    x = arrays[0]
-    if reduction == NONE:
-        out = np.empty(x.shape, x.dtype)
-        flat, at = out.reshape(-1), 0
-        for block in blocks:
-            flat[at : at + block[0].size] = value(np, *block, **params)
-            at += block[0].size
-        return out
-    total = sum([total_of(value(np, *block, **params)) for block in blocks])
-    return x.dtype.type(total / x.size if reduction == MEAN else total)
+            return self.values(xp, *given, there=there, **params)
+        total = self.total(xp, *given, there=there, **params).reshape(())
+        return (total / _size_of(given) if reduction == MEAN else total).astype(given[0].dtype)
+
+    def slope(self, xp, number, g, arrays, reduction, like=None, **params):
+        """Compute slopes times what arrived, in the shape of the array whose slopes they are, or of `like`."""
+        wanted = (arrays[number] if like is None else like).shape
+        if _are_few(arrays):
+            dx = self.slope_functions[number](xp, *arrays, **params)
+            dx = dx * (g if reduction != MEAN else g / max(dx.size, 1))
+        else:
+            given, there = _given(arrays)
+            g = xp.module.asarray(g, np.float32 if g.dtype.itemsize == 2 else None)
+            if reduction == MEAN:
+                g = xp.module.asarray(g / _size_of(given))
+            dx = self.slopes[number](xp, *given, g, there=there, **params)
+        return dx if dx.shape == wanted else xp.sum_to(dx, shape=wanted)
 
 
-def run_slope(xp, slope, g, arrays, reduction, params):
-    """Compute slopes times what arrived."""
-    x = arrays[0]
-    blocks = blocks_of(*arrays) if reduction != NONE else None
-    if blocks is None:
-        out = slope(xp.module, *arrays, **params)
-        return out * (g if reduction != MEAN else g / max(out.size, 1))
-    scale = x.dtype.type(g / x.size if reduction == MEAN else g)
-    out = np.empty(x.shape, x.dtype)
-    flat, at = out.reshape(-1), 0
-    for block in blocks:
-        np.multiply(slope(np, *block, **params), scale, out=flat[at : at + block[0].size])
-        at += block[0].size
-    return out
+def _are_few(arrays):
+    """Tell whether arrays are computed as formulas are written: all are small, and none is half precision."""
+    sizes = [array.size if array.dtype.itemsize > 2 else NATIVE for array in arrays if array is not None]
+    return max(sizes) < NATIVE
+
+
+def _given(arrays):
+    return [a for a in arrays if a is not None], tuple([a is not None for a in arrays])
+
+
+def _all_of(arrays, there):
+    rest = iter(arrays)
+    return [next(rest) if is_there else None for is_there in there]
+
+
+def _times(slope):
+    def times(xp, *arrays, there, **params):
+        *given, g = arrays
+        return slope(xp, *_all_of(given, there), **params) * g
+
+    return times
+
+
+def _size_of(arrays):
+    first = arrays[0]
+    for array in arrays[1:]:
+        if array.shape != first.shape:
+            return math.prod(np.broadcast_shapes(*[a.shape for a in arrays]))
+    return first.size
 
 
 # ---- losses of a difference ----
-def _of_difference(name, node_name, torchs_bound, bounded, factor, in_words):
-    """Declare a loss of x - y that is a parabola up to a bound and goes on straight beyond.
+def _of_difference(name, node_name, torchs_bound, factor, in_words):
+    """Declare a loss of x - y that is a parabola up to a bound and goes on straight beyond."""
 
-    With c the difference, cut at the bound, it is c (x - y - c / 2) times a factor: the sum of all is two dot products.
-    """
-
-    def value(m, gap, bound):
-        cut = bounded(m, gap, bound)
+    def value(xp, x, y, bound):
+        gap = x - y
+        cut = xp.bounded(gap, -bound, bound)
         return cut * (gap - 0.5 * cut) * factor(bound)
 
-    def slope(m, gap, bound):
-        return bounded(m, gap, bound) * factor(bound)
+    def slope(xp, x, y, bound):
+        return xp.bounded(x - y, -bound, bound) * factor(bound)
+
+    loss = Pointwise(value, slope, numbers=("bound",))
 
     def run(xp, x, y, *, reduction, bound):
-        blocks = blocks_of(x, y) if reduction != NONE else None
-        if blocks is None:
-            gap = x - y
-            return run_pointwise(xp, value, (gap,), reduction, {"bound": bound}), gap
-        total, space, other = 0.0, np.empty(kernels.BLOCK, x.dtype), np.empty(kernels.BLOCK, x.dtype)
-        for a, b in blocks:
-            gap = np.subtract(a, b, out=space[: a.size])
-            cut = np.clip(gap, -bound, bound, out=other[: a.size])
-            total += float(cut.dot(gap)) - 0.5 * float(cut.dot(cut))
-        total *= factor(bound)
-        return x.dtype.type(total / x.size if reduction == MEAN else total), None
+        return loss.run(xp, (x, y), reduction, bound=bound), None
 
     run.__name__ = name
     run.__doc__ = f"{name} of two arrays."
-    operation = fused(node_name, reads_result=False)(run)
+    operation = fused(node_name, reads_result=False, takes_halves=True)(run)
     operation.shows(f"{torchs_bound}=bound reduction self target=y")
 
     @operation.backward
-    def back(xp, g, needed, gap, x, y, *, reduction, bound):
-        if gap is None:
-            dx = _slopes(x, y, g * factor(bound), reduction, lambda part: np.clip(part, -bound, bound, out=part))
-        else:
-            dx = run_slope(xp, slope, g, (gap,), reduction, {"bound": bound})
-        return _both_ways(xp, dx, needed, x, y)
+    def back(xp, g, needed, residuals, x, y, *, reduction, bound):
+        return _both_ways(xp, loss, g, needed, x, y, reduction, bound=bound)
 
     @operation.decomposition
     def parts(xp, x, y, *, reduction, bound):
@@ -136,38 +141,22 @@ def _of_difference(name, node_name, torchs_bound, bounded, factor, in_words):
     return operation
 
 
-def _slopes(x, y, g, reduction, cut=None):
-    """Write the difference of two large arrays, cut and times what arrived."""
-    scale = x.dtype.type(g / x.size if reduction == MEAN else g)
-    dx = np.empty(x.shape, x.dtype)
-    flat, at = dx.reshape(-1), 0
-    for a, b in blocks_of(x, y):
-        part = np.subtract(a, b, out=flat[at : at + a.size])
-        if cut is not None:
-            cut(part)
-        part *= scale
-        at += a.size
-    return dx
-
-
-def _both_ways(xp, dx, needed, x, y):
+def _both_ways(xp, loss, g, needed, x, y, reduction, **params):
     """Return the gradients of x and y, one the negative of the other, in their shapes."""
-    if not needed[1]:
-        return dx if dx.shape == x.shape else xp.sum_to(dx, shape=x.shape), None
-    if dx.shape == x.shape == y.shape:
-        return dx if needed[0] else None, -dx
-    return xp.sum_to(dx, shape=x.shape) if needed[0] else None, xp.sum_to(-dx, shape=y.shape)
 
+    def pulled(like):
+        return loss.slope(xp, 0, g, (x, y), reduction, like, **params)
 
-def _cut(m, gap, bound):
-    return m.minimum(m.maximum(gap, -bound), bound)
+    if x.shape == y.shape or not needed[1]:
+        dx = pulled(x)
+        return dx if needed[0] else None, -dx if needed[1] else None
+    return pulled(x) if needed[0] else None, -pulled(y)
 
 
 smooth_l1_loss = _of_difference(
     "smooth_l1_loss",
     "SmoothL1LossBackward0",
     "beta",
-    _cut,
     lambda bound: 1 / bound,
     lambda xp, gap, bound: xp.where(xp.less(xp.abs(gap), bound), gap * gap * (0.5 / bound), xp.abs(gap) - 0.5 * bound),
 )
@@ -175,38 +164,35 @@ huber_loss = _of_difference(
     "huber_loss",
     "HuberLossBackward0",
     "delta",
-    _cut,
     lambda bound: 1,
     lambda xp, gap, bound: xp.where(
         xp.less_equal(xp.abs(gap), bound), gap * gap * 0.5, (xp.abs(gap) - 0.5 * bound) * bound
     ),
 )
+_mse = Pointwise(lambda xp, x, y: xp.square(x - y), lambda xp, x, y: 2 * (x - y))
 
 
-@fused("MseLossBackward0", reads_result=False, shows="reduction self target=y")
+@fused("MseLossBackward0", reads_result=False, shows="reduction self target=y", takes_halves=True)
 def mse_loss(xp, x, y, *, reduction):
     """(x - y) ** 2."""
-    blocks = blocks_of(x, y) if reduction != NONE else None
-    if blocks is None:
-        gap = x - y
-        if reduction == NONE:
-            return gap * gap, gap
-        flat = gap.reshape(-1)
-        total = flat.dot(flat)
-        return total / flat.size if reduction == MEAN else total, gap
-    buffer, total = np.empty(kernels.BLOCK, x.dtype), 0.0
-    for a, b in blocks:
-        gap = np.subtract(a, b, out=buffer[: a.size])
-        total += float(gap.dot(gap))
-    return x.dtype.type(total / x.size if reduction == MEAN else total), None
+    if x.size >= NATIVE or y.size >= NATIVE or x.dtype.itemsize == 2:
+        return _mse.run(xp, (x, y), reduction), None
+    gap = x - y  # of few numbers: it costs less to keep than to compute again
+    if reduction == NONE:
+        return gap * gap, gap
+    flat = gap.reshape(-1)
+    total = flat.dot(flat)
+    return total / flat.size if reduction == MEAN else total, gap
 
 
 @mse_loss.backward
 def mse_loss_back(xp, g, needed, gap, x, y, *, reduction):
     if gap is None:
-        return _both_ways(xp, _slopes(x, y, g * 2, reduction), needed, x, y)
+        return _both_ways(xp, _mse, g, needed, x, y, reduction)
     dx = gap * (g * 2 if reduction != MEAN else g * (2 / max(gap.size, 1)))
-    return _both_ways(xp, dx, needed, x, y)
+    if dx.shape == x.shape == y.shape:
+        return dx if needed[0] else None, -dx if needed[1] else None
+    return [xp.sum_to(d, shape=a.shape) if w else None for d, a, w in ((dx, x, needed[0]), (-dx, y, needed[1]))]
 
 
 @mse_loss.decomposition
@@ -216,47 +202,49 @@ def mse_loss_parts(xp, x, y, *, reduction):
 
 
 # ---- losses of two arrays and weights ----
-def _gradient(xp, slope, g, given, reduction, wanted):
-    """Run a slope and bring the gradient to the shape of an input, which may have been broadcast."""
-    out = run_slope(xp, slope, g, given, reduction, {})
-    return out if out.shape == wanted.shape else xp.sum_to(out, shape=wanted.shape)
+def _declare_weighted(node_name, loss, **options):
+    """Declare a loss of x, y and weights, which are constants."""
+
+    def declare(run):
+        operation = fused(node_name, reads_result=False, takes_halves=True, **options)(run)
+
+        @operation.backward
+        def back(xp, g, needed, residuals, *arrays, reduction):
+            return [
+                loss.slope(xp, k, g, arrays, reduction) if k < len(loss.slopes) and needed[k] else None
+                for k in range(len(arrays))
+            ]
+
+        return operation
+
+    return declare
 
 
 def _weighted(values, weight):
     return values if weight is None else values * weight
 
 
-def _bce(m, x, y, weight):
+def _bce(xp, x, y, weight):
     # -(y log(x) + (1 - y) log(1 - x)), as y (log(1 - x) - log(x)) - log(1 - x)
-    other = m.maximum(m.log1p(-x), LOG_FLOOR)
-    values = other - m.maximum(m.log(x), LOG_FLOOR)
-    values *= y
-    values -= other
-    return _weighted(values, weight)
+    other = xp.bounded(xp.log1p(-x), LOG_FLOOR, None)
+    return _weighted((other - xp.bounded(xp.log(x), LOG_FLOOR, None)) * y - other, weight)
 
 
-def _bce_slope(m, x, y, weight):
-    return _weighted((x - y) / m.maximum((1 - x) * x, 1e-12), weight)
+def _bce_slope(xp, x, y, weight):
+    return _weighted((x - y) / xp.bounded((1 - x) * x, 1e-12, None), weight)
 
 
-def _bce_slope_of_target(m, x, y, weight):
-    return _weighted(m.log1p(-x) - m.log(x), weight)
+def _bce_slope_of_target(xp, x, y, weight):
+    return _weighted(xp.log1p(-x) - xp.log(x), weight)
 
 
-@fused("BinaryCrossEntropyBackward0", reads_result=False, shows="reduction self target=y weight", edges=(0, 1))
+_binary = Pointwise(_bce, _bce_slope, _bce_slope_of_target)
+
+
+@_declare_weighted("BinaryCrossEntropyBackward0", _binary, shows="reduction self target=y weight", edges=(0, 1))
 def binary_cross_entropy(xp, x, y, weight, *, reduction):
     """Cross entropy of probabilities x and y that something is so."""
-    return run_pointwise(xp, _bce, (x, y, weight), reduction, {}), None
-
-
-@binary_cross_entropy.backward
-def binary_cross_entropy_back(xp, g, needed, residuals, x, y, weight, *, reduction):
-    given = (x, y, weight)
-    return (
-        _gradient(xp, _bce_slope, g, given, reduction, x) if needed[0] else None,
-        _gradient(xp, _bce_slope_of_target, g, given, reduction, y) if needed[1] else None,
-        None,
-    )
+    return _binary.run(xp, (x, y, weight), reduction), None
 
 
 @binary_cross_entropy.decomposition
@@ -266,56 +254,41 @@ def binary_cross_entropy_parts(xp, x, y, weight, *, reduction):
     return reduced(xp, _weighted((y - 1) * outside - y * inside, weight), reduction)
 
 
-def _logits_bce(m, x, y, weight, pos_weight):
-    rest = m.log1p(m.exp(-m.abs(x)))
+def _logits_bce(xp, x, y, weight, pos_weight):
+    rest = xp.log1p(xp.exp(-xp.abs(x)))
     if pos_weight is None:
-        above = m.subtract(x > 0, y)  # times x: what max(x, 0) - x y is, where infinities meet no zero of y
-        above *= x
-        rest += above
-        return _weighted(rest, weight)
-    rest -= m.minimum(x, 0)  # log(1 + exp(-x)); no infinity is subtracted from another
+        # max(x, 0) - x y as a product, where infinities meet no zero of y
+        return _weighted(rest + ((x > 0) - y) * x, weight)
+    rest = rest - xp.bounded(x, None, 0)  # log(1 + exp(-x)); no infinity is subtracted from another
     return _weighted(rest * ((pos_weight - 1) * y + 1) + (1 - y) * x, weight)
 
 
-def _logits_bce_slope(m, x, y, weight, pos_weight):
-    sure = m.exp(-x)
-    sure += 1
-    sure = 1 / sure
+def _logits_bce_slope(xp, x, y, weight, pos_weight):
+    sure = 1 / (xp.exp(-x) + 1)
     if pos_weight is None:
-        sure -= y
-    else:
-        raised = pos_weight * y
-        sure = sure * (raised + 1 - y) - raised
-    return _weighted(sure, weight)
+        return _weighted(sure - y, weight)
+    raised = pos_weight * y
+    return _weighted(sure * (raised + 1 - y) - raised, weight)
 
 
-def _logits_bce_slope_of_target(m, x, y, weight, pos_weight):
-    slope = -x
-    if pos_weight is not None:
-        slope = slope + (pos_weight - 1) * (m.log1p(m.exp(-m.abs(x))) + m.maximum(-x, 0))
-    return _weighted(slope, weight)
+def _logits_bce_slope_of_target(xp, x, y, weight, pos_weight):
+    if pos_weight is None:
+        return _weighted(-x, weight)
+    return _weighted((pos_weight - 1) * (xp.log1p(xp.exp(-xp.abs(x))) + xp.bounded(-x, 0, None)) - x, weight)
 
 
-@fused(
+_binary_of_logits = Pointwise(_logits_bce, _logits_bce_slope, _logits_bce_slope_of_target)
+
+
+@_declare_weighted(
     "BinaryCrossEntropyWithLogitsBackward0",
-    reads_result=False,
+    _binary_of_logits,
     shows="pos_weight reduction self target=y weight",
     edges=(0, 1),
 )
 def binary_cross_entropy_with_logits(xp, x, y, weight, pos_weight, *, reduction):
     """Cross entropy of the probability sigmoid(x) and y, where y may count more by `pos_weight`."""
-    return run_pointwise(xp, _logits_bce, (x, y, weight, pos_weight), reduction, {}), None
-
-
-@binary_cross_entropy_with_logits.backward
-def binary_cross_entropy_with_logits_back(xp, g, needed, residuals, x, y, weight, pos_weight, *, reduction):
-    given = (x, y, weight, pos_weight)
-    return (
-        _gradient(xp, _logits_bce_slope, g, given, reduction, x) if needed[0] else None,
-        _gradient(xp, _logits_bce_slope_of_target, g, given, reduction, y) if needed[1] else None,
-        None,
-        None,
-    )
+    return _binary_of_logits.run(xp, (x, y, weight, pos_weight), reduction), None
 
 
 @binary_cross_entropy_with_logits.decomposition
@@ -325,24 +298,18 @@ def binary_cross_entropy_with_logits_parts(xp, x, y, weight, pos_weight, *, redu
     return reduced(xp, _weighted(values, weight), reduction)
 
 
-def _soft_margin(m, x, y):
-    return m.log1p(m.exp(-x * y))
-
-
-def _soft_margin_slope(m, x, y):
-    power = m.exp(-x * y)
+def _soft_margin_slope(xp, x, y):
+    power = xp.exp(-x * y)
     return -y * power / (power + 1)  # NaN where the power is infinite, as torch's
 
 
-@fused("SoftMarginLossBackward0", reads_result=False, shows="reduction self target=y", edges=(0,))
+_soft_margin = Pointwise(lambda xp, x, y: xp.log1p(xp.exp(-x * y)), _soft_margin_slope)
+
+
+@_declare_weighted("SoftMarginLossBackward0", _soft_margin, shows="reduction self target=y", edges=(0,))
 def soft_margin_loss(xp, x, y, *, reduction):
     """log(1 + exp(-x y))."""
-    return run_pointwise(xp, _soft_margin, (x, y), reduction, {}), None
-
-
-@soft_margin_loss.backward
-def soft_margin_loss_back(xp, g, needed, residuals, x, y, *, reduction):
-    return _gradient(xp, _soft_margin_slope, g, (x, y), reduction, x), None
+    return _soft_margin.run(xp, (x, y), reduction), None
 
 
 @soft_margin_loss.decomposition
