@@ -79,7 +79,8 @@ def write(digest: str, code: bytes) -> None:
 
 
 def _make_room(where: Path) -> None:
-    found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(where)]
+    with os.scandir(where) as entries:  # closed where another process has just removed a file, too
+        found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= LIMIT:
