@@ -44,8 +44,16 @@ _COMBINED: Final[dict[str, Any]] = {
 class Formula:
     """A formula as Note [Formulas] describes it."""
 
-    def __init__(self, function: Callable[..., Any], numbers: tuple[str, ...], wide: tuple[int, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], numbers: tuple[str, ...], wide: tuple[int, ...], slow: bool = False
+    ) -> None:
         self.formula = function
+        self.start = _thresholds.NATIVE_SLOW if slow else NATIVE
+        self.steps: dict[Any, Callable[..., Any] | None] = {}  # what NumPy does, by dtype and parameters
+        self.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
+        code = function.__code__
+        names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        self.is_fixed = not set(names) <= set(numbers)  # some parameters are part of a kernel
         self.numbers = numbers
         self.wide = frozenset(wide)
         self.plans: dict[Any, _Plan | None] = {}
@@ -62,17 +70,47 @@ class Formula:
         else:
             return self.formula(xp, *arrays, **params)
         if xp.module is np:
+            first = arrays[0]
+            if type(first) is NDARRAY and (dtype := first.dtype).char in "fd" and first.size < self.start and first.ndim:
+                for other in arrays[1:]:
+                    if other.dtype is not dtype or other.shape != first.shape or other.strides != first.strides:
+                        break
+                else:  # most of the time
+                    key = dtype
+                    if params and (self.is_fixed or None in params.values()):
+                        key = dtype, self._fixed(params)
+                    if (steps := self.steps.get(key, self)) is self:
+                        steps = self.steps[key] = self._write_steps(arrays, params)
+                    if steps is not None:
+                        return steps(*arrays, **params)
             for array in arrays:
-                if array.size >= NATIVE and type(array) is NDARRAY:
+                if array.size >= self.start and type(array) is NDARRAY:
                     return self.large(xp, arrays, params)
         return self.small(xp, arrays, params)
+
+    def _fixed(self, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the parameters that are part of a kernel: all but numbers that are given."""
+        numbers = self.numbers
+        return tuple([(name, value) for name, value in params.items() if name not in numbers or value is None])
+
+    def _write_steps(self, arrays: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+        from .numpy_text import written
+
+        try:
+            results, xp, several = self.traced(arrays, params)
+        except UntraceableError:
+            return None
+        return written(self.__name__, [r.expr for r in results], xp.scalars, params, len(arrays), several)
 
     def small(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Compute as the formula is written; half precision in float32."""
         dtype = arrays[0].dtype
-        halves = [a.dtype.itemsize == 2 and STORAGE.get(a.dtype) in HALVES for a in arrays]
-        if True not in halves:
+        for a in arrays:
+            if a.dtype.itemsize == 2:
+                break
+        else:
             return self.formula(xp, *arrays, **params)
+        halves = [a.dtype.itemsize == 2 and STORAGE.get(a.dtype) in HALVES for a in arrays]
         found = self.formula(
             xp, *[a.astype("float32") if h else a for a, h in zip(arrays, halves, strict=True)], **params
         )
@@ -85,8 +123,7 @@ class Formula:
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
         arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
-        fixed = tuple([(k, v) for k, v in params.items() if k not in self.numbers])
-        key = (fixed, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
+        key = (self._fixed(params), *[(a.dtype.num, a.shape, a.strides) for a in arrays])
         plan = self.plans.get(key, self)
         if plan is self:
             if len(self.plans) > 512:
@@ -101,7 +138,7 @@ class Formula:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
         from .._core.numpy_namespace import numpy_namespace as xp
 
-        large = outs[0].size >= NATIVE
+        large = outs[0].size >= self.start
         found = self.large(xp, arrays, params, outs) if large else self.small(xp, arrays, params)
         for out, value in zip(outs, found if type(found) is tuple else (found,), strict=True):
             if value is not out:
@@ -119,7 +156,7 @@ class Formula:
             given.append(xp.operand(number, a.dtype, axes))
         double = any(a.dtype == np.float64 for a in arrays)
         known = {
-            name: xp.number(name, "f64" if double else "f32") if name in self.numbers else value
+            name: value if name not in self.numbers or value is None else xp.number(name, "f64" if double else "f32")
             for name, value in params.items()
         }
         found = self.formula(xp, *given, **known)
@@ -173,16 +210,20 @@ class Formula:
 
 
 def formula(
-    function: Callable[..., Any] | None = None, *, numbers: tuple[str, ...] = (), wide: tuple[int, ...] = ()
+    function: Callable[..., Any] | None = None,
+    *,
+    numbers: tuple[str, ...] = (),
+    wide: tuple[int, ...] = (),
+    slow: bool = False,
 ) -> Any:
     """Make a formula an implementation. See Note [Formulas].
 
     `numbers` names the parameters that come with each call; `wide` the results that stay float32 where the first array is half
-    precision.
+    precision. `slow`: it calls what NumPy computes one by one (log1p, expm1, erf), so that kernels pay sooner.
     """
     if function is None:
-        return lambda f: Formula(f, numbers, wide)
-    return Formula(function, numbers, wide)
+        return lambda f: Formula(f, numbers, wide, slow)
+    return Formula(function, numbers, wide, slow)
 
 
 def _narrowed(out: Any, dtype: Any) -> Any:

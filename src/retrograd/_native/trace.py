@@ -181,9 +181,9 @@ class TracedNamespace:
         return self.bounded(x, 0, None)
 
     def bounded(self, x: Any, low: Any, high: Any) -> Any:
-        """Bound by numbers or arrays; NaN stays."""
-        out = x if low is None else self.maximum(x, low)
-        return out if high is None else self.minimum(out, high)
+        """Bound by numbers or arrays; NaN stays, and so does the sign of a zero at the bound."""
+        out = x if low is None else self.where(x < low, low, x)
+        return out if high is None else self.where(out > high, high, out)
 
     def power_by(self, x: Any, exponent: Any) -> Any:
         if isinstance(exponent, int | float) and exponent == int(exponent) and 1 <= abs(exponent) <= 64:
