@@ -208,7 +208,14 @@ def _with_bounds(results: Sequence[Expr]) -> list[Expr]:
     return [done[r] for r in results]
 
 
-_PYTHON: Final = {"scalar": "{}", "neg": "-{}", "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})"}
+_PYTHON: Final = {
+    "scalar": "{}",
+    "neg": "-{}",
+    "add": "({} + {})",
+    "sub": "({} - {})",
+    "mul": "({} * {})",
+    "div": "({} / {})",
+}
 _OTHERS: Final = {"input", "const", "scalar", "cast", "select", "call"}
 
 

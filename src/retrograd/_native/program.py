@@ -4,7 +4,8 @@ Note [Formulas]
 A formula is a function of `xp` and arrays, written in the vocabulary `xp` with Python's operators and nothing else: it makes new
 arrays, and reduces with `keepdims=True`. All arrays broadcast against each other. `formula` makes it an implementation of an
 operation, `f(xp, *arrays, **params)`:
-- arrays of a device, and small ones, are computed as it is written;
+- arrays of a device, and small ones, are computed as it is written; small float arrays of one layout by NumPy's functions in a row,
+  which are written down once (`numpy_text`);
 - large ones by a kernel: the formula is traced once for each pattern of dtypes and strides (`trace`), lowered to loops (`loops`) and
   compiled;
 - without llvmlite, or where it does what kernels cannot, large arrays go through NumPy in blocks that stay in the processor's cache.
@@ -71,15 +72,21 @@ class Formula:
             return self.formula(xp, *arrays, **params)
         if xp.module is np:
             first = arrays[0]
-            if type(first) is NDARRAY and (dtype := first.dtype).char in "fd" and first.size < self.start and first.ndim:
+            if (
+                type(first) is NDARRAY
+                and (dtype := first.dtype).char in "fd"
+                and first.size < self.start
+                and first.ndim
+            ):
                 for other in arrays[1:]:
                     if other.dtype is not dtype or other.shape != first.shape or other.strides != first.strides:
                         break
                 else:  # most of the time
-                    key = dtype
+                    key: Any = dtype
                     if params and (self.is_fixed or None in params.values()):
                         key = dtype, self._fixed(params)
-                    if (steps := self.steps.get(key, self)) is self:
+                    steps: Any = self.steps.get(key, self)
+                    if steps is self:
                         steps = self.steps[key] = self._write_steps(arrays, params)
                     if steps is not None:
                         return steps(*arrays, **params)
