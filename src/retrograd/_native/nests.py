@@ -7,10 +7,10 @@ they come with a call.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
+from struct import pack
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +18,13 @@ import numpy as np
 from .. import _thresholds
 from .._core import parallel
 from .._settings import get_num_threads
+from . import machine
 from .expression import I64
 from .loops import Carried, Function, Loop, Step
 from .trace import STORAGE
 
 NDARRAY = np.ndarray
+DATA: Final = object.__basicsize__  # where an array keeps the address of its memory
 NATIVE: Final = _thresholds.NATIVE
 FLOATING: Final = frozenset(dtype for dtype, storage in STORAGE.items() if "f" in storage)
 
@@ -171,24 +173,17 @@ class Nest:
         return values
 
 
-@cache
-def _is_available() -> bool:
-    from . import machine
-
-    return machine.is_available()
-
-
 def takes(*arrays: Any) -> bool:
     """Tell whether nests are to work on arrays: NumPy's own, of numbers that kernels know, one of them large."""
     if not any([a.size >= NATIVE for a in arrays]):
         return False
-    return all([type(a) is NDARRAY and a.dtype in FLOATING for a in arrays]) and _is_available()
+    return all([type(a) is NDARRAY and a.dtype in FLOATING for a in arrays]) and machine.is_available()
 
 
 @lru_cache(maxsize=512)
 def compiled(write: Callable[..., None], *static: Any) -> Any:
     """Return the C function of the nest that `write(nest, *static)` writes."""
-    from . import llvm, machine
+    from . import llvm
 
     nest = Nest()
     write(nest, *static)
@@ -203,12 +198,10 @@ def parts_of(items: int, work: float) -> int:
 
 def run(function: Any, arrays: Sequence[np.ndarray | None], sizes: Sequence[int], items: int, parts: int) -> None:
     """Call a nest's function for all items, on several threads if they come in several parts."""
-    pointers = (ctypes.c_void_p * len(arrays))(
-        *[None if a is None else a.__array_interface__["data"][0] for a in arrays]
-    )
-    numbers = (ctypes.c_int64 * len(sizes))(*sizes)
+    cells = pack(f"{len(arrays)}Q", *[id(arrays[0] if a is None else a) + DATA for a in arrays])
+    numbers = pack(f"{len(sizes)}q", *sizes)
     part = -(-items // parts)
     if parts == 1:
-        function(pointers, numbers, None, 0, items)
+        function(cells, numbers, None, 0, items)
     else:
-        parallel.over_blocks(lambda low, high: function(pointers, numbers, None, low, high), items, part, True)
+        parallel.over_blocks(lambda low, high: function(cells, numbers, None, low, high), items, part, True)
