@@ -4,8 +4,9 @@ python benchmarks/native.py [--only gelu,norms] [--sizes 1e3,1e6] [--dtypes floa
                             [--full] [--list] [--json FILE] [--before FILE]
 
 Each library has a process of its own; one runs at a time, in turns. A ratio is torch's best time by ours (above 1 ours is
-quicker), with the middle half of the rounds' ratios. `x copy` is the time that NumPy takes to copy as many bytes as the kernel
-must read and write, by ours: 1 is as quick as the memory. The copy goes into memory that is mapped already.
+quicker), with the middle half of the rounds' ratios, and a question mark where that is wide. `x copy` is the time that NumPy
+takes to copy as many bytes as the kernel must read and write, by ours: 1 is as quick as the memory. The copy goes into memory
+that is mapped already.
 `forward` records nothing; `+backward` is recorded and gives the gradients of all operands; `step` works in place.
 With one thread it is processor time, with several the time on the clock, which needs a machine that does nothing else.
 A run without options takes less than two minutes and says what it left out; `--full` measures everything, for an hour or more.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
 import statistics
 import sys
@@ -30,11 +30,13 @@ from typing import Any
 
 from compare import Row
 from nn import elementwise
-from processes import Calls, Library, NotMeasuredError, race, serve
+from processes import Calls, Library, NotMeasuredError, machine_load, race, serve, warn_if_busy
 
 SIZES = (1e3, 1e4, 1e5, 1e6, 1e7)
 DTYPES = ("float32", "float64", "bfloat16")
 THREADS = (1, 2)
+SECONDS = 0.005  # of a turn: with several threads shorter, so that other programs leave some rounds alone
+UNSTEADY = 1.5  # a middle half that is wider gets a question mark
 QUICK = {"sizes": (1e3, 1e6), "dtypes": ("float32",), "threads": (1,)}
 
 # An expression names its operands, see OPERANDS. `lib` is the library, `F` its nn.functional; `n` and `dtype` are asked for.
@@ -323,7 +325,7 @@ class Timing:
         return f"{self.kernel} {self.call} {brief(self.size)} {self.dtype} {self.threads}"
 
     def __str__(self) -> str:
-        spread = f"({self.low:.2f} to {self.high:.2f})"
+        spread = f"({self.low:.2f} to {self.high:.2f})" + "?" * (self.high > UNSTEADY * self.low)
         return (
             f"{self.kernel:<23}{self.call:<10}{brief(self.size):>5} {self.dtype:<9}{self.threads:>3}"
             f"{self.ratio:9.2f} {spread:<16}{self.copy:9.2f}{self.ours_us:12.1f}{self.theirs_us:12.1f}"
@@ -363,7 +365,9 @@ class Bench:
             self.theirs.ask(make=what)
             for call, count in moved.items():
                 for thread_count in threads:
-                    ours, theirs = race((self.ours, self.theirs), call, thread_count, self.rounds, 0.005)
+                    ours, theirs = race(
+                        (self.ours, self.theirs), call, thread_count, self.rounds, SECONDS / thread_count
+                    )
                     row = Row.of(kernel, ours, theirs)
                     yield Timing(
                         GROUP[kernel], kernel, call, size, dtype, thread_count, row.theirs_us / row.ours_us, row.low,
@@ -450,10 +454,11 @@ def main() -> None:
     sizes = chosen(options.sizes, "sizes", SIZES, float)
     dtypes = chosen(options.dtypes, "dtypes", DTYPES, str)
     threads = chosen(options.threads, "threads", THREADS, int)
-    started, load = time.time(), os.getloadavg()[0]
+    started, load = time.time(), machine_load()
     timings: list[Timing] = []
     with Library(__file__, "retrograd") as ours, Library(__file__, "torch") as theirs, Library(__file__, "numpy") as np:
         bench = Bench(ours, theirs, np, options.rounds)
+        warn_if_busy(max(threads))
         print(HEADER)
         for kernel in kernels:
             for dtype in dtypes:
@@ -478,7 +483,7 @@ def main() -> None:
             print(f"left out, {what}: {', '.join(left)}")
     print(
         f"best of {options.rounds} rounds, {time.time() - started:.0f} s; load of the machine {load:.1f} at the beginning, "
-        f"{os.getloadavg()[0]:.1f} at the end (with ours)"
+        f"{machine_load():.1f} at the end (with ours)"
     )
     if options.json:
         options.json.write_text(json.dumps({"timings": [asdict(t) for t in timings]}, indent=1))

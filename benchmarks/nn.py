@@ -12,7 +12,7 @@ import argparse
 import itertools
 
 from compare import Row, report
-from processes import Library, race, serve
+from processes import Library, race, serve, warn_if_busy
 
 
 def mlp(lib, sizes, batch):
@@ -138,6 +138,8 @@ def main() -> None:
         serve(options.serve, lambda lib, **what: ({"step": step_of(lib, **what)}, None))
         return
     rows = []
+    if not options.json:
+        warn_if_busy(options.threads)
     with Library(__file__, "retrograd") as ours, Library(__file__, "torch") as theirs:
         for name in WORKLOADS:
             if not options.only or any(name.startswith(word) for word in options.only.split(",")):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -109,6 +110,18 @@ def _seconds(lib: Any, calls: Calls, numbers: dict[tuple[str, int], int], questi
         once = min(timeit.repeat(call, number=1, repeat=3))
         numbers[key] = max(1, int(question["seconds"] / max(once, 1e-7)))
     return timeit.timeit(call, number=numbers[key], timer=clock) / numbers[key]
+
+
+def machine_load() -> float:
+    """Return how many programs want to run, in the last minute; 0 where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def warn_if_busy(threads: int) -> None:
+    """Say so where other programs run and several threads are to be timed."""
+    load = machine_load()
+    if threads > 1 and load > 0.5:
+        print(f"the machine is busy (load {load:.1f}): figures of {threads} threads mean nothing until it is idle\n")
 
 
 def race(
