@@ -24,8 +24,6 @@ RULE_BLOCK: Final = 1 << 18
 # Kernels with a handful of temporaries, all of which stay in the second cache. Not measured.
 KERNEL_BLOCK: Final = 1 << 15
 ATTENTION_BLOCK: Final = 1 << 15  # scores
-# Rows that are normalised together stay in the second cache beside what is computed from them. Not measured.
-NORMALIZATION_STRIP: Final = 1 << 16
 # Columns are summed in strips of so many rows. Not measured.
 COLUMN_STRIP: Final = 32
 # Patches that are made at a time, and up to which the backward finds them again instead of making them anew. Not measured.

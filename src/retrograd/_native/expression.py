@@ -303,6 +303,11 @@ def cast(x: Expr, type: str) -> Expr:
     return node("cast", (x,), type)
 
 
+def rounded(x: Expr, storage: str) -> Expr:
+    """Round float32 to what half precision can store: "f16" or "bf16"."""
+    return node("rounded", (x,), x.type, storage)
+
+
 def bitcast(x: Expr, type: str) -> Expr:
     """Read the bits of a number as another type of the same width."""
     if x.op == "bitcast":

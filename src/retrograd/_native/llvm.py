@@ -18,6 +18,7 @@ TYPES: Final = {
 }  # fmt: skip
 # what lies in memory, by storage: half precision is 16 bits, a truth value a byte
 STORED: Final = {**TYPES, "f16": "half", "bf16": "i16", "i1": "i8"}
+HALF: Final = ("f16", "bf16")
 BYTES: Final = {"f16": 2, "bf16": 2, "i1": 1, **{t: w // 8 for t, w in WIDTH.items() if t != "i1"}}
 
 # {t} is the type, {a} {b} {c} are the arguments
@@ -229,13 +230,8 @@ class _Text:
         storage = step.detail
         place = self._place(base, index, storage)
         raw = self.put(f"load {STORED[storage]}, ptr {place}, align {BYTES[storage]}{self._access()}")
-        if storage == "f16":
-            raw = self.put(f"fpext half {raw} to float")
-            return self._converted(raw, "f32", step.type)
-        if storage == "bf16":
-            wide = self.put(f"zext i16 {raw} to i32")
-            wide = self.put(f"shl i32 {wide}, 16")
-            return self._converted(self.put(f"bitcast i32 {wide} to float"), "f32", step.type)
+        if storage in HALF:
+            return self._converted(self._from_half(raw, storage), "f32", step.type)
         if storage == "i1":
             return self._converted(self.put(f"icmp ne i8 {raw}, 0"), "i1", step.type)
         return self._converted(raw, storage, step.type)
@@ -245,10 +241,8 @@ class _Text:
         storage = step.detail
         place = self._place(base, index, storage)
         text = self.of(value)
-        if storage == "f16":
-            text = self.put(f"fptrunc float {self._converted(text, value.type, 'f32')} to half")
-        elif storage == "bf16":
-            text = self._to_bfloat(self._converted(text, value.type, "f32"))
+        if storage in HALF:
+            text = self._to_half(self._converted(text, value.type, "f32"), storage)
         elif storage == "i1":
             text = self.put(f"zext i1 {self._converted(text, value.type, 'i1')} to i8")
         else:
@@ -256,8 +250,19 @@ class _Text:
         self.line(f"store {STORED[storage]} {text}, ptr {place}, align {BYTES[storage]}{self._access()}")
         return ""
 
-    def _to_bfloat(self, value: str) -> str:
-        """Round to the upper half of the bits, ties to even; a NaN stays one."""
+    def _rounded(self, step: Step) -> str:
+        return self._from_half(self._to_half(self.of(step.args[0]), step.detail), step.detail)
+
+    def _from_half(self, raw: str, storage: str) -> str:
+        if storage == "f16":
+            return self.put(f"fpext half {raw} to float")
+        wide = self.put(f"zext i16 {raw} to i32")
+        return self.put(f"bitcast i32 {self.put(f'shl i32 {wide}, 16')} to float")
+
+    def _to_half(self, value: str, storage: str) -> str:
+        """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one."""
+        if storage == "f16":
+            return self.put(f"fptrunc float {value} to half")
         bits = self.put(f"bitcast float {value} to i32")
         above = self.put(f"lshr i32 {bits}, 16")
         odd = self.put(f"and i32 {above}, 1")

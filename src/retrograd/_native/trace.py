@@ -163,9 +163,12 @@ class TracedNamespace:
         return Traced(self, made.expr, made.axes | condition.axes)
 
     def astype(self, x: Any, *, dtype: Any) -> Any:
+        """Convert; an array in half precision is one of float32 that has been rounded."""
         storage = STORAGE.get(np.dtype(getattr(dtype, "numpy", dtype)))
-        if storage is None or storage in HALVES:
+        if storage is None:
             raise UntraceableError(f"a conversion to {dtype} in a formula")
+        if storage in HALVES:
+            return Traced(self, ex.rounded(ex.cast(x.expr, "f32"), storage), x.axes)
         return Traced(self, ex.cast(x.expr, storage), x.axes)
 
     def abs(self, x: Any) -> Any:

@@ -1,8 +1,7 @@
 """Layer and RMS normalisation: every row is brought to variance (or mean square) 1, then scaled and shifted by column.
 
-The rows are taken in strips that stay in the processor's cache, so that an array is read from memory once; strips of large arrays
-are shared among threads. Sums along rows and down columns are products with a vector, which BLAS computes in all lanes. The
-variance is that of the distances from the mean: a mean of squares less a squared mean would lose all digits of numbers far from 0.
+The variance is that of the distances from the mean: a mean of squares less a squared mean would lose all digits of numbers far from
+0. There the mean itself is rounded coarsely, so that what is left of it in the distances is taken off as well.
 """
 
 from __future__ import annotations
@@ -11,168 +10,126 @@ import math
 
 import numpy as np
 
-from .._core import parallel, passes
+from .._core import passes
 from .._core.fused import fused
-from .._core.passes import number
 from .._core.shown import in_memory, residual, saved_array
-from .._thresholds import NORMALIZATION_STRIP as STRIP
+from .._native.program import formula
+from .._thresholds import NATIVE
 
-LONG_ROW, MANY = 512, 1 << 14  # elements of a row, and of all rows, from which broadcasting without buffers pays
-NEAR = 4  # deviations: a mean farther from 0 is rounded so coarsely that its error is taken off as well
-
-
-def strips_of(module, count, width):
-    """Return how many strips rows make, and how many rows each has; a GPU takes all rows at once."""
-    step = max(1, count if module is not np else STRIP // max(width, 1))
-    return -(-count // step), step
-
-
-def is_strip(module, count, width):
-    """Tell whether rows are a single strip."""
-    return count > 0 and (module is not np or count * width <= STRIP)
-
-
-def has_long_rows(module, count, width):
-    """Tell whether NumPy takes rows more quickly as they lie than through its buffers."""
-    return module is np and width >= LONG_ROW and count * width >= MANY
-
-
-def over_strips(module, work, count, width):
-    """Call `work(k, rows)` for the strips of rows, on several threads where there is much to do."""
-    number, step = strips_of(module, count, width)
-
-    many = number > 1 and count * width >= parallel.WIDE
-    parallel.over_blocks(
-        lambda k, _: work(k, slice(k * step, (k + 1) * step)), number, 1, many, has_long_rows(module, count, width)
-    )
-
-
-def ones(module, count, dtype):
-    """Return a vector of ones: a product with it is a sum."""
-    return passes.ones(count, dtype) if module is np else module.ones(count, dtype)
-
-
-def dots(module, x, y):
-    """Multiply each row of a matrix by the same row of another."""
-    return np.vecdot(x, y) if module is np else module.einsum("ij,ij->i", x, y)
+NEAR = 16  # variances: a mean whose square is farther from 0 is rounded so coarsely that its error is taken off as well
+WIDE = np.dtype(np.float64)
 
 
 def dense(module, x, shape):
     """Give an array a shape, in dense memory."""
-    return module.ascontiguousarray(x).reshape(shape)
+    return x if x.shape == shape and x.flags.c_contiguous else module.ascontiguousarray(x).reshape(shape)
 
 
-def down(module, parts):
-    """Add the rows of a matrix up."""
-    return parts[0] if len(parts) == 1 else ones(module, len(parts), parts.dtype) @ parts
+def given(*arrays):
+    """Return the arrays that are not None."""
+    return [a for a in arrays if a is not None]
+
+
+def parameters(affine, weighted):
+    """Tell weights and shifts, of which either may be missing, apart again."""
+    return affine[0] if weighted else None, affine[-1] if len(affine) > weighted else None
+
+
+# ---- sums along axes, which stay ----
+def total(xp, x, axis, wide=False):
+    """Add up; `wide` in float64."""
+    if wide:
+        return xp.sum(x, axis=axis, keepdims=True, dtype=WIDE)
+    if xp.module is np and axis == (1,) and x.ndim == 2:  # BLAS adds in all lanes
+        return x.dot(passes.ones(x.shape[1], x.dtype))[:, None]
+    return xp.sum(x, axis=axis, keepdims=True)
+
+
+def total_product(xp, x, y, axis, wide=False):
+    """Add the products of two arrays up."""
+    if xp.module is np and axis == (1,) and x.ndim == 2 and not wide:
+        return np.vecdot(x, y)[:, None]
+    return total(xp, x * y, axis, wide)
+
+
+def _share(xp, sums, count, wide, dtype):
+    return xp.astype(sums / count, dtype=dtype) if wide else sums / count
+
+
+def moments(xp, x, axis, count, wide=False):
+    """Return the distances from the mean along axes, the mean, and the variance."""
+    mean = _share(xp, total(xp, x, axis, wide), count, wide, x.dtype)
+    away = x - mean
+    variance = _share(xp, total_product(xp, away, away, axis, wide), count, wide, x.dtype)
+    if xp.module is np and not np.count_nonzero(mean * mean > variance * NEAR):
+        return away, mean, variance
+    wrong = _share(xp, total(xp, away, axis, wide), count, wide, x.dtype)
+    away -= wrong
+    return away, mean + wrong, variance - wrong * wrong
+
+
+def scaled(xp, x, scale, weight, bias):
+    """Multiply an array, which is overwritten, by a scale and by weights, and add shifts; both may be None."""
+    x *= scale
+    if weight is not None:
+        x *= weight
+    if bias is not None:
+        x += bias
+    return x
 
 
 # ---- rows of a matrix ----
-def _normalise_strip(module, x, one, weight, bias, eps, centred, out):
-    """Write the normalised rows of a strip; return (mean, 1 / deviation) of each."""
-    width = number(module, len(one), x.dtype)
-    if centred:
-        mean = x.dot(one)
-        mean /= width
-        module.subtract(x, mean[:, None], out)
-        variance = dots(module, out, out)
-        variance /= width
-        if (mean * mean > NEAR * NEAR * variance).any():
-            wrong = out.dot(one)
-            wrong /= width
-            out -= wrong[:, None]
-            mean += wrong
-            variance -= wrong * wrong
-    else:
-        mean = None
-        variance = dots(module, x, x)
-        variance /= width
-    variance += eps
-    module.sqrt(variance, variance)
-    scale = module.divide(number(module, 1, x.dtype), variance, variance)
-    module.multiply(out if centred else x, scale[:, None], out)
-    if weight is not None:
-        out *= weight
-    if bias is not None:
-        out += bias
-    return mean, scale
+@formula(numbers=("count", "eps"), wide=(1, 2))
+def normalise(xp, x, *affine, axis, count, eps, weighted, wide=False):
+    """Return normalised numbers, scaled and shifted, mean and 1 / deviation; `affine` are the weights, if any, and the shifts, if any."""
+    away, mean, variance = moments(xp, x, axis, count, wide)
+    scale = 1 / xp.sqrt(variance + eps)
+    return scaled(xp, away, scale, *parameters(affine, weighted)), mean, scale
 
 
-def normalise_rows(module, x, weight, bias, eps, centred=True):
-    """Return the normalised rows of a dense matrix, scaled and shifted by column; and (mean, 1 / deviation) of each."""
-    count, width = x.shape
-    out = module.empty(x.shape, x.dtype)
-    one = ones(module, width, x.dtype)
-    if is_strip(module, count, width):
-        strip = parallel.without_buffers(_normalise_strip) if has_long_rows(module, count, width) else _normalise_strip
-        return out, strip(module, x, one, weight, bias, eps, centred, out)
-    mean = module.empty(count, x.dtype) if centred else None
-    scale = module.empty(count, x.dtype)
+@formula(numbers=("count", "eps"), wide=(1,))
+def divide_by_size(xp, x, *weight, count, eps):
+    """Return numbers divided by the root of their mean square, and scaled; and 1 / that root."""
+    scale = 1 / xp.sqrt(total_product(xp, x, x, (1,)) / count + eps)
+    out = x * scale
+    return out * weight[0] if weight else out, scale
 
-    def work(k, rows):
-        middle, scale[rows] = _normalise_strip(module, x[rows], one, weight, bias, eps, centred, out[rows])
+
+def _down(xp, x):
+    """Add the rows of a matrix up."""
+    return passes.ones(len(x), x.dtype).dot(x) if xp.module is np else xp.sum(x, axis=(0,), keepdims=True)
+
+
+def _rows_back(xp, g, x, scale, *rest, count, centred, needed):
+    """Return those gradients of rows, column weights and column shifts that are needed; `rest`: means if centred, weights if any."""
+    normal = (x - rest[0]) * scale if centred else x * scale
+    found = []
+    if needed[0]:
+        # dx = s (g w - average(g w) - n average(g w n)); without a mean there is no average of g w
+        steep = g * rest[-1] if len(rest) > centred else g
+        out = steep - normal * (total_product(xp, steep, normal, (1,)) / count)
         if centred:
-            mean[rows] = middle
-
-    over_strips(module, work, count, width)
-    return out, (mean, scale)
-
-
-def _strip_back(module, g, needed, mean, scale, x, weight, factors, out):
-    """Write the gradient of the rows of a strip into `out`, if that is needed; return those of column weights and shifts."""
-    dweight = dbias = None
-    if needed[2]:
-        dbias = ones(module, len(x), x.dtype).dot(g)
-    if not (needed[0] or needed[1]):
-        return dweight, dbias
-    away = x if mean is None else x - mean[:, None]
-    products = g * away
+            out -= total(xp, steep, (1,)) / count
+        out *= scale
+        found.append(out)
     if needed[1]:
-        dweight = scale.dot(products)
-    if not needed[0]:
-        return dweight, dbias
-    # dx = s (g w - average(g w) - (x - mean) s^2 average(g w (x - mean))); without a mean there is no average of g w
-    width = number(module, len(factors), x.dtype)
-    along = products.dot(factors)
-    along *= scale
-    along *= scale
-    along /= width
-    module.multiply(away, along[:, None], products)
-    if mean is not None:
-        level = g.dot(factors)
-        level /= width
-        products += level[:, None]
-    if weight is None:
-        module.subtract(g, products, out)
-    else:
-        module.multiply(g, weight, out)
-        out -= products
-    out *= scale[:, None]
-    return dweight, dbias
+        found.append(_down(xp, g * normal))
+    if needed[2]:
+        found.append(_down(xp, g))
+    return tuple(found)
 
 
-def normalise_rows_back(module, g, needed, residuals, x, weight):
-    """Return the gradients of rows, column weights and column shifts; one pass over x and g for all three."""
-    mean, scale = residuals
-    count, width = x.shape
-    out = module.empty(x.shape, x.dtype) if needed[0] else None
-    factors = ones(module, width, x.dtype) if weight is None else weight
-    if is_strip(module, count, width):
-        back = parallel.without_buffers(_strip_back) if has_long_rows(module, count, width) else _strip_back
-        return out, *back(module, g, needed, mean, scale, x, weight, factors, out)
-    strips, _ = strips_of(module, count, width)
-    dweight, dbias = (module.zeros((max(strips, 1), width), x.dtype) if need else None for need in needed[1:])
+rows_back, columns_back = (formula(numbers=("count",), wide=wide)(_rows_back) for wide in ((1, 2), (0, 1)))
 
-    def work(k, rows):
-        middle, part = None if mean is None else mean[rows], None if out is None else out[rows]
-        steep, level = _strip_back(module, g[rows], needed, middle, scale[rows], x[rows], weight, factors, part)
-        if steep is not None:
-            dweight[k] = steep
-        if level is not None:
-            dbias[k] = level
 
-    over_strips(module, work, count, width)
-    return out, *(None if parts is None else down(module, parts) for parts in (dweight, dbias))
+def _matrix_back(xp, g, needed, mean, scale, x, weight, ndim):
+    """Return the gradients of an array whose last axes are rows, of their weights and of their shifts."""
+    shape, inner = _as_rows(x, ndim), x.shape[x.ndim - ndim :]
+    g, rows = dense(xp.module, g, shape), dense(xp.module, x, shape)
+    back = rows_back if needed[0] else columns_back
+    rest = given(mean, _flat(weight))
+    found = iter(back(xp, g, rows, scale, *rest, count=shape[1], centred=mean is not None, needed=needed))
+    return [next(found).reshape(s) if need else None for need, s in zip(needed, (x.shape, inner, inner), strict=True)]
 
 
 # ---- a single row: numbers instead of columns ----
@@ -181,7 +138,7 @@ def _normalise_row(x, weight, bias, eps):
     mean = x.dot(passes.ones(width, x.dtype)) / width
     out = x - mean
     variance = out.dot(out) / width
-    if mean * mean > NEAR * NEAR * variance:
+    if mean * mean > NEAR * variance:
         wrong = out.dot(passes.ones(width, x.dtype)) / width
         out -= wrong
         mean += wrong
@@ -213,16 +170,18 @@ def _normalise_row_back(g, needed, residuals, x, weight):
 
 
 def _is_row(x, ndim):
-    return x.ndim == ndim == 1 and type(x) is np.ndarray and 0 < x.size <= STRIP
+    return x.ndim == ndim == 1 and type(x) is np.ndarray and x.dtype.itemsize > 2 and 0 < x.size < NATIVE
 
 
 # ---- layer_norm ----
 def _flat(parameter):
-    return None if parameter is None else parameter.reshape(-1)
+    return parameter if parameter is None or parameter.ndim == 1 else parameter.reshape(-1)
 
 
 def _as_rows(x, ndim):
     """Return how an array lies as a matrix whose rows are its last axes."""
+    if x.ndim == 2 and ndim == 1:
+        return x.shape
     kept = x.ndim - ndim
     return math.prod(x.shape[:kept]), math.prod(x.shape[kept:])
 
@@ -238,14 +197,17 @@ def _inner_shape(node):
     return shape[len(shape) - node.params["ndim"] :]
 
 
-@fused("NativeLayerNormBackward0")
+@fused("NativeLayerNormBackward0", takes_halves=True)
 def layer_norm(xp, x, weight, bias, *, ndim, eps):
     """Normalise over the last `ndim` axes."""
     if _is_row(x, ndim):
         return _normalise_row(x, weight, bias, eps)
-    matrix = dense(xp.module, x, _as_rows(x, ndim))
-    out, residuals = normalise_rows(xp.module, matrix, _flat(weight), _flat(bias), eps)
-    return out.reshape(x.shape), residuals
+    rows = dense(xp.module, x, _as_rows(x, ndim))
+    affine, count = given(_flat(weight), _flat(bias)), rows.shape[1]
+    if x.dtype.itemsize > 2:
+        count = passes.number(xp.module, count, x.dtype)  # which NumPy divides by in half the time
+    out, mean, scale = normalise(xp, rows, *affine, axis=(1,), count=count, eps=eps, weighted=weight is not None)
+    return dense(xp.module, out, x.shape), (mean, scale)
 
 
 layer_norm.shows(
@@ -260,20 +222,7 @@ layer_norm.shows(
 def layer_norm_back(xp, g, needed, residuals, x, weight, bias, *, ndim, eps):
     if _is_row(x, ndim):
         return _normalise_row_back(g, needed, residuals, x, weight)
-    return _rows_back(xp.module, g, needed, residuals, x, weight, ndim)
-
-
-def _rows_back(module, g, needed, residuals, x, weight, ndim):
-    shape = _as_rows(x, ndim)
-    dx, dweight, dbias = normalise_rows_back(
-        module, dense(module, g, shape), needed, residuals, dense(module, x, shape), _flat(weight)
-    )
-    inner = x.shape[x.ndim - ndim :]
-    return (
-        None if dx is None else dx.reshape(x.shape),
-        None if dweight is None else dweight.reshape(inner),
-        None if dbias is None else dbias.reshape(inner),
-    )
+    return _matrix_back(xp, g, needed, *residuals, x, weight, ndim)
 
 
 @layer_norm.decomposition
@@ -291,12 +240,12 @@ def normal(xp, x, axis, eps):
 
 
 # ---- rms_norm ----
-@fused("MulBackward0")
+@fused("MulBackward0", takes_halves=True)
 def rms_norm(xp, x, weight, *, ndim, eps):
     """Divide by the root of the mean square over the last `ndim` axes."""
-    matrix = dense(xp.module, x, _as_rows(x, ndim))
-    out, residuals = normalise_rows(xp.module, matrix, _flat(weight), None, eps, centred=False)
-    return out.reshape(x.shape), residuals
+    rows = dense(xp.module, x, _as_rows(x, ndim))
+    out, scale = divide_by_size(xp, rows, *given(_flat(weight)), count=rows.shape[1], eps=eps)
+    return out.reshape(x.shape), (None, scale)
 
 
 rms_norm.shows(
@@ -306,7 +255,7 @@ rms_norm.shows(
 
 @rms_norm.backward
 def rms_norm_back(xp, g, needed, residuals, x, weight, *, ndim, eps):
-    return _rows_back(xp.module, g, (*needed, False), residuals, x, weight, ndim)[:2]
+    return _matrix_back(xp, g, (*needed, False), *residuals, x, weight, ndim)[:2]
 
 
 @rms_norm.decomposition

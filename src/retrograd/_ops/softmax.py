@@ -26,7 +26,7 @@ def _both_along(call, args, batched, size, *, axis):
 
 def _powers_of_few(x, axis):
     """Return exp(x) of few numbers near 0, which need no shift, and the sums along an axis; None for others."""
-    if not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
+    if not x.size or not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
         return None
     powers = np.exp(x)
     totals = sum_of_few(powers, axis)
