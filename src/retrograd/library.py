@@ -17,9 +17,11 @@ from ._device import device
 from ._dispatch.programs import DEVICES, EVERYWHERE, Operation, defined, find, inferred
 from ._dispatch.programs import forms_of as forms_of
 from ._dispatch.schemas import parse
+from ._modes import using
 from ._places import user_place
 from ._public import set_all
 from ._warnings import warn
+from .tensor import Tensor
 
 __getattr__ = finder("torch.library")
 _defined = defined
@@ -431,9 +433,6 @@ def register_torch_dispatch(
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> Any:
     """Cast the floating-point arguments of an operation under autocast."""
-    from ._modes import using
-    from .tensor import Tensor
-
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")
     found = _operation(op)

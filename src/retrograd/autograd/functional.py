@@ -16,8 +16,11 @@ import numpy as np
 from .._core.levels import DUAL, Level, running
 from .._modes import current_mode, using
 from ..tensor._base import wrap
+from ..tensor._functions.creation import zeros, zeros_like
+from ..tensor._functions.joining import stack
 from ..tensor._object.leaves import set_requires_grad
 from ..tensor._tensor import Tensor
+from . import grad
 from .forward_ad import dual_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -162,8 +165,6 @@ def _grad(
     batched: bool = False,
 ) -> tuple[Any, ...]:
     """Compute gradients of those outputs that have any; None where nothing arrives."""
-    from . import grad
-
     given = [None] * len(outputs) if vectors is None else vectors
     chosen = [(out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad]
     if not chosen:
@@ -183,8 +184,6 @@ def _complete(
     grads: Sequence[Any], like: Sequence[Any], strict: bool, create_graph: bool, product: str
 ) -> tuple[Any, ...]:
     """Put zeros where there is no gradient; in strict mode complain instead."""
-    from ..tensor._functions.creation import zeros_like
-
     done = []
     for i, (one, other) in enumerate(zip(grads, like, strict=True)):
         if one is None:
@@ -199,12 +198,6 @@ def _complete(
             )
         done.append(one)
     return tuple(done)
-
-
-def _zeros_to_differentiate(tensors: Sequence[Any]) -> tuple[Any, ...]:
-    from ..tensor._functions.creation import zeros_like
-
-    return tuple(zeros_like(t, requires_grad=True) for t in tensors)
 
 
 # ---- products ----
@@ -229,7 +222,7 @@ def _product(
             _check_differentiable(pulled, "jacobian", strict)
         like, of_outputs = (outputs, many) if name == "jvp" else (inputs, is_tuple)
         if name in ("jvp", "hvp"):
-            slopes, targets = pulled, _zeros_to_differentiate(like)
+            slopes, targets = pulled, tuple(zeros_like(t, requires_grad=True) for t in like)
             pulled = _grad(slopes, inputs, targets, create_graph=True)
             if name == "jvp":
                 _check_differentiable(pulled, "grad_inputs", strict)
@@ -312,9 +305,6 @@ def jacobian(
 
 def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
     """Compute the Jacobian of one output with respect to all inputs, one element at a time."""
-    from ..tensor._functions.creation import zeros_like
-    from ..tensor._functions.joining import stack
-
     columns: list[list[Any]] = [[] for _ in inputs]
     for j in range(out.nelement()):
         grads = _grad((out.reshape(-1)[j],), inputs, create_graph=create_graph, retain_graph=True)
@@ -363,8 +353,6 @@ def _basis(tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    from ..tensor._functions.creation import zeros
-
     return zeros(shape, dtype=like.dtype, device=like.device)
 
 

@@ -16,12 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _dtypes
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._base import wrap
+from ..tensor._functions.creation import empty, zeros, zeros_like
+from ..tensor._functions.generators import Generator
+from ..tensor._functions.joining import stack
+from ..tensor._functions.random_tensors import rand, randn_like
 from ..tensor._tensor import Tensor
 from . import _gradcheck_texts as texts
-from . import forward_ad
+from . import forward_ad, grad
 from .function import OLD_VMAP, Function
 
 __all__ = [
@@ -118,8 +123,6 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """Check second derivatives: gradcheck of the gradient as a function of inputs and `grad_outputs`."""
-    from . import grad
-
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     if check_undefined_grad and not check_rev_over_rev:
@@ -168,8 +171,6 @@ def _requiring(value: Any, wanted: bool) -> Any:
 
 def _random_seed(output: Any, strided: bool) -> Any:
     """Draw a gradient for an output, uniform in [-1, 1); `strided` leaves gaps in its memory."""
-    from ..tensor._functions.creation import empty
-
     shape = tuple(output.shape)
     if strided and shape and output.numel() > 1:
         shape = (*shape[:-1], 2 * shape[-1])
@@ -183,8 +184,6 @@ def _random_seed(output: Any, strided: bool) -> Any:
 
 
 def _real_dtype(dtype: Any) -> Any:
-    from .. import _dtypes
-
     return _dtypes.from_numpy(np.zeros(0, dtype).real.dtype if dtype.kind == "c" else dtype)
 
 
@@ -381,8 +380,6 @@ def _slow_report(one: _Comparison, i: int, j: int) -> str:
 # ---- batches ----
 def _check_batched(inputs: tuple[Any, ...], output: Any, number: int) -> None:
     """Check that gradients of a batch of vectors are those of its members."""
-    from . import grad
-
     tensors = [t for _, t in checked_inputs(inputs)]
 
     def pull(v: Any) -> tuple[Any, ...]:
@@ -404,16 +401,12 @@ def _check_batched_forward(func: Any, inputs: tuple[Any, ...]) -> None:
 
 
 def _or_zeros(value: Any, like: Any) -> Any:
-    from ..tensor._functions.creation import zeros_like
-
     return zeros_like(like.detach()) if value is None else value
 
 
 def _compare_batched(one: Any, like: Any, output: int | None, input: int | None) -> None:
     """Compare a batch of two with its members. Forward mode knows the input's number only."""
     from ..func._vmap import vmap
-    from ..tensor._functions.joining import stack
-    from ..tensor._functions.random_tensors import randn_like
 
     samples = [randn_like(like.detach()) for _ in range(2)]
     expected = [stack(list(parts), 0) for parts in zip(*[one(v) for v in samples], strict=True)]
@@ -433,9 +426,6 @@ def _compare_batched(one: Any, like: Any, output: int | None, input: int | None)
 # ---- zero and missing gradients ----
 def _check_zero_seed(outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     """Check that backward is linear in what it is given: zeros give zeros, of the inputs' kind."""
-    from ..tensor._functions.creation import zeros_like
-    from . import grad
-
     if not outputs:
         return
     tensors = [t for _, t in checked_inputs(inputs)]
@@ -467,9 +457,6 @@ class UndefinedGrad(Function):
 
 def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, ...]) -> None:
     """Check that backward copes with outputs that get no gradient: all of them, and each alone."""
-    from ..tensor._functions.creation import zeros_like
-    from . import grad
-
     tensors = [t for _, t in checked_inputs(inputs)]
 
     def try_without(missing: Callable[[int], bool]) -> None:
@@ -495,8 +482,6 @@ def _check_undefined_backward(func: Any, outputs: list[Any], inputs: tuple[Any, 
 
 def _check_undefined_forward(func: Any, inputs: Sequence[Any]) -> None:
     """Check that an input without tangent counts as one with tangent zero."""
-    from ..tensor._functions.creation import zeros_like
-
     directions = Directions()
     tangents = {i: directions.of_input(one).reshape(one.shape) for i, one in checked_inputs(inputs)}
     for at, tensor in checked_inputs(inputs):
@@ -574,9 +559,6 @@ def numerical_jacobian(
 
 
 def _matrix(rows: list[Any], tensor: Any) -> Any:
-    from ..tensor._functions.creation import zeros
-    from ..tensor._functions.joining import stack
-
     return stack(rows, 0) if rows else zeros((0, 0), dtype=tensor.dtype)
 
 
@@ -606,8 +588,6 @@ def _shaped(vector: Any, memory: Any) -> Any:
 
 # ---- backward ----
 def _pulled(output: Any, inputs: list[Any], v: Any) -> list[Any]:
-    from . import grad
-
     return list(grad(output, inputs, v, retain_graph=True, allow_unused=True))
 
 
@@ -697,8 +677,6 @@ def forward_column(
     func: Callable[..., Any], inputs: Sequence[Any], at: int, direction: Any, check_dtypes: bool
 ) -> list[Any]:
     """Return the tangents of all differentiable outputs, flat, for a direction in one input."""
-    from ..tensor._functions.creation import zeros_like
-
     tangents = {i: zeros_like(one).detach() for i, one in checked_inputs(inputs)}
     tangents[at] = direction.reshape(inputs[at].shape)
     columns = []
@@ -740,13 +718,9 @@ class Directions:
     """The vectors that fast mode multiplies with, from a stream of its own."""
 
     def __init__(self) -> None:
-        from ..tensor._functions.generators import Generator
-
         self._generator = Generator()
 
     def _vector(self, tensor: Any) -> Any:
-        from ..tensor._functions.random_tensors import rand
-
         drawn = rand(int(np.prod(tensor.shape, dtype=int)), generator=self._generator)._array
         dtype = np.zeros(0, tensor._array.dtype).real.dtype
         vector = drawn.astype(dtype)

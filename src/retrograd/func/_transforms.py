@@ -22,6 +22,8 @@ from .._core.primitive import engine_state, raw_namespace, vocabulary
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from .._places import user_place
+from ..autograd import gradients, make_seeds
+from ..autograd.forward_ad import USE_REVERSE, check_dual, dual_of
 from ..overrides import refuse_other_torch
 from ..tensor import _base
 from ..tensor._aliasing.entering import base_of, enter, entered, refuse_wrapper
@@ -264,8 +266,6 @@ def _gradients(
     outputs: list[Any], seeds: list[Any], targets: list[Any], outside: _Outside, place: Any, retain: bool
 ) -> list[Any]:
     """Pull seeds back to the transform's variables; zeros where nothing arrives."""
-    from ..autograd import gradients, make_seeds
-
     followed = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out._edge is not None]
     if not followed:
         return [zeros_like(t) for t in targets]
@@ -332,8 +332,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
-    from ..autograd.forward_ad import USE_REVERSE, check_dual, dual_of
-
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."

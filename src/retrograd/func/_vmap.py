@@ -15,6 +15,8 @@ from ..overrides import refuse_other_torch
 from ..tensor._aliasing.entering import enter, entered, is_wrapper, refuse_wrapper
 from ..tensor._aliasing.sample_views import Leaving
 from ..tensor._base import dispatch_types, signed_types, stored
+from ..tensor._functions.generators import get_rng_state, set_rng_state
+from ..tensor._functions.joining import cat
 from ..tensor._tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -236,9 +238,6 @@ def _chunked(
     none: bool,
 ) -> Any:
     """Map in chunks, so that memory holds only one of them at a time."""
-    from ..tensor._functions.generators import get_rng_state, set_rng_state
-    from ..tensor._functions.joining import cat
-
     parts, out_spec = [], None
     random = get_rng_state() if randomness == "same" else None
     for start in range(0, max(size, 1), chunk):

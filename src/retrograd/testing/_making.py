@@ -39,7 +39,7 @@ def make_tensor(
     spread = noncontiguous and math.prod(sizes) > 1
     made = (*sizes[:-1], 2 * sizes[-1]) if spread else sizes
     bounds = _bounds(dtype, low, high)
-    result = _integers(made, dtype, device, *bounds) if dtype.kind < _dtypes.FLOAT_KIND else None
+    result = randint(*bounds, made, dtype=dtype, device=device) if dtype.kind < _dtypes.FLOAT_KIND else None
     if result is None:
         result = empty(made, dtype=dtype, device=device)
         _fill_uniform(view_as_real(result) if dtype.is_complex else result, *bounds)
@@ -84,10 +84,6 @@ def _bounds(dtype: Any, low: float | None, high: float | None) -> tuple[Any, Any
         )
     a, b = max(a, lowest), min(b, highest)
     return (math.ceil(a), math.ceil(b)) if dtype.kind < _dtypes.FLOAT_KIND else (a, b)
-
-
-def _integers(sizes: tuple[int, ...], dtype: Any, device: Any, low: int, high: int) -> Any:
-    return randint(low, high, sizes, dtype=dtype, device=device)
 
 
 def _fill_uniform(tensor: Any, low: float, high: float) -> None:

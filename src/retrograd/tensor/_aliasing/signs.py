@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..._dtypes import holds_complex
+from ..._modes import current_mode
 from ..._ops import elementwise as e
 from .. import _base
 from .._base import array_slot, signed_types, stored
+from .._recording.record import record
 from .._tensor import Tensor
 from .views import register_view
 
@@ -145,9 +147,6 @@ def carry(tensor: Any, result: Any, array: Any) -> Any:
 
 def _sign_view(tensor: Any, primitive: Any, name: str, flip: tuple[bool, bool]) -> Any:
     """View a tensor with a sign turned."""
-    from ..._modes import current_mode
-    from .._recording.record import record
-
     if type(tensor) not in signed_types:
         _base.materialise(tensor)
     memory = stored(tensor)

@@ -148,14 +148,6 @@ def _added(array: Any, args: tuple[Any, ...], kwargs: dict[str, Any], product: b
     return True
 
 
-def _addcmul(array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return _added(array, args, kwargs, True)
-
-
-def _addcdiv(array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return _added(array, args, kwargs, False)
-
-
 def _places(array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
     """Return the indices, all of them inside, and the values of a write into a vector; None if there is more to it."""
     if kwargs or len(args) != 3 or type(args[0]) is not int or args[0] or array.ndim != 1 or type(args[1]) not in EXACT:
@@ -197,8 +189,8 @@ WRITERS: dict[str, Writer] = {
     "clamp_max": _clamp_max,
     "sigmoid": _sigmoid,
     "lerp": _lerp,
-    "addcmul": _addcmul,
-    "addcdiv": _addcdiv,
+    "addcmul": lambda array, args, kwargs: _added(array, args, kwargs, True),
+    "addcdiv": lambda array, args, kwargs: _added(array, args, kwargs, False),
     "scatter": _write_at,
     "scatter_add": _add_at,
     "index_add": _add_at,

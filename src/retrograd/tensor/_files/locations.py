@@ -84,41 +84,25 @@ def _text(location: str | bytes) -> str:
     return location.decode("ascii") if isinstance(location, bytes) else location
 
 
-def _cpu_tag(storage: Any) -> str | None:
-    return "cpu" if storage.device.type == "cpu" else None
-
-
-def _to_cpu(storage: Any, location: str) -> Any:
-    return storage if location == "cpu" else None
-
-
-def _cuda_tag(storage: Any) -> str | None:
-    return str(storage.device) if storage.device.type == "cuda" else None
-
-
-def _to_cuda(storage: Any, location: str) -> Any:
-    return storage.cuda(validate_cuda_device(location)) if location.startswith("cuda") else None
-
-
-def _meta_tag(storage: Any) -> str | None:
-    return "meta" if storage.device.type == "meta" else None
-
-
-def _to_meta(storage: Any, location: str) -> Any:
-    return storage.to(device="meta") if location == "meta" else None
-
-
-def _no_tag(storage: Any) -> str | None:
-    return None
-
-
 def _to_what_is_missing(storage: Any, location: str) -> Any:
     kind = location.partition(":")[0]
     if kind in ("mps", "xpu", "hpu"):
         need_known(device_type(kind))
 
 
-register_package(10, _cpu_tag, _to_cpu)
-register_package(20, _cuda_tag, _to_cuda)
-register_package(22, _meta_tag, _to_meta)
-register_package(30, _no_tag, _to_what_is_missing)
+register_package(
+    10,
+    lambda storage: "cpu" if storage.device.type == "cpu" else None,
+    lambda storage, location: storage if location == "cpu" else None,
+)
+register_package(
+    20,
+    lambda storage: str(storage.device) if storage.device.type == "cuda" else None,
+    lambda storage, location: storage.cuda(validate_cuda_device(location)) if location.startswith("cuda") else None,
+)
+register_package(
+    22,
+    lambda storage: "meta" if storage.device.type == "meta" else None,
+    lambda storage, location: storage.to(device="meta") if location == "meta" else None,
+)
+register_package(30, lambda storage: None, _to_what_is_missing)

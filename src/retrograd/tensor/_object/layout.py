@@ -79,18 +79,6 @@ def _step(primitive: Any, params: dict[str, Any], shape: Any, steps: Any, offset
     return tuple(out.shape), tuple(out.strides), offset + address(out) - address(memory)
 
 
-def _step_reshape(old: Any, steps: Any, offset: int, *, shape: Any) -> Any:
-    return shape, (steps if shape == old else dense_strides(shape)), offset
-
-
-def _step_permute(shape: Any, steps: Any, offset: int, *, axes: Any) -> Any:
-    return tuple(shape[a] for a in axes), tuple(steps[a] for a in axes), offset
-
-
-def _step_expand(old: Any, steps: Any, offset: int, *, shape: Any) -> Any:
-    return shape, expanded_strides(old, steps, shape), offset
-
-
 def expanded_strides(old: Any, steps: Any, shape: Any) -> tuple[int, ...]:
     """Return the strides of an expanded tensor: 0 where the size changes."""
     if not old:
@@ -147,12 +135,6 @@ def _step_unfold(shape: Any, steps: Any, offset: int, *, axis: int, size: int, s
     return (*shape[:axis], count, *shape[axis + 1 :], size), found, offset
 
 
-def _step_restride(
-    shape: Any, steps: Any, at: int, *, size: Any, stride: Any, offset: int, start: int, **_: Any
-) -> Any:
-    return size, stride, at + offset - start
-
-
 def _step_each_sample(shape: Any, found: Any, offset: int, *, axis: int, out_axis: int, steps: Any) -> Any:
     (size, *rest), (step, *others) = ((one[axis], *one[:axis], *one[axis + 1 :]) for one in (shape, found))
     inner = tuple(rest), tuple(others), offset
@@ -165,15 +147,18 @@ def _step_each_sample(shape: Any, found: Any, offset: int, *, axis: int, out_axi
 _STEPS: dict[str, Any] = {
     **dict.fromkeys(("alias", "conj", "negative"), lambda shape, steps, offset: (shape, steps, offset)),
     "each_sample": _step_each_sample,
-    "reshape": _step_reshape,
-    "permute_dims": _step_permute,
-    "broadcast_to": _step_expand,
+    "reshape": lambda old, steps, offset, shape: (shape, steps if shape == old else dense_strides(shape), offset),
+    "permute_dims": lambda shape, steps, offset, axes: (
+        *(tuple(one[a] for a in axes) for one in (shape, steps)),
+        offset,
+    ),
+    "broadcast_to": lambda old, steps, offset, shape: (shape, expanded_strides(old, steps, shape), offset),
     "expand_dims": _step_unsqueeze,
     "squeeze": _step_squeeze,
     "getitem": _step_index,
     "diagonal": _step_diagonal,
     "unfold": _step_unfold,
-    "restride": _step_restride,
+    "restride": lambda shape, steps, at, size, stride, offset, start, **_: (size, stride, at + offset - start),
     "view_as_real": lambda shape, steps, offset: ((*shape, 2), (*(2 * n for n in steps), 1), 2 * offset),
     "view_as_complex": lambda shape, steps, offset: (shape[:-1], tuple(n // 2 for n in steps[:-1]), offset // 2),
 }

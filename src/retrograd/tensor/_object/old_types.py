@@ -12,6 +12,7 @@ from ..._warnings import warn_once
 from ...overrides import declared
 from .. import _base
 from .._functions.creation import empty, tensor
+from .._functions.shape import alias
 
 # "FloatTensor" and so on, after torch's names of the dtypes
 _DTYPES = {f"{each._scalar_name}Tensor": each for each in _dtypes.IN_MEMORY}
@@ -28,8 +29,6 @@ def construct(dtype: _dtypes.dtype, *args: Any, device: Any = None) -> Any:
             options = "device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default)"
             wanted, given = (f"(dtype={CPP_NAMES[d.name]}, {options}, memory_format=(nullopt))" for d in (dtype, own))
             raise TypeError(f"expected TensorOptions{wanted} (got TensorOptions{given})")
-        from .._functions.shape import alias
-
         return alias(first)
     if hasattr(first, "untyped"):  # a storage
         return empty(0, dtype=dtype).set_(first)

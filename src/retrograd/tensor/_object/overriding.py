@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ...overrides import handle_torch_function, taken_over
+
 METHODS = """
 __getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __complex__ __index__
 __floordiv__ __mod__ __pow__ __rpow__ __rsub__ __rtruediv__ __rfloordiv__ __rmod__ __matmul__ __rmatmul__ __eq__ __ne__ __pos__
@@ -38,8 +40,6 @@ def take_over(cls: Any, tensor_class: Any) -> None:
 
 
 def _handled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from ...overrides import handle_torch_function, taken_over
-
     if not taken_over(args):
         return function(*args, **kwargs)
     return handle_torch_function(function, args, *args, **kwargs)

@@ -49,12 +49,8 @@ def steps_of(tensor: Any, owner: Any) -> tuple[int, ...]:
     """Return a tensor's strides on the memory that `memory_of` found."""
     array = tensor._array
     alike = isinstance(array, np.ndarray) == isinstance(owner, np.ndarray)
-    shares = alike and array.size and _lies_in(array, owner)
+    shares = alike and array.size and 0 <= address(array) - address(owner) < int(owner.nbytes)
     return strides(array) if shares else strides(np.empty(array.shape, bool))
-
-
-def _lies_in(array: Any, owner: Any) -> bool:
-    return 0 <= address(array) - address(owner) < int(owner.nbytes)
 
 
 def row_of(owner: Any, dtype: Any) -> Any:
