@@ -354,11 +354,8 @@ def full(size: Any, fill_value: Any, **options: Any) -> Any:
     if isinstance(fill_value, _base.Tensor) and not fill_value._array.ndim:
         dtype = _base.dtype_of(fill_value) if dtype is None else dtype
         fill_value = fill_value.item()
-    if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
-        kind = type(fill_value).__name__
-        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {kind}")
-    if not isinstance(size, (list, tuple)):
-        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic)) or not isinstance(size, (list, tuple)):
+        raise TypeError("full(): the value is no number, or the sizes are no tuple")
     dtype = infer_from_python(fill_value) if dtype is None else as_dtype(dtype, "full")
     array = as_storage_only(for_device(device, np.empty)(sizes_of("full", (size,)), dtype.numpy))
     array.fill(element_of(fill_value, dtype.numpy, loosely=True))

@@ -106,8 +106,6 @@ def _spacings(spacing: Any, dims: list[int], ndim: int, every: bool) -> list[Any
         spacing = 1
     if isinstance(spacing, _base.Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
-    if isinstance(spacing, _base.Tensor):
-        raise TypeError("gradient() received an invalid combination of arguments - spacing is a tensor, not a tuple")
     if isinstance(spacing, NUMBERS):
         return [spacing] * len(dims)
     spacings = list(spacing)
@@ -171,7 +169,7 @@ def _uneven(x: Any, d: int, coordinates: Any, edge_order: int) -> Any:
 def _checked(name: str, y: Any, x: Any, dx: Any) -> Any:
     """Check the arguments; returns the step where the samples are evenly spaced."""
     if x is not None and dx is not None:
-        raise TypeError(f"{name}() received an invalid combination of arguments - give x or dx, not both")
+        raise TypeError(f"{name}(): x and dx are given")
     if x is None and y._array.dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and "b" in (y._array.dtype.kind, x._array.dtype.kind):

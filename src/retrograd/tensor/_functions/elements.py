@@ -18,6 +18,7 @@ from .. import _base
 from .._aliasing.entering import refuse_captured, without_tangents
 from .._object.layout import address
 from .matrix_functions import vander as powers
+from .ranges import arange
 
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
@@ -87,8 +88,6 @@ def get_device(input: Any) -> int:
 @declared(seen=False)
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, **options: Any) -> Any:
     """Count from start to end, including end: torch's old name, which `arange` replaces."""
-    from .ranges import arange
-
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
         "range builtin. Instead, use torch.arange, which produces values in [start, end)."

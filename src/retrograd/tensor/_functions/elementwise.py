@@ -29,7 +29,7 @@ from .._object.layout import ordered, output_order
 from .._object.numbers import element_of
 from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
-from .._recording.operands import is_operand, plain_scalar, refuse_operands
+from .._recording.operands import is_operand, not_a_tensor, plain_scalar
 from .._recording.out import call_into
 from .._recording.record import Elementwise, binary, build_node, promoted, record, run_under, unary, wrap_outputs
 from .._recording.refusals import check_alpha, kernel, refuse, refused
@@ -180,9 +180,6 @@ _CLAMP_INTEGERS = {
     "max": Elementwise(e.minimum, "clamp", None, False),
 }
 NUMBERS = (int, float, NoneType)
-_CLAMP_FORMS = tuple(
-    f"Tensor input, {kind} min = None, {kind} max = None, *, Tensor out = None" for kind in ("Tensor", "Number")
-)
 _CLAMP_MIN = Elementwise(e.clip, "clamp", "ClampMinBackward0", False)
 _CLAMP_MAX = Elementwise(e.clip, "clamp", "ClampMaxBackward0", False)
 _ROUNDED = {
@@ -220,24 +217,20 @@ def modulo(input: Any, other: Any) -> Any:
 @takes_out
 def remainder(input: Any, other: Any) -> Any:
     """Compute the remainder of a division that rounds down."""
-    if not isinstance(input, _base.Tensor):
-        refuse_operands("remainder", input, other, "both")
     return _checked("remainder", modulo(input, other), (input, other))
 
 
 @takes_out
 def fmod(input: Any, other: Any) -> Any:
     """Compute the remainder of a division that rounds towards zero."""
-    if not isinstance(input, _base.Tensor):
-        refuse_operands("fmod", input, other, "other")
     return _checked("fmod", _FMOD[isinstance(other, _base.Tensor)](input, other), (input, other))
 
 
 @takes_out
 def floor_divide(input: Any, other: Any) -> Any:
     """Divide, rounding down; torch has no derivative for it, and says so in backward."""
-    if not isinstance(input, _base.Tensor):
-        refuse_operands("floor_divide", input, other, "both")
+    if not isinstance(input, _base.Tensor) and not isinstance(other, _base.Tensor):
+        raise TypeError(not_a_tensor("floor_divide", 1, input, "input"))
     return _checked("floor_divide", floor_quotient(input, other), (input, other))
 
 
@@ -371,7 +364,6 @@ def square(input: Any) -> Any:
 @overridable
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `alpha` times the first tensor from the second."""
-    refuse_operands("rsub", input, other, "other")
     if isinstance(other, _base.Tensor):
         return _RSUB_TENSORS.slow((input, other), {"alpha": alpha})
     return reversed_subtract(_mul(input, alpha) if alpha != 1 else input, other)
@@ -395,7 +387,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
         if not all(b is None or isinstance(b, _base.Tensor) for b in (min, max)):
-            raise invalid("clamp", _CLAMP_FORMS, input, min, max)
+            raise TypeError("clamp(): one bound is a tensor, the other a number")
         if min is not None and max is not None:
             return _CLAMP_BOTH.slow((input, min, max))
         return _clamp_by("max" if min is None else "min", input, max if min is None else min, _CLAMP_ONE)
@@ -416,8 +408,6 @@ clip = clamp
 def _as_bounds(tensor: Any, *bounds: Any) -> Any:
     """Convert a tensor of integers or truth values whose bounds are of a greater kind."""
     for bound in bounds:
-        if type(bound) not in NUMBERS and not is_operand(bound):
-            raise invalid("clamp", _CLAMP_FORMS, tensor, *bounds)
         if type(bound) is builtins.complex:
             raise NotImplementedError("clamp is not supported for complex types")
     if tensor._array.dtype.kind not in "iub":
@@ -426,22 +416,11 @@ def _as_bounds(tensor: Any, *bounds: Any) -> Any:
     return tensor if dtype == tensor._array.dtype else tensor.to(_dtypes.from_numpy(dtype))
 
 
-def invalid(name: str, forms: tuple[str, ...], *given: Any) -> TypeError:
-    """Return torch's error for arguments that fit none of a function's forms."""
-    kinds = ", ".join("Tensor" if isinstance(v, _base.Tensor) else type(v).__name__ for v in given)
-    lines = "".join(f"\n * ({form})" for form in forms)
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of:{lines}\n"
-    )
-
-
 @takes_out
 def clamp_min(input: Any, min: Any) -> Any:
     """Limit each element from below."""
     if isinstance(min, _base.Tensor):
         return _clamp_by("min", input, min)
-    if min is None:
-        raise invalid("clamp_min", ("Tensor min", "Number min"), min)
     return _CLAMP_MIN.slow((_as_bounds(input, min),), {"low": min, "high": None})
 
 
@@ -450,8 +429,6 @@ def clamp_max(input: Any, max: Any) -> Any:
     """Limit each element from above."""
     if isinstance(max, _base.Tensor):
         return _clamp_by("max", input, max)
-    if max is None:
-        raise invalid("clamp_max", ("Tensor max", "Number max"), max)
     return _CLAMP_MAX.slow((_as_bounds(input, max),), {"low": None, "high": max})
 
 
@@ -460,9 +437,6 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    if not isinstance(condition, _base.Tensor) or not is_operand(input) or not is_operand(other):
-        raise invalid("where", ("Tensor condition", "Tensor condition, Tensor input, Tensor other, *, Tensor out = None"),
-                      *[v for v in (condition, input, other) if v is not None])  # fmt: skip
     if condition._array.dtype == np.uint8:
         warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
@@ -594,7 +568,6 @@ def check_parts(name: str, parts: dict[str, Any], out: Any) -> None:
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Interpolate linearly between two tensors."""
     rules = _LERP[isinstance(weight, _base.Tensor)]
-    refuse_operands("lerp", input, end, "none")
     dtype = input._array.dtype
     for name, one in (("end", end), ("weight", weight)):
         if isinstance(one, _base.Tensor) and one._array.dtype is not dtype and one._array.dtype != dtype:
@@ -607,15 +580,9 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     return rules.slow((input, end, plain_scalar(weight)))
 
 
-def _three_tensors(name: str, *given: Any) -> None:
-    if not all(isinstance(value, _base.Tensor) for value in given):
-        raise TypeError(f"{name}(): not three tensors")
-
-
 @takes_old_forms
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a product."""
-    _three_tensors("addcmul", input, tensor1, tensor2)
     value = plain_scalar(value)
     if all(t._array.dtype.kind in "iu" for t in (input, tensor1, tensor2)):
         value = int(value)
@@ -625,7 +592,6 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 @takes_old_forms
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Add `value` times a quotient."""
-    _three_tensors("addcdiv", input, tensor1, tensor2)
     return _ADDCDIV.slow((input, tensor1, tensor2), {"value": plain_scalar(value)})
 
 

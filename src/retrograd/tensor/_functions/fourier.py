@@ -291,8 +291,6 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
 def _frequencies(name: str, numbers: Callable[[int, Any], Any]) -> Any:
     def function(n: int, d: float = 1.0, **options: Any) -> Any:
         out, dtype, device, requires_grad = options_of(f"fft_{name}", options)
-        if not isinstance(n, int):
-            raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
         if n < 0 and name == "fftfreq":
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
         if dtype is None:
@@ -320,9 +318,7 @@ def _both_signs(n: int, dtype: Any) -> Any:
     return k
 
 
-def _not_negative(n: int, dtype: Any) -> Any:
-    return np.arange(int(n / 2) + 1, dtype=dtype)  # halves rounded towards 0
-
-
 fftfreq = refusing(_frequencies("fftfreq", _both_signs))
-rfftfreq = refusing(_frequencies("rfftfreq", _not_negative))
+rfftfreq = refusing(
+    _frequencies("rfftfreq", lambda n, dtype: np.arange(int(n / 2) + 1, dtype=dtype))  # halves rounded towards 0
+)

@@ -16,13 +16,6 @@ from .._object.formats import is_laid_out_in, laid_out_in
 from .._recording.record import promoted, record
 
 
-def tensors_of(name: str, tensors: Any) -> list[Any]:
-    """Return a list of tensors; a tensor is none, though it has rows."""
-    if isinstance(tensors, _base.Tensor):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
-    return list(tensors)
-
-
 def need_tensors(values: Sequence[Any], argument: int) -> None:
     """Raise torch's error for what is no tensor among those that a function takes one by one."""
     for k, one in enumerate(values):
@@ -43,7 +36,7 @@ def in_common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
 def cat(tensors: Any, dim: int = 0) -> Any:
     """Join tensors along a dimension."""
     if type(tensors) not in (tuple, list) or not tensors:
-        tensors = tensors_of("cat", tensors)
+        tensors = list(tensors)
         if not tensors:
             raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     first = tensors[0]._array
@@ -78,7 +71,7 @@ def _in_their_format(result: Any, tensors: Any) -> Any:
 
 def _cat_checked(tensors: Any, dim: int) -> Any:
     """Join with all of torch's checks; empty vectors stand among tensors of any rank."""
-    tensors = tensors_of("cat", tensors)
+    tensors = list(tensors)
     first, nothing = None, False
     for k, one in enumerate(tensors):
         shape = one._array.shape
@@ -119,7 +112,7 @@ concat = concatenate = cat
 def stack(tensors: Any, dim: int = 0) -> Any:
     """Join tensors along a new dimension."""
     if type(tensors) not in (tuple, list) or not tensors:
-        tensors = tensors_of("stack", tensors)
+        tensors = list(tensors)
         if not tensors:
             raise RuntimeError("stack expects a non-empty TensorList")
     first = tensors[0]._array

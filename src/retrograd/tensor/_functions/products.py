@@ -168,8 +168,6 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 @takes_out(lowered="cpu cuda")
 def multi_dot(tensors: Any) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
-    if isinstance(tensors, _base.Tensor):
-        raise TypeError("multi_dot(): one tensor, not a chain")
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")

@@ -26,7 +26,7 @@ from .._recording.no_derivative import without_derivative
 from .._recording.out import call_into
 from .._recording.record import record
 from .casting import CPU, device_of
-from .creation import empty_like, finish, is_for_meta, numpy_dtype, refuse_options, sizes_of, without_memory
+from .creation import empty_like, finish, into, is_for_meta, numpy_dtype, refuse_options, sizes_of, without_memory
 from .gathering import refuse_kernel
 from .generators import chosen, default_generator
 from .random_tensors import drawn, filled_as_it_lies, in_batches, levels_to_draw, randn, refuse_out, with_chance
@@ -327,15 +327,11 @@ def normal(
             if any(n != m and 1 not in (n, m) for n, m in zip(reversed(own), reversed(given), strict=False)):
                 raise _errors.broadcast_error(tuple(own), tuple(given))  # torch does not resize here
         return call_into(_normal_of, (mean, std, gen), {}, out)
-    if size is None:
-        raise TypeError("normal(): two numbers, and no size")
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     refuse_options(layout, pin_memory)
     if out is not None:
         refuse_out()
-        from .creation import into
-
         return into(out, dtype, lambda own: normal(mean, std, size, generator=gen, dtype=own))
     wanted = numpy_dtype(dtype, "normal")
     sizes = sizes_of("normal", (size,))

@@ -167,8 +167,7 @@ def randint(
     high = given.pop() if high is None and given else high
     low = given.pop() if low is None and given else 0 if low is None else low
     low, high = [n.item() if isinstance(n, _base.Tensor) else n for n in (low, high)]
-    wrong = given or not all(hasattr(n, "__index__") for n in (low, high)) or not isinstance(size, (list, tuple))
-    if wrong:
+    if given or not all(hasattr(n, "__index__") for n in (low, high)) or not isinstance(size, (list, tuple)):
         raise TypeError("randint(): low, high and size do not go together")
     if out is not None:
         refuse_out()
@@ -184,8 +183,6 @@ def randint(
 def randperm(n: Any, *, generator: Any = None, **options: Any) -> Any:
     """Make a random permutation of 0 to n - 1."""
     out, dtype, device, requires_grad = options_of("randperm", options)
-    if not hasattr(n, "__index__"):
-        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if out is not None:
         refuse_out()
         return into(out, dtype, lambda own: randperm(n, generator=generator, dtype=own))

@@ -94,8 +94,6 @@ def _ends(name: str, start: Any, end: Any, steps: Any) -> None:
     """Raise torch's errors for the ends and the number of evenly spaced numbers."""
     if isinstance(steps, _base.Tensor):
         steps = steps.item()
-    if isinstance(steps, bool) or not hasattr(steps, "__index__"):
-        raise TypeError(f"{name}(): steps is no int")
     ranks = [
         (which, one._array.ndim) for which, one in (("start", start), ("end", end)) if isinstance(one, _base.Tensor)
     ]

@@ -10,7 +10,7 @@ from ..._ops import special as ops
 from ...overrides import declared, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
-from .._recording.operands import plain_scalar, refuse_operands
+from .._recording.operands import plain_scalar
 from .._recording.record import Elementwise, binary, unary
 from .._recording.refusals import kernel, refused
 from .elementwise_pairs import variants, with_number
@@ -67,8 +67,6 @@ def polygamma(n: int, input: Any) -> Any:
     """Compute the n-th derivative of the digamma function."""
     if isinstance(n, _base.Tensor) and isinstance(input, int):
         n, input = input, n  # as a method
-    if not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     return _polygamma(input, n)
 
 
@@ -87,8 +85,6 @@ MOST = 1 << 38  # terms of a sum, which torch has in memory at once
 @takes_out
 def mvlgamma(input: Any, p: int) -> Any:
     """Compute the logarithm of the gamma function of p dimensions."""
-    if not isinstance(p, int):
-        raise TypeError(f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if input._array.dtype.kind == "b":
@@ -101,18 +97,13 @@ def mvlgamma(input: Any, p: int) -> Any:
 @takes_out
 def zeta(input: Any, other: Any) -> Any:
     """Compute the Hurwitz zeta function."""
-    return _of_two("special_zeta", _ZETA, input, other)
+    return with_number(_ZETA, input, other)
 
 
 @takes_out
 def xlog1py(input: Any, other: Any) -> Any:
     """Compute x log(1 + y), which is 0 where x is 0."""
-    return _of_two("special_xlog1py", _XLOG1PY, input, other)
-
-
-def _of_two(name: str, rules: dict[str, Any], input: Any, other: Any) -> Any:
-    refuse_operands(name, input, other, "both")
-    return with_number(rules, input, other)
+    return with_number(_XLOG1PY, input, other)
 
 
 # ---- Bessel functions ----
@@ -147,7 +138,6 @@ def _polynomial(name: str) -> Any:
     refused(name, hc=kernel(f"{name}_cpu"))
 
     def call(input: Any, n: Any) -> Any:
-        refuse_operands(f"special_{name}", input, n, "both")
         return rules.slow((plain_scalar(input), plain_scalar(n)), {"order": 0})
 
     call.__name__ = call.__qualname__ = name

@@ -14,7 +14,7 @@ from ...overrides import declared, overridable, takes_out
 from .. import _base
 from .._aliasing.views import view_op
 from .._recording.record import record
-from .joining import cat, in_common_dtype, need_tensors, stack, tensors_of
+from .joining import cat, in_common_dtype, need_tensors, stack
 from .shape import expand, reshape, reshaped, sizes_from, unsqueeze
 
 
@@ -48,7 +48,7 @@ atleast_3d = _for_one_or_several("atleast_3d", 3)
 
 
 def _not_empty(name: str, tensors: Any) -> list[Any]:
-    found = tensors_of(name, tensors)
+    found = list(tensors)
     if not found:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return found

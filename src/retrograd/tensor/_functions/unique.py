@@ -174,8 +174,6 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
             found = wrap(np.logical_or.reduce(ours[..., None] == theirs.reshape(-1), -1))
             return found.logical_not() if invert else found
     tensors = [one for one in (elements, test_elements) if isinstance(one, _base.Tensor)]
-    if not tensors:
-        raise TypeError("isin(): neither is a tensor")
     for one in tensors:
         if one._array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {_base.dtype_of(one)._scalar_name}")

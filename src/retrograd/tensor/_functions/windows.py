@@ -157,8 +157,6 @@ general_hamming = _window(_raised_cosine, "general_cosine")
 def _old_window(name: str, formula: Formula, length: Any, periodic: bool, options: Any) -> Any:
     _, dtype, device, requires_grad = options_of(name, options, out=False)
     dtype = dtype or _dtypes.get_default_dtype()
-    if not isinstance(length, int):
-        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
     if dtype.kind < _dtypes.FLOAT_KIND:
         raise RuntimeError(
             f"{name} expects floating point dtypes, got: TensorOptions(dtype={CPP_NAMES.get(dtype.name, dtype.name)}, "

@@ -28,13 +28,3 @@ def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
 
     hint = TUPLE_HINT if type(value) is tuple and value and isinstance(value[0], _base.Tensor) else ""
     return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(value)}{hint}"
-
-
-def refuse_operands(name: str, input: Any, other: Any, numbers: str) -> None:
-    """Raise torch's error for an operand that is no tensor, nor a number where `numbers` allows one."""
-    if isinstance(input, _base.Tensor) and isinstance(other, _base.Tensor):
-        return
-    for position, (argument, value) in enumerate((("input", input), ("other", other)), 1):
-        allowed = (numbers == "both" and isinstance(other, _base.Tensor)) or (numbers != "none" and position == 2)
-        if not isinstance(value, _base.Tensor) and not (allowed and is_operand(value)):
-            raise TypeError(not_a_tensor(name, position, value, argument))
