@@ -178,6 +178,14 @@ class ArrayNamespace:
 
         return cuda_erf(x)
 
+    def reinterpret(self, x: Any, dtype: Any) -> Any:
+        """Read the bits of numbers as another dtype of the same width."""
+        return x.view(dtype)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        """x * y + z of float32, rounded once but for ties: float64 holds the product exactly."""
+        return (x.astype(np.float64) * y + z).astype(np.float32)
+
     # ---- reductions; half precision accumulates in float32 ----
     def sum(self, x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         if dtype is None and x.dtype.itemsize == 2 and x.dtype in HALVES:

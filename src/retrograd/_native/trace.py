@@ -74,6 +74,7 @@ def _operator(function: Callable[[Expr, Expr], Expr], turned: bool = False) -> A
 
 for _name, _function in {
     "add": ex.add, "sub": ex.sub, "mul": ex.mul, "truediv": ex.div, "and": Expr.__and__, "or": Expr.__or__, "xor": Expr.__xor__,
+    "lshift": Expr.__lshift__, "rshift": Expr.__rshift__,
 }.items():  # fmt: skip
     setattr(Traced, f"__{_name}__", _operator(_function))
     setattr(Traced, f"__r{_name}__", _operator(_function, turned=True))
@@ -170,6 +171,14 @@ class TracedNamespace:
         if storage in HALVES:
             return Traced(self, ex.rounded(ex.cast(x.expr, "f32"), storage), x.axes)
         return Traced(self, ex.cast(x.expr, storage), x.axes)
+
+    def reinterpret(self, x: Any, dtype: Any) -> Any:
+        """Read the bits of numbers as another dtype of the same width."""
+        return Traced(self, ex.bitcast(x.expr, STORAGE[np.dtype(dtype)]), x.axes)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        """x * y + z, rounded once."""
+        return self.combine(ex.fma, x, y, z)
 
     def abs(self, x: Any) -> Any:
         return Traced(self, ex.absolute(x.expr), x.axes)

@@ -116,101 +116,16 @@ def _normal_in_sixteens(gen: Generator, shape: Sequence[int], dtype: np.dtype[An
 
 def _box_muller(drawn: Array) -> Array:
     """Return standard normals in the precision of the draws, which are float64 values or 32-bit words."""
+    first, second = np.ascontiguousarray(drawn.swapaxes(0, 1)).reshape(2, -1)
     if drawn.dtype == np.float64:
-        radius = np.sqrt(-2.0 * libm("log", (1.0 - drawn[:, 0]).ravel()))
-        angle = (_TWO_PI * drawn[:, 1]).ravel()
-        cosine, sine = libm("cos", angle), libm("sin", angle)
+        radius = np.sqrt(-2.0 * libm("log", 1.0 - first))
+        angle = _TWO_PI * second
+        pairs = radius * libm("cos", angle), radius * libm("sin", angle)
     else:
-        words = (drawn & np.uint32(0xFFFFFF)).view(np.int32)
-        radius = _radius32(words[:, 0].ravel())
-        cosine, sine = _cosine_and_sine32(words[:, 1].ravel())
-    samples = np.empty(drawn.shape, radius.dtype)
-    samples[:, 0] = (radius * cosine).reshape(-1, 8)
-    samples[:, 1] = (radius * sine).reshape(-1, 8)
+        from .box_muller import normals32  # only when asked for: kernels take time to import
+
+        pairs = normals32(first.view(np.int32), second.view(np.int32))
+    samples = np.empty(drawn.shape, pairs[0].dtype)
+    for k, half in enumerate(pairs):
+        samples[:, k] = half.reshape(-1, 8)
     return samples.ravel()
-
-
-# The polynomials of Cephes' logf, sinf and cosf, which torch's vectorised float32 normal evaluates.
-_LOG = [
-    float(np.float32(coefficient))
-    for coefficient in (
-        7.0376836292e-2,
-        -1.1514610310e-1,
-        1.1676998740e-1,
-        -1.2420140846e-1,
-        1.4249322787e-1,
-        -1.6668057665e-1,
-        2.0000714765e-1,
-        -2.4999993993e-1,
-        3.3333331174e-1,
-    )
-]
-_SINE = [float(np.float32(c)) for c in (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)]
-_COSINE = [float(np.float32(c)) for c in (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)]
-# ln 2 and pi / 4, each in parts of which the leading ones multiply a small integer exactly.
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-_QUARTER_PI = (
-    np.float32(0.78515625),
-    np.float32(2.4187564849853515625e-4),
-    float(np.float32(3.77489497744594108e-8)),
-)
-
-
-def _horner32(variable: Array, coefficients: list[float]) -> Array:
-    """Evaluate a polynomial, rounding to float32 after every fused multiply-add."""
-    wide = variable * np.float64(coefficients[0])
-    narrow = np.empty(variable.shape, np.float32)
-    for coefficient in coefficients[1:-1]:
-        wide += coefficient
-        narrow[...] = wide
-        wide[...] = narrow
-        wide *= variable
-    wide += coefficients[-1]
-    narrow[...] = wide
-    return narrow
-
-
-def _radius32(words: Array) -> Array:
-    """Return sqrt(-2 log(1 - words / 2**24)) as torch's AVX2 kernel rounds it."""
-    uniforms = (np.int32(1 << 24) - words).astype(np.float32) * np.float32(2.0**-24)
-    bits = uniforms.view(np.int32)
-    # Split off the exponent that leaves a significand in [sqrt(1/2), sqrt(2)).
-    exponent = (bits - np.float32(math.sqrt(0.5)).view(np.int32)) >> 23
-    x = (bits - (exponent << 23)).view(np.float32) - np.float32(1.0)
-    scale = exponent.astype(np.float32)
-    square = x * x
-    y: Array = _horner32(x.astype(np.float64), _LOG)
-    y *= x
-    y = (y * square.astype(np.float64) + scale * _LN2_LOW).astype(np.float32)
-    y -= square * np.float32(0.5)
-    x += y
-    x += scale * _LN2_HIGH
-    radius: Array = np.sqrt(x * np.float32(-2.0))
-    return radius
-
-
-def _cosine_and_sine32(words: Array) -> tuple[Array, Array]:
-    """Return the cosine and sine of 2 pi words / 2**24 as torch's AVX2 kernel rounds them."""
-    angle = (words.astype(np.float32) * np.float32(2.0**-24)) * np.float32(_TWO_PI)
-    octant = ((angle * np.float32(4.0 / math.pi)).astype(np.int32) + np.int32(1)) & np.int32(-2)
-    count = octant.astype(np.float32)
-    x = angle - count * _QUARTER_PI[0]
-    x -= count * _QUARTER_PI[1]
-    x = (x - count * np.float64(_QUARTER_PI[2])).astype(np.float32)
-    square = x * x
-    wide_square = square.astype(np.float64)
-    near_one = _horner32(wide_square, _COSINE)
-    near_one *= square
-    near_one = (near_one * wide_square - square * np.float32(0.5)).astype(np.float32)
-    near_one += np.float32(1.0)
-    near_zero = _horner32(wide_square, _SINE)
-    near_zero *= square
-    near_zero = (near_zero * x.astype(np.float64) + x).astype(np.float32)
-    # Exchange the two where the angle is nearer to the other axis, then set the signs, all on the bits.
-    cosine, sine = near_one.view(np.int32), near_zero.view(np.int32)
-    difference = (cosine ^ sine) & -((octant >> 1) & np.int32(1))
-    cosine ^= difference
-    sine ^= difference
-    cosine ^= (~(octant - np.int32(2)) & np.int32(4)) << np.int32(29)
-    sine ^= (octant & np.int32(4)) << np.int32(29)
-    return near_one, near_zero
