@@ -36,7 +36,6 @@ def embedding(
     sparse: bool = False,
 ) -> Any:
     """Pick rows of a table; the row of `padding_idx` gets no gradient, rows larger than `max_norm` are scaled in place."""
-    rows.need_tensors("embedding", weight, input)
     padding = _checked_padding(padding_idx, weight)
     if max_norm is not None:
         rows.renorm_rows(weight, input, max_norm, norm_type)

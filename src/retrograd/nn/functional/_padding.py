@@ -10,7 +10,6 @@ from ...overrides import overridable
 from ...tensor._functions.rearrange import constant_pad_nd
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import kernel, refuse, refused
-from ...tensor._tensor import Tensor
 from ._pooling import ints_of
 from ._public import public_names
 
@@ -23,13 +22,9 @@ _RANKS = {1: "2D or 3D", 2: "3D or 4D", 3: "4D or 5D"}
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
     """Pad the last dimensions, given before and after, from the last on; negative numbers crop."""
     rank = input._array.ndim
-    if isinstance(pad, int):
-        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     by = ints_of("pad", "pad", 2, pad)
     if not isinstance(mode, str):
         raise TypeError(f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}")
-    if isinstance(value, (str, bytes, list, tuple, dict, complex)) or (isinstance(value, Tensor) and value.dim()):
-        raise TypeError(f"pad(): argument 'value' (position 4) must be float, not {type(value).__name__}")
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(by) % 2:

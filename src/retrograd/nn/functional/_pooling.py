@@ -583,9 +583,8 @@ def _check_fractional(name: str, ndim: int, input: Any, kernels: Any, counts: An
     refuse(name, input._array.dtype)
 
 
-def _fractional_pools(ndim: int) -> tuple[Any, Any]:
-    """Make the pooling of so many axes, and the one that always returns indices."""
-    name = f"fractional_max_pool{ndim}d"
+def _fractional_pool(name: str, ndim: int, always: bool, doc: str, raised: str = "") -> Any:
+    """Make the pooling of so many axes, or the one that always returns indices."""
 
     def pool(
         input: Any,
@@ -595,23 +594,17 @@ def _fractional_pools(ndim: int) -> tuple[Any, Any]:
         return_indices: bool = False,
         _random_samples: Any = None,
     ) -> Any:
-        return _fractional(ndim, input, kernel_size, output_size, output_ratio, _random_samples, return_indices)
+        indices = always or return_indices
+        return _fractional(ndim, input, kernel_size, output_size, output_ratio, _random_samples, indices)
 
-    def with_indices(
-        input: Any,
-        kernel_size: Any,
-        output_size: Any = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Any = None,
-    ) -> Any:
-        return _fractional(ndim, input, kernel_size, output_size, output_ratio, _random_samples, True)
+    return overridable_as(name, pool, doc, raised=raised)
 
-    drawn = "Take the largest elements of windows whose places are drawn"
-    return (
-        overridable_as(name, pool, f"{drawn}, as many along the {LAST[ndim]} as wanted.", raised="cpu"),
-        overridable_as(f"{name}_with_indices", with_indices, f"Pool like `{name}`, and return the indices, too."),
-    )
+
+def _fractional_pools(ndim: int) -> tuple[Any, Any]:
+    name = f"fractional_max_pool{ndim}d"
+    drawn = f"Take the largest elements of windows whose places are drawn, as many along the {LAST[ndim]} as wanted."
+    also = f"Pool like `{name}`, and return the indices, too."
+    return _fractional_pool(name, ndim, False, drawn, "cpu"), _fractional_pool(f"{name}_with_indices", ndim, True, also)
 
 
 fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_pools(2)

@@ -11,9 +11,7 @@ from ...tensor._recording.record import record
 from ._public import public_names
 
 
-def _check(name: str, argument: str, word: str, input: Any, factor: Any) -> tuple[int, ...]:
-    if not isinstance(factor, int):
-        raise TypeError(f"{name}(): argument '{argument}' (position 2) must be int, not {type(factor).__name__}")
+def _check(name: str, word: str, input: Any, factor: Any) -> tuple[int, ...]:
     shape = tuple(input._array.shape)
     if len(shape) < 3:
         raise RuntimeError(
@@ -27,7 +25,7 @@ def _check(name: str, argument: str, word: str, input: Any, factor: Any) -> tupl
 @overridable
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
-    shape = _check("pixel_shuffle", "upscale_factor", "upscale_factor", input, upscale_factor)
+    shape = _check("pixel_shuffle", "upscale_factor", input, upscale_factor)
     square = upscale_factor * upscale_factor
     if shape[-3] % square:
         raise RuntimeError(
@@ -40,7 +38,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 @overridable
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Make channels from squares of pixels: (..., C, H r, W r) becomes (..., C r^2, H, W)."""
-    shape = _check("pixel_unshuffle", "downscale_factor", "downscale_factor", input, downscale_factor)
+    shape = _check("pixel_unshuffle", "downscale_factor", input, downscale_factor)
     for axis, word in ((-2, "height"), (-1, "width")):
         if shape[axis] % downscale_factor:
             raise RuntimeError(

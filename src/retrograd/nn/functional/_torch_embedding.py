@@ -14,7 +14,6 @@ from ...overrides import overridable
 from ...tensor import _base
 from ...tensor._aliasing.entering import refuse_captured
 from ...tensor._object.devices import beside, on_host
-from ...tensor._recording.operands import not_a_tensor
 from ...tensor._recording.record import record
 from ._by_sample import outermost_batch, sample_by_sample
 
@@ -23,13 +22,6 @@ NO_SPARSE = (
     "{}: sparse=True asks for a sparse gradient of the weights, which retrograd does not have\nHint: leave sparse=False; "
     "the gradient has the same values, in dense memory."
 )
-
-
-def need_tensors(name: str, weight: Any, indices: Any) -> None:
-    """Raise torch's error for arguments that are no tensors."""
-    for position, (argument, value) in enumerate((("weight", weight), ("indices", indices)), 1):
-        if not isinstance(value, _base.Tensor):
-            raise TypeError(not_a_tensor(name, position, value, argument))
 
 
 def need_indices(name: str, indices: Any, position: int = 1) -> None:

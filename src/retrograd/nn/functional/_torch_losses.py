@@ -88,16 +88,10 @@ def reduced(values: Any, reduction: int) -> Any:
     return values if reduction == NONE or reduction > 2 else values.sum()
 
 
-def _need_number(function: str, reduction: Any) -> None:
-    if not isinstance(reduction, int):
-        raise TypeError(f"{function}(): argument 'reduction' must be int, not {type(reduction).__name__}")
-
-
 # ---- the losses ----
 @overridable(raised="cpu cuda")
 def kl_div(input: Any, target: Any, reduction: int = NONE, *, log_target: bool = False) -> Any:
     """Return the divergence of log-probabilities from a distribution, element by element."""
-    _need_number("kl_div", reduction)
     for tensor in (input, target):
         if tensor._array.dtype.kind == "c":
             raise RuntimeError("kl_div: Complex inputs not supported.")
@@ -112,7 +106,6 @@ def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = NONE
 ) -> Any:
     """Return the cross entropy of sigmoid(input) and a target."""
-    _need_number("binary_cross_entropy_with_logits", reduction)
     if input._array.dtype.kind != "f":
         need_real("log_sigmoid_cpu", input)
     kind = target._array.dtype.kind
@@ -150,7 +143,6 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 @overridable(raised="cpu cuda")
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = NONE) -> Any:
     """Take distances of what is alike, and what distances of what is not lack to a margin."""
-    _need_number("hinge_embedding_loss", reduction)
     apart = (margin - input).clamp_min(0).where(target != 1, 0)
     together = input.where(target != -1, 0)
     return reduced(apart + together, reduction)
@@ -159,25 +151,18 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
 @overridable(raised="cpu cuda")
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the first lacks to exceed the second by a margin."""
-    _need_number("margin_ranking_loss", reduction)
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
 @overridable(raised="cpu cuda")
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = NONE) -> Any:
     """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
-    _need_number("cosine_embedding_loss", reduction)
     rank = target.dim()
     if rank > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if rank == 1 and (input1.dim() != 2 or input2.dim() != 2):
+    if not input1.dim() == input2.dim() == rank + 1:
         raise RuntimeError(
-            f"1D target tensor expects 2D input tensors, but found inputs with sizes {sizes(input1.size())} and "
-            f"{sizes(input2.size())}."
-        )
-    if rank == 0 and (input1.dim() != 1 or input2.dim() != 1):
-        raise RuntimeError(
-            f"0D target tensor expects 1D input tensors, but found inputs with sizes {sizes(input1.size())} and "
+            f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes {sizes(input1.size())} and "
             f"{sizes(input2.size())}."
         )
     product = (input1 * input2).sum(rank)
@@ -214,7 +199,6 @@ def triplet_margin_loss(
     reduction: int = NONE,
 ) -> Any:
     """Take what the distance to the negative lacks to exceed that to the positive by a margin."""
-    _need_number("triplet_margin_loss", reduction)
     if margin <= 0:
         raise RuntimeError(f"margin must be greater than 0, got {margin:g}")
     need_same_rank(anchor, positive, negative)
@@ -233,11 +217,6 @@ def _lengths(value: Any, name: str, device: Any) -> Any:
         if value._array.dtype.kind not in "iub":
             raise RuntimeError(f"{name} must be integral")
         return value.to(device=device, dtype=_dtypes.int64, copy=True)  # torch reads them into numbers
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(
-            "ctc_loss() received an invalid combination of arguments: lengths must be a Tensor or a tuple of ints, not "
-            f"{type(value).__name__}"
-        )
     return new_tensor(list(value), dtype=_dtypes.int64, device=device)
 
 

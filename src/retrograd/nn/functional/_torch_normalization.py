@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -37,27 +38,6 @@ NOT_BATCHED = (
 
 
 # ---- what arguments must be ----
-def _need_optional(name: str, **tensors: Any) -> None:
-    for argument, (position, value) in tensors.items():
-        if value is not None:
-            need_tensor(value, name, argument, position)
-
-
-def _lengths(name: str, shape: Any) -> tuple[int, ...]:
-    """Read `normalized_shape`."""
-    if not isinstance(shape, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(shape).__name__}"
-        )
-    for position, length in enumerate(shape):
-        if not isinstance(length, int):
-            raise TypeError(
-                f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, but found element of type "
-                f"{type(length).__name__} at pos {position}"
-            )
-    return tuple(shape)
-
-
 def _check_inner(input: Any, shape: tuple[int, ...], star: str, **parameters: Any) -> None:
     """Require that an input ends in the axes to normalise, and that parameters have just these."""
     if not shape:
@@ -122,10 +102,7 @@ def layers(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
             and _usual(array, shape[0], weight, bias)
         ):
             return record(rows.layer_norm, (input, weight, bias), {"ndim": 1, "eps": eps})
-    need_tensor(input, "layer_norm", "input")
-    shape = _lengths("layer_norm", shape)
-    if weight is not None or bias is not None:
-        _need_optional("layer_norm", weight=(3, weight), bias=(4, bias))
+    shape = tuple(map(index, shape))
     _check_inner(input, shape, "*, ", weight=weight, bias=bias)
     _check_dtypes("LayerNormKernelImpl", input, weight, bias)
     return record(rows.layer_norm, (input, weight, bias), {"ndim": len(shape), "eps": eps})
@@ -146,10 +123,7 @@ def layer_norm(
 
 def root_mean_squares(input: Any, shape: Any, weight: Any, eps: float | None) -> Any:
     """Divide by the root of the mean square over the last axes."""
-    need_tensor(input, "rms_norm", "input")
-    shape = _lengths("rms_norm", shape)
-    if weight is not None:
-        need_tensor(weight, "rms_norm", "weight", 3)
+    shape = tuple(map(index, shape))
     _check_inner(input, shape, "*", weight=weight)
     dtype = _base.dtype_of(input)
     if input._array.dtype.kind in "biu":
@@ -183,9 +157,6 @@ def groups_of_channels(input: Any, groups: int, weight: Any, bias: Any, eps: flo
         array = input._array
         if array.ndim > 1 and array.shape[1] % groups == 0 and _usual(array, array.shape[1], weight, bias):
             return record(channels.group_norm, (input, weight, bias), {"groups": groups, "eps": eps})
-    need_tensor(input, "group_norm", "input")
-    if weight is not None or bias is not None:
-        _need_optional("group_norm", weight=(3, weight), bias=(4, bias))
     shape = tuple(input._array.shape)
     count = shape[_errors.wrap_dim(1, len(shape))]
     if groups <= 0:
@@ -344,7 +315,6 @@ def by_instance(
     eps: float,
 ) -> Any:
     """Normalise each channel of each sample: batch_norm of one sample that has them all as channels."""
-    need_tensor(input, "instance_norm", "input")
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if (running_mean is None) != (running_var is None):
