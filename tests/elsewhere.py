@@ -1,11 +1,11 @@
 """Run the tests as other machines would: `python -m tests.elsewhere`.
 
-Every disguise makes NumPy and OpenBLAS choose the kernels of another CPU and another number of threads; the last ones also
-change the order of the tests, what hypothesis draws and the last bits of factorisations. A test that passes in one and fails
-in another depends on the last bit of a sum, on what ran before it, or on luck.
+Every disguise makes NumPy and OpenBLAS choose the kernels of another CPU and another number of threads; some have no LLVM, compile for
+another CPU, or send the smallest arrays through kernels; some change the order of the tests, what hypothesis draws and the last bits of
+factorisations. A test that passes in one and fails in another depends on the last bit of a sum, on what ran before it, or on luck.
 
     python -m tests.elsewhere                          all disguises, one after the other
-    python -m tests.elsewhere --part                   the one that differs most, on factorisations and transforms
+    python -m tests.elsewhere --part                   the one that differs most, without LLVM, on a part of the tests
     python -m tests.elsewhere --only prescott          one of them
     python -m tests.elsewhere --seed 7                 repeat what a run has drawn
     python -m tests.elsewhere -- -n 2 -x tests/linalg  what stands after -- goes to pytest
@@ -35,6 +35,7 @@ class Disguise:
     threads: int
     avx2: bool = False  # whether NumPy may use it; AVX-512 never
     shuffled: bool = False  # whether the order of the tests, the examples of hypothesis and last bits are drawn anew
+    native: tuple[tuple[str, str], ...] = ()  # variables for kernels
 
     def environment(self) -> dict[str, str]:
         threads = str(self.threads)
@@ -43,6 +44,7 @@ class Disguise:
             "NPY_DISABLE_CPU_FEATURES": " ".join(disabled(self.avx2)),
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,
+            **dict(self.native),
         }
 
     def arguments(self, seed: int) -> list[str]:
@@ -51,13 +53,13 @@ class Disguise:
 
 
 DISGUISES = (
-    Disguise("haswell", "Haswell", threads=1, avx2=True),
-    Disguise("nehalem", "Nehalem", threads=4),
-    Disguise("prescott", "Prescott", threads=1, shuffled=True),
+    Disguise("haswell", "Haswell", threads=1, avx2=True, native=(("RETROGRAD_NATIVE_CPU", "haswell"),)),
+    Disguise("nehalem", "Nehalem", threads=4, native=(("RETROGRAD_NATIVE_FROM", "1"),)),
+    Disguise("prescott", "Prescott", threads=1, shuffled=True, native=(("RETROGRAD_NATIVE", "0"),)),
     Disguise("sandybridge", "Sandybridge", threads=4, avx2=True, shuffled=True),
 )
 PART = "prescott"
-PART_OF_TESTS = ("tests/linalg", "tests/transforms")
+PART_OF_TESTS = ("tests/linalg", "tests/native", "tests/optim", "tests/transforms")
 
 
 def disabled(avx2: bool) -> list[str]:

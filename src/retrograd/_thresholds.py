@@ -56,10 +56,10 @@ GATHERED_USES: Final = 16  # as the engine counts, by two: uses that are worth a
 # ---- kernels made from formulas ----
 # A call of a kernel takes 6 us, one of NumPy 1 us: from here on a formula of a few passes is quicker as a kernel. Scripts with smaller
 # arrays never load LLVM. Tests set RETROGRAD_NATIVE_FROM=1 to send everything through kernels.
-NATIVE: Final = int(os.environ.get("RETROGRAD_NATIVE_FROM", 1 << 14))
+NATIVE: Final = int(os.environ.get("RETROGRAD_NATIVE_FROM", 1 << 13))
 # Formulas that call what NumPy computes one by one: log1p takes 17 ns an element, a kernel 1.
 NATIVE_SLOW: Final = min(NATIVE, 1 << 12)
 # Elements of an item: a microsecond of work, beside which what an item costs does not show.
 NATIVE_BLOCK: Final = 1 << 12
-# Elements times operations: about 50 us of work, of which waking a thread takes 10.
-NATIVE_WORK: Final = 1 << 20
+# Elements times operations: about 60 us of work; waking a thread takes 10.
+NATIVE_WORK: Final = 1 << 21

@@ -21,11 +21,20 @@ _state: Any = None
 @cache_result
 def is_available() -> bool:
     """Tell whether kernels can be compiled here: llvmlite is installed and not switched off by RETROGRAD_NATIVE=0."""
-    if os.environ.get("RETROGRAD_NATIVE") == "0" or find_spec("llvmlite") is None:
+    if os.environ.get("RETROGRAD_NATIVE") == "0" or find_spec("llvmlite") is None or not _has_instructions():
         return False
     # Kernels read where an array's memory is from the array object itself.
     sample = np.empty(1)
     return ctypes.c_void_p.from_address(id(sample) + object.__basicsize__).value == sample.ctypes.data
+
+
+def _has_instructions() -> bool:
+    """Tell whether an x86 processor, if it is one, has what kernels are made of: fused multiply-adds, conversions of half precision.
+
+    Those of the last decade do. Without them LLVM would call a function for each element.
+    """
+    known: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})
+    return not known.get("SSE2", False) or (known.get("FMA3", True) and known.get("F16C", True))
 
 
 class _Machine:
@@ -38,8 +47,9 @@ class _Machine:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.llvm = llvm
-        self.cpu = llvm.get_host_cpu_name()
-        self.features = llvm.get_host_cpu_features().flatten()
+        # Tests name another processor whose instructions this one has, to see that results do not lean on this one's.
+        self.cpu = os.environ.get("RETROGRAD_NATIVE_CPU") or llvm.get_host_cpu_name()
+        self.features = "" if "RETROGRAD_NATIVE_CPU" in os.environ else llvm.get_host_cpu_features().flatten()
         target = llvm.Target.from_default_triple()
         self.triple = target.triple
         self.target = target.create_target_machine(
