@@ -39,13 +39,27 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x < 0, small, 1) / (1 + small)
 
 
-# in float64, where NumPy has none of that name
-EXACT: dict[str, Callable[..., Array]] = {"sigmoid": _sigmoid, "erf": scipy.special.erf, "erfc": scipy.special.erfc}
+def _erfinv(x: Array) -> Array:
+    return np.where(x == 0, x, scipy.special.erfinv(x))  # zero keeps its sign
+
+
+def _lgamma(x: Array) -> Array:
+    return np.where(np.isinf(x), np.inf, scipy.special.gammaln(x))  # at both ends
+
+
+# in float64, where neither NumPy nor SciPy has it under that name, or does not do as torch does
+EXACT: dict[str, Callable[..., Array]] = {
+    "digamma": scipy.special.psi,
+    "erfinv": _erfinv,
+    "i0": scipy.special.i0,
+    "lgamma": _lgamma,
+    "sigmoid": _sigmoid,
+}
 
 
 def exact(name: str, *arrays: Array) -> Array:
     """Compute in float64 what float32 is to come close to."""
-    function = EXACT.get(name) or getattr(np, name)
+    function = EXACT.get(name) or getattr(np if hasattr(np, name) else scipy.special, name)
     with np.errstate(all="ignore"):
         return function(*[a.astype(np.float64) for a in arrays])  # type: ignore[no-any-return]
 

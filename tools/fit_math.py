@@ -44,8 +44,32 @@ def root(function: Function) -> Function:
     return lambda z: function(mp.sqrt(z))
 
 
-def _scaled_erfc(x: Number) -> Number:
-    return mp.exp(x * x) * mp.erfc(x) * (1 + 2 * x)
+def _scaled_erfc(t: Number) -> Number:
+    """(1 + 2 * x) * exp(x * x) * erfc(x) for x = 4 * (1 + t) / (1 - t)."""
+    if 1 - t < TINY:
+        return 2 / mp.sqrt(mp.pi)
+    x = 4 * (1 + t) / (1 - t)
+    if x < 1000:
+        return mp.exp(x * x) * mp.erfc(x) * (1 + 2 * x)
+    terms = [mp.fac2(2 * k - 1) / (-2 * x * x) ** k if k else mp.mpf(1) for k in range(12)]
+    return (2 + 1 / x) * sum(terms) / mp.sqrt(mp.pi)
+
+
+def _erfinv(w: Number) -> Number:
+    """erfinv(x) / x for w = -log(1 - x * x)."""
+    with mp.workdps(140):
+        x = mp.sqrt(-mp.expm1(-w))
+        return mp.erfinv(x) / x
+
+
+def _lgamma_by_zeros(x: Number) -> Number:
+    x = x + TINY  # beside the zeros, not at them
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def _bessel(order: int) -> Function:
+    """Return the modified Bessel function of 1 / u, without what it grows by."""
+    return lambda u: mp.besseli(order, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u) if u > TINY else 1 / mp.sqrt(2 * mp.pi)
 
 
 HALF_LOG_2 = "0.3471"  # and what rounding adds to it
@@ -137,15 +161,48 @@ FITS: dict[str, Fit] = {
     "atan": Fit(
         root(lambda t: (mp.atan(t) / t - 1) / t**2), 0, 1, root(lambda t: t**3 / mp.atan(t)), {"f32": 9, "f64": 20}
     ),
-    # erfc(x) = exp(-x * x) * (1 + erfc(t)) / (1 + 2 * x) for t = (x - 4) / (x + 4), x to where the result is 0, from 0 or where erf is 1/2
+    # erfc(x) = exp(-x * x) * (1 + erfc(t)) / (1 + 2 * x) for t = (x - 4) / (x + 4), x from 0 or where erf is 1/2
     "erfc": Fit(
-        lambda t: _scaled_erfc(4 * (1 + t) / (1 - t)) - 1,
+        lambda t: _scaled_erfc(t) - 1,
         {"f32": -1, "f64": -0.79},
-        {"f32": 0.45, "f64": 0.75},
-        lambda t: 1 / _scaled_erfc(4 * (1 + t) / (1 - t)),
-        {"f32": 13, "f64": 24},
+        1,
+        lambda t: 1 / _scaled_erfc(t),
+        {"f32": 15, "f64": 30},
         wide=True,
     ),
+    # erfinv(x) = x * erfinv(w) for w = -log(1 - x * x), and x * erfinv_far(sqrt(w) - 4) from 5 to where x is 2**-53 from 1
+    "erfinv": Fit(_erfinv, 0, 5, lambda w: 1 / _erfinv(w), {"f32": 12}, wide=True),
+    "erfinv_far": Fit(
+        lambda s: _erfinv((s + 4) ** 2), -1.77, 2.1, lambda s: 1 / _erfinv((s + 4) ** 2), {"f32": 13}, wide=True
+    ),
+    # log(gamma(x)) = (x - 1) * (x - 2) * lgamma(x - 1.75) from 1/2 to 3
+    "lgamma": Fit(
+        lambda t: _lgamma_by_zeros(t + 1.75),
+        -1.25,
+        1.25,
+        lambda t: 1 / _lgamma_by_zeros(t + 1.75),
+        {"f32": 22},
+        wide=True,
+    ),
+    # I0(x) = i0(z), I1(x) = x / 2 * i1(z) for z = x * x / 4, x up to 8
+    "i0": Fit(
+        lambda z: mp.besseli(0, 2 * mp.sqrt(z)),
+        0,
+        16,
+        lambda z: 1 / mp.besseli(0, 2 * mp.sqrt(z)),
+        {"f32": 12, "f64": 19},
+    ),
+    "i1": Fit(
+        lambda z: mp.besseli(1, 2 * mp.sqrt(z)) / mp.sqrt(z),
+        0,
+        16,
+        lambda z: mp.sqrt(z) / mp.besseli(1, 2 * mp.sqrt(z)),
+        {"f32": 11, "f64": 20},
+        wide=True,
+    ),
+    # I0(x) = exp(x) / sqrt(x) * i0_far(1 / x) from 8 on, and likewise I1
+    "i0_far": Fit(_bessel(0), 0, 0.125, lambda u: 1 / _bessel(0)(u), {"f32": 6, "f64": 24}, wide=True),
+    "i1_far": Fit(_bessel(1), 0, 0.125, lambda u: 1 / _bessel(1)(u), {"f32": 6, "f64": 24}, wide=True),
 }
 
 

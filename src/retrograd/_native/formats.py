@@ -8,6 +8,9 @@ from typing import Final
 from .coefficients import COEFFICIENTS
 from .expression import F32, F64, I32, I64, Expr, bitcast, const, fma, select
 
+INF: Final = float("inf")
+NAN: Final = float("nan")
+
 
 @dataclass(frozen=True)
 class Format:

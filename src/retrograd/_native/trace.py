@@ -142,9 +142,11 @@ class TracedNamespace:
         return ex.cast(value.expr, type)
 
     def _call(self, name: str, *values: Any) -> Any:
+        from .math import NARROW
+
         made = self.combine(lambda *args: ex.call(name, *args), *values)
-        if made.expr.type not in FLOATS:
-            raise UntraceableError(f"{name} of integers")
+        if made.expr.type not in FLOATS or (made.expr.type == ex.F64 and name in NARROW):
+            raise UntraceableError(f"{name} of {made.dtype}")
         return made
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent of any angle, computed in float64 for both formats.
+"""Sine, cosine and tangent of any angle, computed in float64 for both formats, and their inverses.
 
 Note [Reduction of large angles]
 Up to NEAR an angle less its quarter turns, x - n * pi / 2, is computed with pi / 2 in pieces; the first difference is exact.
@@ -11,8 +11,24 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .expression import F32, F64, I32, I64, Expr, absolute, bitcast, cast, const, fma, not_equal, select
-from .formats import fast_sum, polynomial
+from .expression import (
+    F32,
+    F64,
+    I32,
+    I64,
+    Expr,
+    absolute,
+    bitcast,
+    cast,
+    const,
+    copysign,
+    equal,
+    fma,
+    not_equal,
+    select,
+    sqrt,
+)
+from .formats import FORMATS, INF, NAN, fast_sum, polynomial
 
 U64: Final = "u64"
 NEAR: Final = 2.0**42
@@ -114,7 +130,7 @@ def _far_of_float64(size: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 # ---- near 0 ----
-def _sine(angle: Angle, precision: str) -> tuple[Expr, Expr]:
+def sine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     """Return the sine of what is left, as a sum."""
     r, low, _ = angle
     z = r * r
@@ -122,7 +138,7 @@ def _sine(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     return r, tail if low is None else fma(low, fma(z, -0.5, 1.0), tail)
 
 
-def _cosine(angle: Angle, precision: str) -> tuple[Expr, Expr]:
+def cosine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     """Return the cosine of what is left, as a sum."""
     r, low, _ = angle
     z = r * r
@@ -135,7 +151,7 @@ def _cosine(angle: Angle, precision: str) -> tuple[Expr, Expr]:
 def _with_sign(value: Expr, flip: Expr, x: Expr) -> Expr:
     """Flip the sign by the highest bit of an integer; what infinities and NaN have is NaN."""
     flipped = bitcast(bitcast(value, I64) ^ (flip & SIGN), F64)
-    return select(absolute(x) < float("inf"), cast(flipped, x.type), float("nan"))
+    return select(absolute(x) < INF, cast(flipped, x.type), NAN)
 
 
 def _sign_of(x: Expr) -> Expr:
@@ -145,7 +161,7 @@ def _sign_of(x: Expr) -> Expr:
 def sin(x: Expr) -> Expr:
     """Return the sine."""
     angle = _reduced(x)
-    sine, cosine = (part + tail for part, tail in (_sine(angle, x.type), _cosine(angle, x.type)))
+    sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
     odd = not_equal(angle.turns & 1, 0)
     return _with_sign(select(odd, cosine, sine), (angle.turns << 62) ^ _sign_of(x), x)
 
@@ -153,7 +169,7 @@ def sin(x: Expr) -> Expr:
 def cos(x: Expr) -> Expr:
     """Return the cosine."""
     angle = _reduced(x)
-    sine, cosine = (part + tail for part, tail in (_sine(angle, x.type), _cosine(angle, x.type)))
+    sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
     odd = not_equal(angle.turns & 1, 0)
     return _with_sign(select(odd, sine, cosine), (angle.turns + 1) << 62, x)
 
@@ -161,7 +177,7 @@ def cos(x: Expr) -> Expr:
 def tan(x: Expr) -> Expr:
     """Return the tangent: the sine by the cosine, or after an odd number of quarter turns the cosine by the sine."""
     angle = _reduced(x)
-    sine, cosine = _sine(angle, x.type), _cosine(angle, x.type)
+    sine, cosine = sine_near_0(angle, x.type), cosine_near_0(angle, x.type)
     if x.type == F64:
         sine, cosine = fast_sum(*sine), fast_sum(*cosine)
     odd = not_equal(angle.turns & 1, 0)
@@ -173,3 +189,74 @@ def tan(x: Expr) -> Expr:
     ratio = above / below
     left = fma(-ratio, below, above) + fma(-ratio, below_low, above_low)
     return _with_sign(ratio + left / below, flip, x)
+
+
+# ---- inverses ----
+def _from_turn(part: Expr, turn: Expr | float, low: Expr | float) -> Expr:
+    """Turn - part, where low is what the rounding of turn left."""
+    return turn - (part - low)
+
+
+def _arcsin_parts(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """Return whether |x| is below 1/2, and s + tail = asin(s): s is |x| there, and sqrt((1 - |x|) / 2) elsewhere."""
+    size = absolute(x)
+    near = size < 0.5
+    half = (1.0 - size) * 0.5
+    z = select(near, size * size, half)
+    s = select(near, size, sqrt(half))
+    return near, s, s * z * polynomial("asin", z)
+
+
+def _less_twice(turn: float, low: float, s: Expr, tail: Expr) -> Expr:
+    """Turn - 2 * (s + tail), where low is what the rounding of turn left."""
+    twice = s + s
+    rest = turn - twice
+    lost = (turn - rest) - twice
+    return rest - (tail + tail - (lost + low))
+
+
+def arcsin(x: Expr) -> Expr:
+    """Return the inverse sine."""
+    high, low = FORMATS[x.type].pi
+    near, s, tail = _arcsin_parts(x)
+    return copysign(select(near, s + tail, _less_twice(high / 2, low / 2, s, tail)), x)
+
+
+def arccos(x: Expr) -> Expr:
+    """Return the inverse cosine."""
+    high, low = FORMATS[x.type].pi
+    near, s, tail = _arcsin_parts(x)
+    part = s + tail
+    beyond = select(x > 0.0, part + part, _less_twice(high, low, s, tail))
+    return select(near, _from_turn(copysign(part, x), high / 2, low / 2), beyond)
+
+
+def _arctan_up_to_1(t: Expr) -> Expr:
+    z = t * t
+    return fma(t * z, polynomial("atan", z), t)
+
+
+def arctan(x: Expr) -> Expr:
+    """Return the inverse tangent."""
+    high, low = FORMATS[x.type].pi
+    size = absolute(x)
+    far = size > 1.0
+    part = _arctan_up_to_1(select(far, 1.0 / size, size))
+    return copysign(select(far, _from_turn(part, high / 2, low / 2), part), x)
+
+
+def arctan2(y: Expr, x: Expr) -> Expr:
+    """Return the angle of the point (x, y), with the sign of y."""
+    form = FORMATS[x.type]
+    high, low = form.pi
+    across, up = absolute(x), absolute(y)
+    steep = up > across
+    ratio = select(steep, across, up) / select(steep, up, across)
+    alike = equal(up, across)  # also where both are infinite, or both zero
+    part = _arctan_up_to_1(select(alike, select(equal(up, 0.0), const(0.0, x.type), 1.0), ratio))
+    left = bitcast(x, form.bits) < 0
+    turn = select(steep, const(high / 2, x.type), select(left, const(high, x.type), 0.0))
+    rest = select(steep, const(low / 2, x.type), select(left, const(low, x.type), 0.0))
+    # the turn less the part, but for points to the right of the axis and below the diagonal, and to the left and above
+    minus = select(steep, select(left, -part, part), select(left, part, -part))
+    return copysign(_from_turn(minus, turn, rest), y)
