@@ -91,36 +91,14 @@ def over_ranges(work: Callable[[int, int], None], size: int) -> None:
             raise failure
 
 
-def without_buffers(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `work` such that NumPy broadcasts in loops over rows as they lie.
-
-    It copies rows that are shorter than its buffers into these, so that a row times a number takes twice as long as it needs to.
-    For work that converts nothing: that goes through the buffers, too.
-    """
-
-    def call(*args: Any) -> Any:
-        size = np.setbufsize(16)  # the smallest
-        try:
-            return work(*args)
-        finally:
-            np.setbufsize(size)
-
-    return call
-
-
-def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool, by_rows: bool = False) -> None:
-    """Call `work(start, end)` for the blocks of a range, on several threads if asked: one that comes late finds fewer.
-
-    `by_rows` is for work that broadcasts long rows: see `without_buffers`.
-    """
+def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool) -> None:
+    """Call `work(start, end)` for the blocks of a range, on several threads if asked: one that comes late finds fewer."""
     starts = iter(range(0, size, block))
 
     def some(_start: int, _end: int) -> None:
         for at in starts:
             work(at, min(at + block, size))
 
-    if by_rows:
-        some = without_buffers(some)
     if threads:
         over_ranges(some, size)
     else:

@@ -57,34 +57,35 @@ def _share(xp, sums, count, wide, dtype):
 
 
 def moments(xp, x, axis, count, wide=False):
-    """Return the distances from the mean along axes, the mean, and the variance."""
+    """Return the distances from the mean along axes, what is left of the mean in them (None: nothing), the mean, and the variance."""
     mean = _share(xp, total(xp, x, axis, wide), count, wide, x.dtype)
     away = x - mean
     variance = _share(xp, total_product(xp, away, away, axis, wide), count, wide, x.dtype)
     if xp.module is np and not np.count_nonzero(mean * mean > variance * NEAR):
-        return away, mean, variance
+        return away, None, mean, variance
     wrong = _share(xp, total(xp, away, axis, wide), count, wide, x.dtype)
-    away -= wrong
-    return away, mean + wrong, variance - wrong * wrong
+    return away, wrong, mean + wrong, variance - wrong * wrong
 
 
-def scaled(xp, x, scale, weight, bias):
-    """Multiply an array, which is overwritten, by a scale and by weights, and add shifts; both may be None."""
-    x *= scale
-    if weight is not None:
-        x *= weight
-    if bias is not None:
-        x += bias
-    return x
+def scaled(away, wrong, scale, weight, bias):
+    """Return (away - wrong) * scale * weight + bias in the memory of `away`; all but the scale may be None."""
+    factor = scale if weight is None else scale * weight
+    shift = bias
+    if wrong is not None:
+        shift = -wrong * factor if bias is None else bias - wrong * factor
+    away *= factor
+    if shift is not None:
+        away += shift
+    return away
 
 
 # ---- rows of a matrix ----
 @formula(numbers=("count", "eps"), wide=(1, 2))
 def normalise(xp, x, *affine, axis, count, eps, weighted, wide=False):
     """Return normalised numbers, scaled and shifted, mean and 1 / deviation; `affine` are the weights, if any, and the shifts, if any."""
-    away, mean, variance = moments(xp, x, axis, count, wide)
+    away, wrong, mean, variance = moments(xp, x, axis, count, wide)
     scale = 1 / xp.sqrt(variance + eps)
-    return scaled(xp, away, scale, *parameters(affine, weighted)), mean, scale
+    return scaled(away, wrong, scale, *parameters(affine, weighted)), mean, scale
 
 
 @formula(numbers=("count", "eps"), wide=(1,))
