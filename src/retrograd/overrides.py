@@ -320,9 +320,14 @@ def overridable(
 
 def overridable_as(name: str, function: Any, doc: str, *, out: bool = False, **facts: Any) -> Any:
     """Make a public function of what a family shares, such as the poolings along one, two and three axes."""
+    return overridable(called(function, name, doc), out=out, **facts)
+
+
+def called(function: Any, name: str, doc: str | None) -> Any:
+    """Return a function that was made for a family, with a name and a description of its own."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return overridable(function, out=out, **facts)
+    return function
 
 
 def _dressed(call: Any, function: Any) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _dtypes
 from .._errors import wrap_dim
+from ..overrides import called
 from ..tensor import _base, find
 from ..tensor._functions import cumulative as _cumulative
 from ..tensor._functions import elementwise as _pointwise
@@ -204,9 +205,7 @@ def _spread(name: str, what: str, *, root: bool) -> Any:
         result = _pointwise.div(total, freedom).to(dtype)
         return _pointwise.sqrt(result) if root else result
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Compute the {what} of the elements."
-    return function
+    return called(function, name, f"Compute the {what} of the elements.")
 
 
 var = _spread("var", "variance", root=False)

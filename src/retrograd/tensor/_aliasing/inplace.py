@@ -19,7 +19,7 @@ from ..._graph.unpacked import sums_to
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import shape as s
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
-from ...overrides import MISSING, answered, arguments, handle_torch_function, refuses_itself, taken_by_others
+from ...overrides import MISSING, answered, arguments, called, handle_torch_function, refuses_itself, taken_by_others
 from .. import _base
 from .._base import Storage, array_slot, edge_of, storage_of, stored, wrap
 from .._object.layout import is_same_memory, refuse_overlap, refuse_repeats, repeats
@@ -185,9 +185,7 @@ def _arithmetic(function: Any) -> Any:
             return answered(method, values, named, error)
 
     method.__wrapped__, method.refuses = _of_another, True  # type: ignore[attr-defined]
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"Compute {name} in place."
-    return method
+    return called(method, f"{name}_", f"Compute {name} in place.")
 
 
 def _refuse_shape(own: Any, other: Any) -> None:
@@ -470,9 +468,7 @@ def reshaping(name: str, function: Any) -> Any:
         return self
 
     method.refuses = True  # type: ignore[attr-defined]
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"Compute {name} in place."
-    return method
+    return called(method, f"{name}_", f"Compute {name} in place.")
 
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:

@@ -8,7 +8,7 @@ from ... import _errors
 from ..._core.numpy_namespace import is_half
 from ..._dtypes import CPP_NAMES
 from ..._ops import matrix_products as la
-from ...overrides import takes_old_forms
+from ...overrides import called, takes_old_forms
 from .._aliasing.inplace import inplace
 from .._recording.old_forms import present_form
 from .._recording.record import promoted, record
@@ -156,9 +156,7 @@ def _in_place(name: str, function: Any) -> Any:
                 )
         return write(self, first, second, beta=beta, alpha=alpha)
 
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"Compute {name} in place."
-    return method
+    return called(method, f"{name}_", f"Compute {name} in place.")
 
 
 addmm_, addmv_ = _in_place("addmm", addmm), _in_place("addmv", addmv)

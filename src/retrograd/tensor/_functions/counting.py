@@ -24,7 +24,7 @@ from .._recording.flat import EXACT
 from .._recording.no_derivative import without_derivative
 from .._recording.operands import plain_scalar
 from .._recording.record import promoted, record
-from .gathering import gather
+from .gathering import gather, refuse_kernel
 
 INT64 = np.dtype(np.int64)
 return_histogram = make("histogram", "hist", "bin_edges")
@@ -38,10 +38,6 @@ def _unfollowed(operation: str, results: tuple[Any, ...], inputs: tuple[Any, ...
         for result in results:
             if result._array.dtype.kind in "fV":
                 result._edge = without_derivative(operation, edges)
-
-
-def _kernel_missing(kernel: str, tensor: Any) -> NotImplementedError:
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{_base.dtype_of(tensor)._scalar_name}'")
 
 
 def _checks_out(check: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -77,7 +73,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     low, high = [one.item() if isinstance(one, _base.Tensor) else one for one in (min, max)]
     _check_bins(bins)
     if input._array.dtype.kind == "c" and low == high:
-        raise _kernel_missing("aminmax_cpu", input)
+        refuse_kernel("aminmax_cpu", input)
     _check_floats(input)
     return record(s.histc, (input,), {"bins": bins, "low": low, "high": high, "lead": 0})
 
@@ -129,13 +125,13 @@ def _check_range(range: Any, dims: int) -> None:
 def _check_floats(input: Any) -> None:
     kind = input._array.dtype.kind
     if kind in "biuc":
-        raise _kernel_missing("linspace_cpu" if kind == "b" else "histogram_cpu", input)
+        refuse_kernel("linspace_cpu" if kind == "b" else "histogram_cpu", input)
 
 
 def _check_extremes(input: Any) -> None:
     """Refuse dtypes of which torch does not find the range of a histogram itself."""
     if input._array.dtype.name not in ("float32", "float64"):
-        raise _kernel_missing("histogramdd", input)
+        refuse_kernel("histogramdd", input)
 
 
 @takes_out
@@ -230,7 +226,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if array.dtype.kind not in "iu":
-        raise _kernel_missing("bincount_cpu", input)
+        refuse_kernel("bincount_cpu", input)
     if array.ndim == 1 and not array.size:
         return wrap(np.zeros(minlength, np.int64))
     if array.ndim != 1 or raw_leaf(array).min() < 0:

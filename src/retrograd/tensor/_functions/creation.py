@@ -20,7 +20,7 @@ from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._python_data import array_from_python, infer_from_python
 from ..._stored import as_storage_only
 from ..._warnings import warn
-from ...overrides import MISSING, answered_by_name, declared, overridable, refuses_itself
+from ...overrides import MISSING, answered_by_name, called, declared, overridable, overridable_as, refuses_itself
 from .. import _base
 from .._aliasing.views import own_memory, write_array
 from .._base import LEAF, mark_born, wrap
@@ -307,9 +307,7 @@ def _maker(name: str, make: Any) -> Any:
         except Exception as error:
             return answered_by_name(create, locals(), error)
 
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"Make a tensor of {name}."
-    return refuses_itself(create)
+    return refuses_itself(called(create, name, f"Make a tensor of {name}."))
 
 
 def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -395,9 +393,7 @@ def _like_maker(name: str, fill: Any) -> Any:
             out, device if device is not None else CPU if type(array) is NDARRAY else device_of(input), requires_grad
         )
 
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"Make a tensor like another: {name}."
-    return overridable(create)
+    return overridable_as(name, create, f"Make a tensor like another: {name}.")
 
 
 def _shown_on(array: Any, device: Any) -> Any:
@@ -487,9 +483,7 @@ def new_maker(name: str, make: Any) -> Any:
         place = device_of(self) if device is None else device
         return finish(for_device(place, make)(sizes, wanted), place, requires_grad)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Make a tensor of this one's dtype: {name}."
-    return method
+    return called(method, name, f"Make a tensor of this one's dtype: {name}.")
 
 
 new_zeros = new_maker("new_zeros", np.zeros)

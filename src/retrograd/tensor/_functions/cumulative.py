@@ -7,7 +7,7 @@ from typing import Any
 from ... import _dtypes, _errors
 from ..._dtypes import CPP_NAMES
 from ..._ops import cumulative
-from ...overrides import takes_out
+from ...overrides import called, takes_out
 from .. import _base
 from .._aliasing import inplace as _inplace
 from .._object.return_types import make, named
@@ -61,9 +61,7 @@ def _in_place(name: str, function: Any) -> Any:
             )
         return write(self, dim, dtype=own)
 
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"Compute {name} in place."
-    return method
+    return called(method, f"{name}_", f"Compute {name} in place.")
 
 
 cumsum_, cumprod_ = _in_place("cumsum", cumsum), _in_place("cumprod", cumprod)

@@ -12,7 +12,7 @@ from ..._core.arrays import Batched, is_meta, levels_of
 from ..._core.levels import Level, batch_levels
 from ..._device import chosen_device
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
-from ...overrides import answered_by_name, overridable, refuses_itself
+from ...overrides import answered_by_name, called, overridable, overridable_as, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
 from .casting import CPU, device_of
@@ -132,9 +132,7 @@ def _sampler(name: str, draw: Any) -> Any:
         except Exception as error:
             return answered_by_name(create, locals(), error)
 
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"Make a random tensor: {name}."
-    return refuses_itself(create)
+    return refuses_itself(called(create, name, f"Make a random tensor: {name}."))
 
 
 rand = _sampler("rand", _random.uniform)
@@ -224,9 +222,7 @@ def _like(name: str, draw: Any) -> Any:
             return finish(draw(default_generator, array.shape, array.dtype), CPU, requires_grad)
         return _drawn_like(input, name, draw, generator, dtype, device, requires_grad, memory_format)
 
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"Make a random tensor like another: {name}."
-    return overridable(create)
+    return overridable_as(name, create, f"Make a random tensor like another: {name}.")
 
 
 def _drawn_like(

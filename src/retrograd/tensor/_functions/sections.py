@@ -7,7 +7,7 @@ from typing import Any
 from ... import _errors
 from ..._core.arrays import LevelArray
 from ..._ops.index import getitem
-from ...overrides import declared, overridable
+from ...overrides import declared, overridable, overridable_as
 from .. import _base
 from .._aliasing.views import view_op
 
@@ -107,9 +107,7 @@ def _split_along(name: str, at_least: int, given_dim: int) -> Any:
             )
         return _sections(input, d, given) if isinstance(given, int) else _at(input, d, given)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Split along dimension {given_dim}, into equal sections or at indices."
-    return overridable(function)
+    return overridable_as(name, function, f"Split along dimension {given_dim}, into equal sections or at indices.")
 
 
 hsplit = declared(_split_along("hsplit", 1, 1), forms="function method spread")

@@ -7,7 +7,7 @@ from typing import Any
 from ..._modes import current_mode
 from ..._ops import elementwise_pairs as o
 from ..._ops import special as ops
-from ...overrides import declared, takes_out
+from ...overrides import declared, overridable_as, takes_out
 from .. import _base
 from .._aliasing.inplace import inplace
 from .._recording.operands import plain_scalar
@@ -140,9 +140,7 @@ def _polynomial(name: str) -> Any:
     def call(input: Any, n: Any) -> Any:
         return rules.slow((plain_scalar(input), plain_scalar(n)), {"order": 0})
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Compute the {name.replace('_', ' ')} of degree n."
-    return takes_out(call)
+    return overridable_as(name, call, f"Compute the {name.replace('_', ' ')} of degree n.", out=True)
 
 
 chebyshev_polynomial_t = _polynomial("chebyshev_polynomial_t")

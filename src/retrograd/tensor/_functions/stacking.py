@@ -10,7 +10,7 @@ from ... import _errors, _size
 from ..._ops import rearrange as r
 from ..._ops import shape as s
 from ..._warnings import warn_once
-from ...overrides import declared, overridable, takes_out
+from ...overrides import declared, overridable, overridable_as, takes_out
 from .. import _base
 from .._aliasing.views import view_op
 from .._recording.record import record
@@ -37,9 +37,7 @@ def _for_one_or_several(name: str, ndim: int) -> Any:
             tensors = tuple(tensors[0])
         return tuple([_atleast(one, ndim) for one in tensors])
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"View a tensor, or each of several, with at least {ndim} dimensions."
-    return overridable(function)
+    return overridable_as(name, function, f"View a tensor, or each of several, with at least {ndim} dimensions.")
 
 
 atleast_1d = _for_one_or_several("atleast_1d", 1)

@@ -16,6 +16,7 @@ import numpy as np
 from ... import _dtypes
 from ..._device import strided
 from ..._dtypes import CPP_NAMES
+from ...overrides import called
 from .creation import finish, options_of
 
 Formula = Callable[[Any, int], Any]
@@ -83,9 +84,7 @@ def _window(choose: Callable[..., Formula], spoken: str | None = None) -> Any:
 
     (first, *shared, _), (_, *own) = (signature(one).parameters.values() for one in (window, choose))
     window.__signature__ = Signature([first, *own, *shared], return_annotation="Any")  # type: ignore[attr-defined]
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = choose.__doc__
-    return window
+    return called(window, name, choose.__doc__)
 
 
 def _simple(name: str, formula: Formula, spoken: str | None = None) -> Any:
@@ -94,9 +93,8 @@ def _simple(name: str, formula: Formula, spoken: str | None = None) -> Any:
     def choose(sym: bool) -> Formula:
         return formula
 
-    choose.__name__ = choose.__qualname__ = name
-    choose.__doc__ = f"Compute the {name} window of M samples; `sym=False` makes it one period."
-    return _window(choose, spoken)
+    doc = f"Compute the {name} window of M samples; `sym=False` makes it one period."
+    return _window(called(choose, name, doc), spoken)
 
 
 bartlett = _simple("bartlett", _bartlett)

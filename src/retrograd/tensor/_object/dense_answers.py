@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..._warnings import warn
-from ...overrides import overridable
+from ...overrides import called, overridable
 from .._functions.norms import matrix_norm, vector_norm
 
 
@@ -28,13 +27,11 @@ def sparse_dim(self: Any) -> int:
     return 0
 
 
-def _refusing(name: str, layout: str) -> Callable[..., Any]:
+def _refusing(name: str, layout: str) -> Any:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"{name} expected {layout} tensor layout but got Strided")
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Refuse: {name} belongs to another layout."
-    return refuse
+    return called(refuse, name, f"Refuse: {name} belongs to another layout.")
 
 
 _COO, _ROWS, _COLUMNS = "sparse coordinate", "sparse row compressed", "sparse column compressed"

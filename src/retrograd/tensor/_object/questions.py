@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _dtypes
-from ...overrides import arguments, declared, refuses_itself
+from ...overrides import arguments, called, declared, refuses_itself
 from .._functions.casting import truth
 from .._recording.record import promoted
 from .._tensor import Tensor
@@ -22,9 +22,7 @@ def _question(name: str) -> Any:
     def ask(input: Any) -> Any:
         return getattr(input, name)()
 
-    ask.__name__ = ask.__qualname__ = name
-    ask.__doc__ = f"Ask a tensor: `{name}()`."
-    return ask
+    return called(ask, name, f"Ask a tensor: `{name}()`.")
 
 
 is_floating_point = _question("is_floating_point")
