@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
+
 from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import front, general, linear, vocabulary
-
-numpy = numpy_namespace.module
+from .._native import gathers
 
 
 def grid(xp, indices, axis):
@@ -42,9 +43,9 @@ FEW = 512
 def _few_places(named, axis, shape):
     """Return by how many elements one step along `axis` moves (None if by one), and what the other axes add."""
     step = math.prod(shape[axis + 1 :])
-    others = [numpy.arange(n) * math.prod(shape[k + 1 :]) * (k != axis) for k, n in enumerate(named)]
-    rest = sum(numpy.ix_(*others))
-    return None if step == 1 else numpy.array(step), numpy.ascontiguousarray(rest)
+    others = [np.arange(n) * math.prod(shape[k + 1 :]) * (k != axis) for k, n in enumerate(named)]
+    rest = sum(np.ix_(*others))
+    return None if step == 1 else np.array(step), np.ascontiguousarray(rest)
 
 
 def _few_flat_places(indices, axis, shape):
@@ -103,9 +104,26 @@ def scatter_add_zeros(xp, g, indices, *, axis, shape):
     """Add `g` at `indices` along `axis` of zeros of `shape`: the transpose of `take_along`."""
     wide = xp.module.float32 if is_half(g.dtype) else g.dtype
     out = xp.module.zeros(shape, wide)
-    values = _read_part(g, indices).astype(wide, copy=False)
-    xp.module.add.at(out.reshape(-1), flat_places(xp, indices, axis, shape), values)
+    _add_along(xp, out, indices, g, axis)
     return out.astype(g.dtype, copy=False)
+
+
+def _add_along(xp, out, indices, src, axis):
+    """Add what a scatter reads of its source to dense memory, at indices along an axis."""
+    values, shape = _read_part(src, indices), indices.shape
+    if gathers.adds(out, values) and _is_of_columns(out.shape, shape, axis):
+        index = np.ascontiguousarray(indices, np.int64)
+        if gathers.are_inside(index, out.shape[axis]):
+            outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+            gathers.add_elements(out, index, values.reshape(outer, shape[axis], inner))
+            return
+    places = flat_places(xp, indices, axis, out.shape)
+    xp.module.add.at(out.reshape(-1), places, values.astype(out.dtype, copy=False))
+
+
+def _is_of_columns(shape, named, axis):
+    """Tell whether indices have the shape of what they are of, along other axes."""
+    return 0 < len(shape) == len(named) and (*shape[:axis], *shape[axis + 1 :]) == (*named[:axis], *named[axis + 1 :])
 
 
 def read_back(xp, g, indices, axis, shape):
@@ -178,13 +196,12 @@ scatter_assign.batch(_scatter_batch)
 @general
 def scatter_add(xp, x, indices, src, *, axis):
     half = is_half(x.dtype)
-    if x.ndim == 1 and not half and indices.shape == src.shape:
+    if x.ndim == 1 and not half and indices.shape == src.shape and src.size <= FEW:
         out = x.copy()
         xp.module.add.at(out, indices, src)
         return out
     out = xp.module.array(x, "float32" if half else None, order="C")
-    values = _read_part(src, indices)
-    xp.module.add.at(out.reshape(-1), flat_places(xp, indices, axis, out.shape), values.astype(out.dtype, copy=False))
+    _add_along(xp, out, indices, src, axis)
     return out.astype(x.dtype) if half else out
 
 

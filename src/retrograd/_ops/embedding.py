@@ -7,6 +7,7 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, linear, vocabulary
 from .._core.shown import static
+from .index import add_at
 
 
 def _factors(xp, indices, rows, padding_idx, by_frequency, dtype):
@@ -58,26 +59,14 @@ def embedding_batch(call, args, batched, size, *, padding_idx, by_frequency):
 @linear(torch="embedding_dense_backward", shows={"EmbeddingBagBackward0": "sparse=False"})
 def add_rows(xp, g, indices, *, rows, groups, padding_idx, by_frequency):
     """Add rows of g to those of `groups` zero tables of as many rows each; indices count through all of them."""
-    dtype = g.dtype
-    wide = g.astype("float32") if is_half(dtype) else g
-    if (factors := _factors(xp, indices, rows, padding_idx, by_frequency, wide.dtype)) is not None:
-        wide = wide * factors
-    out = xp.module.zeros((groups * rows, *g.shape[indices.ndim :]), wide.dtype)
-    if wide.size:
-        _add_at(xp, out, indices.reshape(-1), wide.reshape(-1, *g.shape[indices.ndim :]))
+    dtype, row = g.dtype, g.shape[indices.ndim :]
+    wide = np.float32 if is_half(dtype) else dtype
+    if (factors := _factors(xp, indices, rows, padding_idx, by_frequency, wide)) is not None:
+        g = g * factors
+    out = xp.module.zeros((groups * rows, *row), wide)
+    if g.size:
+        add_at(xp, out, (indices.reshape(-1),), g.reshape(-1, *row))
     return out.astype(dtype, copy=False)
-
-
-def _add_at(xp, out, indices, values):
-    if xp.module is not np or values.size < 4096 or values.ndim != 2 or values.dtype.char not in "fd":
-        xp.module.add.at(out, indices, values)
-        return
-    from scipy.sparse import csr_matrix  # the product of a matrix of ones in few places: adds whole rows at a time
-
-    count = len(indices)
-    order = np.argsort(indices, kind="stable")
-    ends = np.searchsorted(indices[order], np.arange(len(out) + 1))
-    out[...] = csr_matrix((np.ones(count, values.dtype), order, ends), shape=(len(out), count)) @ values
 
 
 @add_rows.vjp("g")

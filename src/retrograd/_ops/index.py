@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
-from .._core.passes import LARGE
 from .._core.primitive import behind, elementwise, front, general, linear, vocabulary
 from .._core.shown import index_tensors
+from .._native import gathers
 
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
@@ -42,49 +44,45 @@ def put_zeros_dg(xp, g, index):
 # ---- integer-array indices; `layout` is the index expression with ARRAY in their places ----
 WHOLE = slice(None)
 FEW = 512  # up to here NumPy's own way is quick enough
-LONG_ROW = 128  # from here on adding row by row is quicker than element by element
 
 
 def add_at(xp, out, where, values):
     """Add values at an index expression of dense memory, repeated places included."""
-    if len(where) == 1 and out.ndim == 1:
-        xp.module.add.at(out, where[0], values)
+    rows = _as_rows(out.shape, where) if values.size > FEW and xp.module is np else None
+    if rows is None:
+        xp.module.add.at(out, where, values if values.dtype == out.dtype else values.astype(out.dtype))
         return
-    if values.size <= FEW:
-        xp.module.add.at(out, where, values)
-        return
-    arrays = [part for part in where if hasattr(part, "dtype")]
-    if len(arrays) != 1 or out.ndim == 1 or not out.size or not values.size:
-        xp.module.add.at(out, where, values)
-        return
-    axis = next(k for k, part in enumerate(where) if part is arrays[0])
-    if any(part != slice(None) for k, part in enumerate(where) if k != axis):
-        xp.module.add.at(out, where, values)
-        return
-    index, rank = arrays[0], arrays[0].ndim
-    count, size = index.size, out.shape[axis]
-    outer, inner = math.prod(out.shape[:axis]), math.prod(out.shape[axis + 1 :])
-    if values.ndim != out.ndim + rank - 1 or values.size != outer * count * inner:
-        values = xp.module.broadcast_to(values, (*out.shape[:axis], *index.shape, *out.shape[axis + 1 :]))
-    values = values.reshape(outer, count, inner)
-    if outer == 1 and inner >= LONG_ROW and not hasattr(out, "get"):  # on a GPU a loop would be slow
-        rows = out.reshape(size, inner)
-        if count * inner >= LARGE and _are_different(xp, index.ravel(), size):
-            rows[index.ravel()] += values[0]
-            return
-        for place, row in zip(index.ravel().tolist(), values[0], strict=True):
-            target = rows[place]
-            xp.module.add(target, row, target)
+    first, last, shape, index = rows
+    outer, size, inner = (math.prod(out.shape[part]) for part in (slice(first), slice(first, last), slice(last, None)))
+    full = (*out.shape[:first], *shape, *out.shape[last:])
+    if values.shape != full:
+        values = np.broadcast_to(values, full)
+    values = values.reshape(outer, index.size, inner)
+    if gathers.adds(out, values):
+        gathers.add_rows(out, index, values)
         return
     # one flat list of places: NumPy's `at` is quick for vectors alone
-    wrapped = xp.module.where(index < 0, index + size, index).reshape(count, 1)
-    places = (xp.module.arange(outer).reshape(outer, 1, 1) * size + wrapped) * inner + xp.module.arange(inner)
-    xp.module.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+    places = (np.arange(outer).reshape(outer, 1, 1) * size + index.reshape(-1, 1)) * inner + np.arange(inner)
+    np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1).astype(out.dtype, copy=False))
 
 
-def _are_different(xp, index, size):
-    """Tell whether no index occurs twice; negative ones might."""
-    return bool(index.min() >= 0 and xp.module.bincount(index, minlength=size).max() == 1)
+def _as_rows(shape, where):
+    """Return which axes index arrays name, as a range, the arrays' shape, and one array in their stead, which counts through these axes.
+
+    None if there are no such axes, or an index is not in them.
+    """
+    named = [k for k, part in enumerate(where) if type(part) is not slice or part != WHOLE] if 0 not in shape else []
+    if not named or any(type(where[k]) is not np.ndarray for k in named) or named[-1] - named[0] >= len(named):
+        return None
+    index = None
+    for k in named:
+        part = where[k].astype(np.int64, copy=False)
+        if not gathers.are_inside(part, shape[k]):
+            part = np.where(part < 0, part + shape[k], part)
+            if not gathers.are_inside(part, shape[k]):
+                return None
+        index = part if index is None else index * shape[k] + part
+    return named[0], named[-1] + 1, index.shape, np.ascontiguousarray(index).reshape(-1)
 
 
 def _places(layout):
@@ -166,7 +164,7 @@ def index_add_zeros(xp, g, *indices, shape, layout):
     """Add `g` at integer-array indices of zeros of `shape`: the transpose of `index`."""
     wide = xp.module.float32 if is_half(g.dtype) else g.dtype
     out = xp.module.zeros(shape, wide)
-    add_at(xp, out, fill_layout(layout, indices), g.astype(wide, copy=False))
+    add_at(xp, out, fill_layout(layout, indices), g)
     return out.astype(g.dtype, copy=False)
 
 
@@ -249,10 +247,6 @@ def index_put_batch(call, args, batched, size, *, layout, accumulate):
 @general
 def index_add(xp, x, src, *indices, layout, alpha):
     if alpha == 1 and not is_half(x.dtype):
-        if x.ndim == 1:
-            out = x.copy()
-            xp.module.add.at(out, indices[0], src)
-            return out
         out = x.copy()  # dense
         if len(layout) == 1 and src.size <= FEW:
             xp.module.add.at(out, indices[0], src)
