@@ -32,10 +32,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     mode = read_mode()
     if (mode is PLAIN or mode is NO_GRAD) and type(input) in EXACT:
         name = NAMES[bias is not None][min(input._array.ndim, 3)]
-        if bias is None:
-            result = recorder(a.linear_map, name)((input, weight), {}, None, mode is PLAIN)
-        else:
-            result = recorder(a.affine, name)((bias, input, weight), {}, None, mode is PLAIN)
+        operation, args = (a.linear_map, (input, weight)) if bias is None else (a.affine, (bias, input, weight))
+        flat = operation.recorders.get(name) or recorder(operation, name)
+        result = flat(args, {}, None, mode is PLAIN)
         if result is not None:
             return result
     return _checked_linear(input, weight, bias)

@@ -12,17 +12,20 @@ from ..._core.numpy_namespace import _NUMPY_TYPES
 from ..._device import device as device_type
 from ..._device import preserve_format
 from ..._graph.cuts import note_reading
-from ..._modes import current_mode
+from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import shape as s
+from ..._thresholds import LARGE
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
 from ...overrides import answered, arguments, refuses_itself
 from .. import _base
 from .._aliasing.view_nodes import detached
-from .._base import LEAF, edge_of
+from .._base import LEAF, edge_of, wrap
 from .._object.layout import laid_out_like
+from .._recording.flat import EXACT, REAL
 from .._recording.record import record
 
 CPU = device_type("cpu")
+NDARRAY = np.ndarray
 NUMBERS = frozenset(np.dtype(code).type for code in "?bBhilefdFD")  # NumPy's own, which have `item`
 PYTHON_TYPES = {float: _dtypes.float64, int: _dtypes.int64, bool: _dtypes.bool_, complex: _dtypes.complex128}
 
@@ -40,13 +43,18 @@ def device_of(tensor: Any) -> Any:
 def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     """Convert to a dtype; the same tensor if it has it already."""
     array, wanted = tensor._array, dtype.numpy
-    if (array.dtype is wanted or array.dtype == wanted) and not copy:
+    known = array.dtype
+    if (known is wanted or known == wanted) and not copy:
         return tensor
-    if wanted.kind in "biu" and (edge := _base._edge_slot.__get__(tensor)) is not None:
+    edge = _base._edge_slot.__get__(tensor)
+    if edge is None and type(array) is NDARRAY and known.char in REAL and wanted.char in REAL and type(tensor) in EXACT:
+        if ((mode := read_mode()) is PLAIN or mode is NO_GRAD) and array.size < LARGE and array.flags.c_contiguous:
+            return wrap(array.astype(wanted), None, None)  # there is nothing to record
+    elif wanted.kind in "biu" and edge is not None:
         note_reading(f"cast to {dtype}", tensor if edge is LEAF else edge)
-    if (array.dtype.kind == "c" or array.dtype.fields) and not dtype.is_complex and wanted.kind != "b":
+    if (known.kind == "c" or known.fields) and not dtype.is_complex and wanted.kind != "b":
         warn_once(REAL_PART_ONLY)
-    if wanted.kind in "biu" and (tensor.requires_grad or isinstance(array, LevelArray)):
+    if wanted.kind in "biu" and (edge is not None or isinstance(array, LevelArray)):
         tensor = detached(tensor)  # integers have neither gradients nor tangents
     result = record(s.astype, (tensor,), {"dtype": wanted}, "ToCopyBackward0")
     if type(array) is np.ndarray and not array.flags.c_contiguous:

@@ -20,7 +20,7 @@ from weakref import ref
 
 import numpy as np
 
-from ... import _errors
+from ... import _errors, _thresholds
 from ..._core.arrays import NO_LEVELS
 from ..._core.fused import Fused
 from ..._core.levels import creation_numbers
@@ -39,6 +39,7 @@ from .._base import LEAF, storage_of
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 INDEX_KINDS = "iub"
+REAL = "efdE?bBhilq"  # characters of the real dtypes that are computed with
 new_object: Any = object.__new__
 UNVERSIONED = (None, 0)  # of a value that no write can reach
 
@@ -237,6 +238,7 @@ DIRECT = {
     "function(xp, x0, axis=p_axis, keepdims=p_keepdims)",
     "linear_map": "times_transposed(x0, x1, *x0.shape, x1.shape[0]) if x0.ndim == 2 and x0.itemsize > 2 else "
     "function(xp, x0, x1)",
+    # below 96 elements `times_transposed` has no other way: its rows would have 32 numbers, and there would be 3 of them
     "affine": "add(out := x1.dot(x2.T) if x1.size < 96 else times_transposed(x1, x2, *x1.shape, x2.shape[0]), x0, out) if "
     "x1.ndim == 2 and x1.itemsize > 2 else "
     "function(xp, x0, x1, x2)",
@@ -832,8 +834,8 @@ _scope: dict[str, Any] = {
     "NO_GRAD": NO_GRAD,
     "NO_LEVELS": NO_LEVELS,
     "PLAIN": PLAIN,
-    "REAL": "efdE?bBhilq",  # characters of the real dtypes that are computed with
-    "SMALL": 4096,  # elements; an implementation may know a quicker way for more
+    "REAL": REAL,
+    "SMALL": _thresholds.LARGE,  # an implementation may know a quicker way for more
     "WIDE": WIDE,
     "add": np.add,
     "add_reduce": np.add.reduce,
