@@ -6,22 +6,15 @@ from typing import Any
 
 from . import constraints
 from .distribution import Distribution
+from .utils import read
 
 
 class AroundLoc:
     """A distribution whose mean is its most probable event: `loc`."""
 
     loc: Any
-
-    @property
-    def mean(self) -> Any:
-        """Return the mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """Return the most probable event."""
-        return self.loc
+    mean = read("loc", "the mean")
+    mode = read("loc", "the most probable event")
 
 
 class LocScale(AroundLoc, Distribution):

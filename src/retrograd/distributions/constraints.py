@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -119,13 +120,11 @@ def _all_of_last(found: Any, count: int, value: Any, needed: int) -> Any:
 class _IndependentConstraint(Constraint):
     """Events whose last dimensions all belong to a set."""
 
+    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> Any:
@@ -147,18 +146,13 @@ def of_rank(constraint: Constraint, rank: int) -> Constraint:
 class MixtureSameFamilyConstraint(Constraint):
     """Values that belong to the support of every component of a mixture."""
 
+    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+    event_dim = property(attrgetter("base_constraint.event_dim"))
+
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
             raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         self.base_constraint = base_constraint
-
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> Any:
-        return self.base_constraint.event_dim
 
     def check(self, value: Any) -> Any:
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))

@@ -15,6 +15,7 @@ class Independent(Distribution):
     """A distribution that counts the last dimensions of another's batch as part of the event."""
 
     arg_constraints: Any = {}
+    has_rsample = read("base_dist.has_rsample")
     _expands = ()
     mean = read("base_dist.mean")
     mode = read("base_dist.mode")
@@ -38,10 +39,6 @@ class Independent(Distribution):
     def _expand_more(self, new: Any, batch_shape: Any) -> None:
         new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]

@@ -64,10 +64,8 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _weights(self) -> Any:
-        return self._with_event_dims(self._mixture_distribution.probs)
-
-    def _with_event_dims(self, x: Any) -> Any:
-        return x.reshape(x.shape + (1,) * self._event_ndims)
+        probs = self._mixture_distribution.probs
+        return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
     @property
     def mean(self) -> Any:

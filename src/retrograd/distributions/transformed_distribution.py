@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform, _part_of_slope
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, read
 
 __all__ = ["TransformedDistribution"]
 
@@ -19,6 +19,7 @@ class TransformedDistribution(Distribution):
     """The distribution of what maps make of the samples of another."""
 
     arg_constraints: Any = {}
+    has_rsample = read("base_dist.has_rsample")
     _expands: tuple[str, ...] | None = ()
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
@@ -60,10 +61,6 @@ class TransformedDistribution(Distribution):
         if not self.transforms:
             return self.base_dist.support
         return constraints.of_rank(self.transforms[-1].codomain, len(self.event_shape))
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
 
     def _mapped(self, x: Any) -> Any:
         for transform in self.transforms:

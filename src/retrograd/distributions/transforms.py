@@ -7,7 +7,6 @@ import operator
 import weakref
 from collections.abc import Callable, Sequence
 from functools import reduce
-from numbers import Number
 from typing import Any
 
 import retrograd as rg
@@ -131,15 +130,14 @@ class _InverseTransform(Transform):
     domain = read("_inv.codomain")
     codomain = read("_inv.domain")
     sign = read("_inv.sign")
+    bijective = read("_inv.bijective")
+    forward_shape = read("_inv.inverse_shape")
+    inverse_shape = read("_inv.forward_shape")
     inv = read("_inv")
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv: Any = transform
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective  # type: ignore[no-any-return]
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -160,12 +158,6 @@ class _InverseTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return -self._inv.log_abs_det_jacobian(y, x)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._inv.forward_shape(shape)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self._inv!r})"
@@ -266,6 +258,9 @@ class IndependentTransform(Transform):
 
     _made_of = ("base_transform", "reinterpreted_batch_ndims")
     sign = read("base_transform.sign")
+    bijective = read("base_transform.bijective")
+    forward_shape = read("base_transform.forward_shape")
+    inverse_shape = read("base_transform.inverse_shape")
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -280,10 +275,6 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective  # type: ignore[no-any-return]
-
     def _call(self, x: Any) -> Any:
         if x.dim() < self.domain.event_dim:
             raise ValueError(TOO_FEW)
@@ -296,12 +287,6 @@ class IndependentTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return self.base_transform.forward_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.base_transform.inverse_shape(shape)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
@@ -474,7 +459,7 @@ class AffineTransform(_Broadcasting):
         if not isinstance(other, AffineTransform):
             return False
         pairs = ((self.loc, other.loc), (self.scale, other.scale))
-        return all(a == b if isinstance(a, Number) and isinstance(b, Number) else _all_equal(a, b) for a, b in pairs)
+        return all(bool(rg.as_tensor(a == b).all()) for a, b in pairs)
 
     __hash__ = object.__hash__
 
@@ -498,10 +483,6 @@ class AffineTransform(_Broadcasting):
             result = _sum_rightmost(result, self.event_dim)
             shape = shape[: -self.event_dim]
         return result.expand(shape)
-
-
-def _all_equal(a: Any, b: Any) -> bool:
-    return bool(rg.as_tensor(a == b).all().item())
 
 
 # ---- onto the simplex and onto triangular and positive definite matrices ----

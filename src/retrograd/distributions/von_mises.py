@@ -21,10 +21,6 @@ def _log_i0(x: Any) -> Any:
     return rg.special.i0e(x).log() + x
 
 
-def _i1_by_i0(x: Any) -> Any:
-    return rg.special.i1e(x) / rg.special.i0e(x)
-
-
 class VonMises(AroundLoc, Distribution):
     """A distribution of angles around `loc`, the narrower the greater `concentration`."""
 
@@ -81,4 +77,4 @@ class VonMises(AroundLoc, Distribution):
     @lazy_property
     def variance(self) -> Any:
         """Return the circular variance."""
-        return 1 - _i1_by_i0(self.concentration)
+        return 1 - rg.special.i1e(self.concentration) / rg.special.i0e(self.concentration)

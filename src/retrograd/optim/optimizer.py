@@ -123,7 +123,7 @@ class Optimizer:
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(param).__name__)
-            if not self.defaults.get("differentiable") and not (is_leaf(param) or _retains_grad(param)):
+            if not self.defaults.get("differentiable") and not (is_leaf(param) or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         options = {**param_group, "params": params}
         if names is not None:
@@ -334,10 +334,6 @@ def _named(given: Any) -> tuple[list[Any], list[str] | None]:
     if not all(pairs):
         raise ValueError("all optimizer params should be with/without names. Some param names are missing")
     return [one[1] for one in listed], [one[0] for one in listed]
-
-
-def _retains_grad(param: Any) -> bool:
-    return param._extra is not None and param._extra.retains_grad
 
 
 def _added(hooks: Hooks, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:

@@ -316,7 +316,7 @@ def run_heads(
     batched = _check_ranks(query, key, value, masks, heads.number)
     if not batched:
         time = 0
-        same = _sameness(query, key, value)
+        same = key is value, query is key
         query, key, value = _with_sameness(same, [one.unsqueeze(1) for one in (query, key, value)])
         if masks.padding is not None:
             masks = masks._replace(padding=masks.padding.unsqueeze(0))
@@ -366,10 +366,6 @@ def _check_ranks(query: Any, key: Any, value: Any, masks: Masks, heads: int) -> 
     if not batched and mask.dim() == 3 and mask.shape != wanted:
         raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {mask.shape}")
     return batched
-
-
-def _sameness(query: Any, key: Any, value: Any) -> tuple[bool, bool]:
-    return key is value, query is key
 
 
 def _with_sameness(same: tuple[bool, bool], tensors: list[Any]) -> list[Any]:

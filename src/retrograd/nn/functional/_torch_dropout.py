@@ -26,11 +26,6 @@ _NATIVE = Elementwise(d.keep_scaled, "native_dropout", "NativeDropoutBackward0",
 _BACK = Elementwise(d.keep_scaled, "native_dropout", "NativeDropoutBackwardBackward0", True)
 
 
-def _check_probability(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-
-
 def _refuse_integers(input: Any) -> None:
     if input._array.dtype.kind in "biu":
         name = _base.dtype_of(input)._scalar_name
@@ -77,7 +72,8 @@ def _scaled_noise(input: Any, p: float, feature: bool) -> Any:
 
 
 def _drop(input: Any, p: float, train: bool, feature: bool, alpha: bool, inplace: bool) -> Any:
-    _check_probability(p)
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or not input._array.size:
         return input
     if p == 1:

@@ -27,16 +27,11 @@ from ._by_sample import outermost_batch, sample_by_sample
 
 
 # ---- what losses require of their arguments, in torch's words ----
-def no_kernel(kernel: str, tensor: Any) -> NotImplementedError:
-    """Build torch's error of a kernel that has no version for a tensor's dtype."""
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(tensor)}'")
-
-
 def need_real(kernel: str, tensor: Any, *, half: bool = True) -> None:
     """Require floating-point numbers; `half` says whether half precision will do."""
     dtype = tensor._array.dtype
     if dtype.kind not in "fV" or (not half and dtype.itemsize < 4):
-        raise no_kernel(kernel, tensor)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(tensor)}'")
 
 
 def need_same_dtype(tensor: Any, other: Any) -> None:

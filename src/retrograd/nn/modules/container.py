@@ -40,6 +40,21 @@ class _Numbered(Module):
     def _name_at(self, index: Any) -> str:
         raise NotImplementedError
 
+    def _part(self, items: list[tuple[str, Module]]) -> Self:
+        """Return a container of some of the modules."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
+        if isinstance(index, slice):
+            return self._part(list(self._modules.items())[index])
+        return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
+
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)
 
@@ -64,7 +79,7 @@ class _Numbered(Module):
 
     def pop(self, key: int) -> Module:
         """Take a module away and return it."""
-        module: Module = self[key]  # type: ignore[index]
+        module = self[key]
         del self[key]
         return module
 
@@ -96,16 +111,8 @@ class Sequential(_Numbered):
     def _name_at(self, index: Any) -> str:
         return list(self._modules)[_position(index, len(self))]
 
-    @overload
-    def __getitem__(self, index: slice) -> Self: ...
-
-    @overload
-    def __getitem__(self, index: int) -> Module: ...
-
-    def __getitem__(self, index: int | slice) -> Module | Self:
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
+    def _part(self, items: list[tuple[str, Module]]) -> Self:
+        return type(self)(OrderedDict(items))
 
     def insert(self, index: int, module: Module) -> Self:
         """Insert a module before a position."""
@@ -163,16 +170,8 @@ class ModuleList(_Numbered):
     def _name_at(self, index: Any) -> str:
         return str(_position(index, len(self)))
 
-    @overload
-    def __getitem__(self, index: slice) -> Self: ...
-
-    @overload
-    def __getitem__(self, index: int) -> Module: ...
-
-    def __getitem__(self, index: int | slice) -> Module | Self:
-        if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
-        return self._modules[self._name_at(index)]  # type: ignore[no-any-return]
+    def _part(self, items: list[tuple[str, Module]]) -> Self:
+        return type(self)([module for _, module in items])
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)

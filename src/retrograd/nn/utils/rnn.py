@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..._ops.recurrent_packing import pack_steps, pad_steps
@@ -23,6 +23,17 @@ class PackedSequence_(NamedTuple):  # noqa: N801 - torch's name
     batch_sizes: Any
     sorted_indices: Any
     unsorted_indices: Any
+
+
+def _cast(name: str, dtype: str) -> Callable[[Any], PackedSequence]:
+    """Make the method that casts the data."""
+
+    def cast(self: Any) -> PackedSequence:
+        data = getattr(self.data, name)()
+        return self if data is self.data else self._replace(data=data)  # type: ignore[no-any-return]
+
+    cast.__name__, cast.__qualname__, cast.__doc__ = name, f"PackedSequence.{name}", f"Cast the data to {dtype}."
+    return cast
 
 
 class PackedSequence(PackedSequence_):
@@ -71,41 +82,9 @@ class PackedSequence(PackedSequence_):
         """Move the data to the CPU."""
         return self.to("cpu")
 
-    def double(self) -> PackedSequence:
-        """Cast the data to float64."""
-        return self._cast("double")
-
-    def float(self) -> PackedSequence:
-        """Cast the data to float32."""
-        return self._cast("float")
-
-    def half(self) -> PackedSequence:
-        """Cast the data to float16."""
-        return self._cast("half")
-
-    def long(self) -> PackedSequence:
-        """Cast the data to int64."""
-        return self._cast("long")
-
-    def int(self) -> PackedSequence:
-        """Cast the data to int32."""
-        return self._cast("int")
-
-    def short(self) -> PackedSequence:
-        """Cast the data to int16."""
-        return self._cast("short")
-
-    def char(self) -> PackedSequence:
-        """Cast the data to int8."""
-        return self._cast("char")
-
-    def byte(self) -> PackedSequence:
-        """Cast the data to uint8."""
-        return self._cast("byte")
-
-    def _cast(self, name: str) -> PackedSequence:
-        data = getattr(self.data, name)()
-        return self if data is self.data else self._replace(data=data)
+    double, float, half = _cast("double", "float64"), _cast("float", "float32"), _cast("half", "float16")
+    long, int, short = _cast("long", "int64"), _cast("int", "int32"), _cast("short", "int16")
+    char, byte = _cast("char", "int8"), _cast("byte", "uint8")
 
     @property
     def is_cuda(self) -> bool:
