@@ -62,31 +62,19 @@ def find_proxy(*values: Any) -> Proxy | None:
     return next((value for value in tree_leaves(values) if isinstance(value, Proxy)), None)
 
 
-def recording(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that becomes a node if it is called with a proxy."""
+def recording(function: Callable[..., Any], method: str = "") -> Callable[..., Any]:
+    """Return a function, or the method of a name, that becomes a node if it is called with a proxy."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         proxy = find_proxy(args, kwargs)
         if proxy is None:
             return function(*args, **kwargs)
+        if method:
+            return proxy.tracer.create_proxy("call_method", method, args, kwargs)
         made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
         made.node.meta["is_wrapped"] = True
         return made
-
-    return wrapped
-
-
-def recording_method(cls: type, name: str) -> Callable[..., Any]:
-    """Return a method that becomes a node if it is called with a proxy."""
-    function = getattr(cls, name)
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = find_proxy(args, kwargs)
-        if proxy is None:
-            return function(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
 
     return wrapped
 
@@ -99,7 +87,7 @@ def patch_wrapped(patcher: Patcher) -> None:
         function = table[name] if name in table else getattr(builtins, name)
         patcher.patch_global(table, name, recording(function))
     for cls, name in _wrapped_methods:
-        patcher.patch_method(cls, name, recording_method(cls, name))
+        patcher.patch_method(cls, name, recording(getattr(cls, name), name))
 
 
 def patch_known(patcher: Patcher, table: dict[str, Any], function_ids: set[int]) -> None:

@@ -147,8 +147,7 @@ class LRScheduler:
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 values = self.get_lr()
@@ -156,8 +155,6 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", None)
                 values = self.get_lr() if closed is None else closed()
-        finally:
-            self._get_lr_called_within_step = False
         self._set(values)
 
     def _set(self, values: list[Any]) -> None:
@@ -213,9 +210,9 @@ def _watch_steps(optimizer: Optimizer) -> None:
     optimizer.step = wrapper  # type: ignore[method-assign]
 
 
-def _kept_functions(functions: list[Any]) -> list[Any]:
-    """Return what a state_dict keeps of functions: the attributes of callable objects, nothing of plain functions."""
-    return [None if hasattr(one, "__code__") else one.__dict__.copy() for one in functions]
+def _kept(function: Any) -> Any:
+    """Return what a state_dict keeps of a function: the attributes of a callable object, nothing of a plain function."""
+    return None if function is None or hasattr(function, "__code__") else function.__dict__.copy()
 
 
 # ---- a formula of the epoch ----
@@ -240,7 +237,7 @@ class _ByFunctions(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and plain functions."""
         state = super().state_dict()
-        state["lr_lambdas"] = _kept_functions(state.pop("lr_lambdas"))
+        state["lr_lambdas"] = [_kept(function) for function in state.pop("lr_lambdas")]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -434,19 +431,27 @@ class CosineAnnealingLR(LRScheduler):
 NO_MOMENTUM = "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
 
 
-def _uses_beta1(optimizer: Optimizer) -> bool:
-    """Tell whether an optimizer's momentum is its first beta; refuse one that has neither."""
-    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError(NO_MOMENTUM)
-    return "betas" in optimizer.defaults
-
-
 def _set_momentum(group: dict[str, Any], value: Any, beta1: bool) -> None:
     """Set the momentum of a group, or its first beta."""
     if beta1:
         group["betas"] = (value, *group["betas"][1:])
     else:
         group["momentum"] = value
+
+
+def _begin_momenta(optimizer: Optimizer, least: Any, most: Any, first: bool) -> tuple[bool, list[Any], list[Any]]:
+    """Tell whether an optimizer's momentum is its first beta; return the bounds of each group, set in it at `first`."""
+    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+        raise ValueError(NO_MOMENTUM)
+    beta1 = "betas" in optimizer.defaults
+    lows = _for_each_group(least, optimizer, "base_momentum")
+    highs = _for_each_group(most, optimizer, "max_momentum")
+    if first:
+        for low, high, group in zip(lows, highs, optimizer.param_groups, strict=True):
+            _set_momentum(group, high, beta1)
+            group["max_momentum"] = high
+            group["base_momentum"] = low
+    return beta1, lows, highs
 
 
 class CyclicLR(LRScheduler):
@@ -487,15 +492,8 @@ class CyclicLR(LRScheduler):
         self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = _uses_beta1(optimizer)
-            self.base_momentums = _for_each_group(base_momentum, optimizer, "base_momentum")
-            self.max_momentums = _for_each_group(max_momentum, optimizer, "max_momentum")
-            if last_epoch == -1:
-                momenta = zip(self.base_momentums, self.max_momentums, optimizer.param_groups, strict=True)
-                for low, high, group in momenta:
-                    _set_momentum(group, high, self.use_beta1)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+            begun = _begin_momenta(optimizer, base_momentum, max_momentum, last_epoch == -1)
+            self.use_beta1, self.base_momentums, self.max_momentums = begun
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -537,9 +535,7 @@ class CyclicLR(LRScheduler):
         """Return everything but the optimizer and a plain function."""
         state = super().state_dict()
         state.pop("_scale_fn_ref", None)
-        function = state.pop("_scale_fn_custom")
-        plain = function is None or hasattr(function, "__code__")
-        state["_scale_fn_custom"] = None if plain else function.__dict__.copy()
+        state["_scale_fn_custom"] = _kept(state.pop("_scale_fn_custom"))
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -594,11 +590,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._find(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             values = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
         self._set(values)
 
     def _find(self, epoch: Any) -> None:
@@ -650,14 +643,7 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = _uses_beta1(optimizer)
-            low = _for_each_group(base_momentum, optimizer, "base_momentum")
-            high = _for_each_group(max_momentum, optimizer, "max_momentum")
-            if last_epoch == -1:
-                for most, least, group in zip(high, low, optimizer.param_groups, strict=True):
-                    _set_momentum(group, most, self.use_beta1)
-                    group["max_momentum"] = most
-                    group["base_momentum"] = least
+            self.use_beta1 = _begin_momenta(optimizer, base_momentum, max_momentum, last_epoch == -1)[0]
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start: Any, end: Any, part: float) -> Any:
