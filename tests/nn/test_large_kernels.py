@@ -76,14 +76,6 @@ def test_gelu_of_other_layouts_and_dtypes(approximate) -> None:
     assert F.gelu(rg.zeros(0, 3), approximate=approximate).shape == (0, 3)
 
 
-def test_gelu_without_quick_powers_of_two(monkeypatch) -> None:
-    """Processors without AVX-512 take `exp`: the scale of the argument is then 1."""
-    monkeypatch.setattr(np.lib.introspect, "opt_func_info", lambda **_: {"exp2": {"ff": {"current": "baseline(SSE2)"}}})
-    assert kernels._quicker_power() == ("exp", 1.0)
-    monkeypatch.setattr(np.lib.introspect, "opt_func_info", lambda **_: {})
-    assert kernels._quicker_power() == ("exp", 1.0)
-
-
 # ---- norms ----
 def normalised(x: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
     x = x.astype(np.float64)

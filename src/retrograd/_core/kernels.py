@@ -16,46 +16,11 @@ BLOCK = _thresholds.KERNEL_BLOCK
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 
 
-def _quicker_power() -> tuple[str, float]:
-    """Return the quicker of `exp` and `exp2`, and what its argument is multiplied with to make it `exp`.
-
-    On processors with AVX-512 NumPy has `exp2` in all lanes, and it takes half as long as `exp`; elsewhere it calls the C library.
-    """
-    introspect = getattr(np.lib, "introspect", None)
-    found = introspect.opt_func_info(func_name="^exp2$", signature="^float32$") if introspect else {}
-    lanes = [of_dtype["current"] for of_dtype in found.get("exp2", {}).values()]
-    return ("exp2", math.log2(math.e)) if lanes and "baseline" not in lanes[0] else ("exp", 1.0)
-
-
-# For sums with 1, whose argument is small where it matters: rounding it to another base moves large powers by its last place.
-POWER, POWER_SCALE = _quicker_power()
-
 # erf(x) = x P(x^2) / Q(x^2) up to 3.9, where it is 1 in float32: fitted by least squares, weighted until the relative error
 # (2e-8 before rounding) was even. Highest power first.
 _ERF_P = (2.06646817e-06, 0.000285063366, 0.00373838936, 0.0526682162, 0.189667808, 1.12837915)
 _ERF_Q = (3.82700292e-05, 0.00115738704, 0.0149143633, 0.113819368, 0.5014215, 1.0)
-# exp(x^2) erfc(x) / t of t = 1 / (1 + 0.3 x) for x from 0 to 11: 2e-8
-_ERFC = (-0.129556046, 0.4857372467, -0.512669879, 0.5482131356, -0.09502964112, 0.2151078041, 0.1482861161, 0.1707238316,
-         0.1691874124)  # fmt: skip
-# log(F(-x) / F(x)) / x of x^2, where F is the normal distribution function: F(x) to 3e-8 for all x, where torch's is to 2e-7
-_NORMAL_ODDS = (
-    -3.5123463e-09,
-    2.64526838e-07,
-    -7.92949062e-06,
-    0.000110612397,
-    6.51899321e-05,
-    -0.0726661692,
-    -1.59576989,
-)
-# 0-d arrays, which NumPy's ufuncs take quicker than numbers
-_SCALED_ODDS = [np.array(c * POWER_SCALE, np.float32) for c in _NORMAL_ODDS]
-_POWER_OF, _ONE = getattr(np, POWER), np.array(1, np.float32)
-# erfinv(x) / x of w = -log(1 - x^2) up to 5: 6e-9
-_ERFINV = (-8.791016454e-09, 2.210304935e-07, -1.976461056e-06, 3.98323671e-06, 4.456521988e-05, -0.0001274816572,
-           -0.00233429617, 0.01154865389, 0.232013818, 0.8862269205)  # fmt: skip
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66)
-# Stirling's series in 1 / y^2, times y
-_STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
 
 def in_blocks(
@@ -99,130 +64,6 @@ def _erf_block(x: np.ndarray, out: np.ndarray) -> None:
 def erf(x: np.ndarray) -> np.ndarray:
     """Compute erf of a float32 array to 6 units in the last place; scipy's takes six times as long."""
     return in_blocks(_erf_block, x)
-
-
-def _erfc_block(x: np.ndarray, out: np.ndarray, scale: float) -> None:
-    # In float64, because far out the exponent's error is the result's relative error.
-    wide = x.astype(np.float64)
-    if scale != 1:
-        wide *= scale
-    np.abs(wide, out=wide)
-    t = wide * 0.3
-    t += 1
-    np.divide(1, t, out=t)
-    wide *= wide
-    np.negative(wide, out=wide)
-    np.exp(wide, out=wide)
-    wide *= t
-    wide *= _polynomial(_ERFC, t)
-    out[...] = wide
-    below = np.less(x, 0) if scale > 0 else np.greater(x, 0)
-    twice = np.multiply(below, np.float32(2))
-    out *= 1 - twice  # erfc(-x) = 2 - erfc(x)
-    out += twice
-
-
-def normal_odds(x: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Return 1 / F(x) for float32 numbers and their squares, where F is the normal distribution function: 1 + F(-x) / F(x)."""
-    odds = _polynomial(_SCALED_ODDS, square)
-    odds *= x
-    _POWER_OF(odds, odds)
-    odds += _ONE
-    return odds
-
-
-def erfc(x: np.ndarray) -> np.ndarray:
-    """Compute erfc of a float32 array, to 3 units in the last place of even the smallest results."""
-    return in_blocks(lambda a, out: _erfc_block(a, out, 1.0), x)
-
-
-def ndtr(x: np.ndarray) -> np.ndarray:
-    """Compute the normal distribution function of a float32 array: half of erfc(-x / sqrt(2))."""
-    out = in_blocks(lambda a, out: _erfc_block(a, out, -math.sqrt(0.5)), x)
-    out *= 0.5
-    return out
-
-
-def _erfcx_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
-    wide = x.astype(np.float64)
-    t = np.abs(wide)
-    t *= 0.3
-    t += 1
-    np.divide(1, t, out=t)
-    value = _polynomial(_ERFC, t)
-    value *= t
-    below = x < 0
-    if below.any():  # erfcx(-x) = 2 exp(x^2) - erfcx(x)
-        wide *= wide
-        np.minimum(wide, 700, out=wide)  # beyond float32 long since
-        np.exp(wide, out=wide)
-        wide *= 2
-        wide -= value
-        np.copyto(value, wide, where=below)
-    out[...] = value
-    far = x > 10
-    if far.any():
-        out[far] = exactly(x[far])
-
-
-def erfcx(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Compute exp(x^2) erfc(x) of a float32 array; `exactly` computes the few beyond 10."""
-    return in_blocks(lambda a, out: _erfcx_block(a, out, exactly), x)
-
-
-def _erfinv_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
-    np.subtract(1, x, out=out)
-    w = x + 1
-    w *= out
-    far = np.less(w, 0.0067)  # NaN is not; beyond 1 is
-    np.clip(w, 0.0067, None, out=w)
-    np.log(w, out=w)
-    np.negative(w, out=w)
-    np.multiply(_polynomial(_ERFINV, w), x, out=out)
-    if far.any():
-        out[far] = exactly(x[far])
-
-
-def erfinv(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Compute erfinv of a float32 array; `exactly` computes the few that lie near -1 and 1."""
-    return in_blocks(lambda a, out: _erfinv_block(a, out, exactly), x)
-
-
-def _lgamma_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
-    if not (x.min() > 0 and x.max() < 1e30):  # or NaN
-        out[...] = exactly(x)
-        return
-    # gamma(x) = gamma(x + 8) / (x (x + 1) ... (x + 7)), of which the first and the last make a pair, and so on
-    wide = x.astype(np.float64)
-    pair = wide + 7
-    pair *= wide
-    product = pair + 6
-    product *= pair
-    for added in (4, 2):
-        pair += added + 6 * (added == 4)
-        product *= pair
-    np.log(product, out=product)
-    wide += 8
-    np.divide(1, wide, out=pair)
-    square = pair * pair
-    series = _polynomial(_STIRLING, square)
-    series *= pair
-    series -= product
-    np.log(wide, out=pair)
-    series -= wide
-    wide -= 0.5
-    pair *= wide
-    series += pair
-    series += 0.5 * math.log(2 * math.pi)
-    out[...] = series
-    zero = np.abs(out) < 1e-10  # at 1 and 2
-    if zero.any():
-        out[zero] = 0
-
-
-def lgamma(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Compute log(gamma) of a float32 array of positive numbers; `exactly` takes the blocks that have others."""
-    return in_blocks(lambda a, out: _lgamma_block(a, out, exactly), x)
 
 
 def _zeta_block(x: np.ndarray, out: np.ndarray, s: int) -> None:
@@ -303,20 +144,6 @@ def _copysign_block(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
 def copysign(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Give float32 numbers the signs of others, by their bits."""
     return in_blocks(_copysign_block, x, y)
-
-
-def _entr_block(x: np.ndarray, out: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> None:
-    if x.min() > 0:
-        np.log(x, out=out)
-        out *= x
-        np.negative(out, out=out)
-    else:  # or NaN
-        out[...] = exactly(x)
-
-
-def entr(x: np.ndarray, exactly: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Compute -x log(x) of float32 numbers; `exactly` takes the blocks in which some are not positive."""
-    return in_blocks(lambda a, out: _entr_block(a, out, exactly), x)
 
 
 def _to_half_block(x: np.ndarray, out: np.ndarray) -> None:

@@ -153,11 +153,11 @@ class TracedNamespace:
         from .._core.numpy_namespace import declared
         from .math import FUNCTIONS
 
+        if name in FUNCTIONS:
+            return lambda *values: self._call(name, *values)
         formula = getattr(getattr(declared.get(name), "implementation", None), "formula", None)
         if formula is not None:  # one formula in another
             return lambda *arrays, **params: formula(self, *arrays, **params)
-        if name in FUNCTIONS:
-            return lambda *values: self._call(name, *values)
         raise UntraceableError(f"xp.{name} in a formula")
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:

@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 
 from .._core.numpy_namespace import HALVES, numpy_namespace
+from .._native.program import formula
 
 numpy = numpy_namespace.module
 
@@ -33,6 +34,17 @@ def _there_and_back(function):
 def from_scipy(name):
     """Return the implementation of an elementwise operation that scipy.special has under `name`."""
     return wide(lambda xp, *arrays: scipy_function(xp, name)(*arrays))
+
+
+def with_kernel(small, kernel):
+    """Return an implementation of one array: `small`, and for large ones a kernel made from another formula. See Note [Formulas]."""
+    small = getattr(small, "plain", small)  # formulas have arrays of full precision
+    return formula(lambda xp, x: kernel(xp, x) if xp.module is None else small(xp, x))
+
+
+def named_kernel(name, scipy_name=None):
+    """Return an implementation: scipy's function, and for large arrays that of `_native/math.py` under this name."""
+    return with_kernel(from_scipy(scipy_name or name), lambda xp, x: getattr(xp, name)(x))
 
 
 def typed(implementation):

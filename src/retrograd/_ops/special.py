@@ -7,21 +7,27 @@ import math
 from .._core import kernels
 from .._core.primitive import elementwise, engine_state
 from . import elementwise as _  # noqa: F401 - the rules read its names
-from .implementations import from_scipy, scipy_function, wide
+from .implementations import from_scipy, named_kernel, scipy_function, wide, with_kernel
 
 _gammaln = from_scipy("gammaln")
 
 
 def _lgamma(xp, x):
-    out = kernels.lgamma(x, scipy_function(xp, "gammaln")) if kernels.is_large(x) else _gammaln(xp, x)
+    out = _gammaln(xp, x)
     if out.size and out.ndim and out.reshape(-1)[out.argmin()] > -math.inf:
         return out
     return xp.where(out == -math.inf, math.inf, out).astype(out.dtype, copy=False)  # at -inf; torch follows C
 
 
-lgamma = elementwise("lgamma", implementation=wide(_lgamma), dx=lambda xp, g, x: g * xp.digamma(x))
+lgamma = elementwise(
+    "lgamma",
+    implementation=with_kernel(_lgamma, lambda xp, x: xp.lgamma(x)),
+    dx=lambda xp, g, x: g * xp.digamma(x),
+)
+digamma = elementwise(
+    "digamma", implementation=named_kernel("digamma", "psi"), dx=lambda xp, g, x: g * xp.polygamma(x, n=1)
+)
 
-_psi = from_scipy("psi")
 _scipy_zeta = from_scipy("zeta")
 
 
@@ -31,38 +37,6 @@ def _hurwitz_zeta(xp, s, x):
 
 
 LARGE = 1024
-# B[2k] / 2k of the asymptotic series
-BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-
-
-def _digamma(xp, x):
-    """Compute digamma: many numbers at once by the series at x + 10, which scipy does one by one, and slowly below 0."""
-    if x.size < LARGE:
-        return _psi(xp, x)
-    left = x < 0
-    reflected = left.any()
-    y = xp.where(left, 1 - x, x) if reflected else x
-    steps = 1 / y
-    for k in range(1, 10):
-        steps += 1 / (y + k)
-    y = y + 10
-    square = 1 / (y * y)
-    series = square * BERNOULLI[-1]
-    for coefficient in BERNOULLI[-2::-1]:
-        series = (series + coefficient) * square
-    out = xp.log(y) - 0.5 / y - series - steps
-    if not reflected:
-        return out
-    part = x - xp.module.rint(x)  # the tangent repeats itself
-    pole = xp.logical_and(left, xp.logical_not(xp.abs(part) > 0))
-    return xp.where(pole, math.nan, xp.where(left, out - math.pi / xp.tan(math.pi * part), out))
-
-
-digamma = elementwise(
-    "digamma",
-    implementation=wide(_digamma),
-    dx=lambda xp, g, x: g * xp.polygamma(x, n=1),
-)
 
 
 def _trigamma(xp, x):
@@ -80,7 +54,7 @@ def _polygamma(xp, x, *, n):
     if n == 1:
         return _trigamma(xp, x)
     if n == 0:
-        return _digamma(xp, x)
+        return xp.digamma(x)
     factor = (math.factorial(n) if n <= 170 else math.inf) * (1.0 if n % 2 else -1.0)  # more is no float64
     return factor * _hurwitz_zeta(xp, n + 1, x)
 
@@ -156,7 +130,8 @@ def _over(xp, value, x, at_zero):
 
 
 def _bessel(name, scipy_name, dx, node=None):
-    return elementwise(name, torch=node or f"special_{name}", implementation=from_scipy(scipy_name), dx=dx)
+    compute = (named_kernel if scipy_name in ("i0", "i0e", "i1", "i1e") else from_scipy)(scipy_name)
+    return elementwise(name, torch=node or f"special_{name}", implementation=compute, dx=dx)
 
 
 # ---- of real order, torch's derivatives ----
@@ -229,34 +204,18 @@ airy_ai_slope = elementwise(
 ROOT_PI = math.sqrt(math.pi)
 
 
-def _quick_if_large(name, kernel):
-    """Return scipy's function, and our own for large float32 arrays."""
-    return wide(lambda xp, x: kernel(x) if kernels.is_large(x) else scipy_function(xp, name)(x))
-
-
-def _quick_with_rest(name, kernel):
-    """Return our own function for large float32 arrays, which leaves what it does not know to scipy's, and scipy's."""
-
-    def compute(xp, x):
-        exactly = scipy_function(xp, name)
-        return kernel(x, exactly) if kernels.is_large(x) else exactly(x)
-
-    return compute
-
-
-_quick_erfinv = _quick_with_rest("erfinv", kernels.erfinv)
-
 erfc = elementwise(
     "erfc",
-    implementation=_quick_if_large("erfc", kernels.erfc),
+    implementation=named_kernel("erfc"),
     dx=lambda xp, g, x: (-2 / ROOT_PI) * xp.exp(-(x * x)) * g,
 )
 erfcx = elementwise(
     "erfcx",
     torch="special_erfcx",
-    implementation=wide(_quick_with_rest("erfcx", kernels.erfcx)),
+    implementation=named_kernel("erfcx"),
     dx=lambda xp, g, x, out: (2 * x * out - 2 / ROOT_PI) * g,
 )
+_scipy_erfinv = from_scipy("erfinv")
 
 
 def _erfinv_dx(xp, g, x):
@@ -265,15 +224,15 @@ def _erfinv_dx(xp, g, x):
 
 
 def _erfinv(xp, x):
-    out = _quick_erfinv(xp, x)
+    out = _scipy_erfinv(xp, x)
     return out if out.all() else xp.where(x == 0, x, out)  # zero keeps its sign
 
 
-erfinv = elementwise("erfinv", implementation=wide(_erfinv), dx=_erfinv_dx)
+erfinv = elementwise("erfinv", implementation=with_kernel(_erfinv, lambda xp, x: xp.erfinv(x)), dx=_erfinv_dx)
 ndtr = elementwise(
     "ndtr",
     torch="special_ndtr",
-    implementation=_quick_if_large("ndtr", kernels.ndtr),
+    implementation=named_kernel("ndtr"),
     dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
 )
 ndtri = elementwise(
@@ -285,14 +244,17 @@ ndtri = elementwise(
 log_ndtr = elementwise(
     "log_ndtr",
     torch="special_log_ndtr",
-    implementation=from_scipy("log_ndtr"),
+    implementation=named_kernel("log_ndtr"),
     dx=lambda xp, g, x: math.sqrt(2 / math.pi) * g / xp.erfcx(-math.sqrt(0.5) * x),
 )
 
 entr = elementwise(
     "entr",
     torch="special_entr",
-    implementation=wide(_quick_with_rest("entr", kernels.entr)),
+    implementation=with_kernel(
+        from_scipy("entr"),
+        lambda xp, x: xp.where(x < 0, -math.inf, xp.where(x == 0, 0.0, -x * xp.log(x))),
+    ),
     dx=lambda xp, g, x: g * (-xp.log(x) - 1),
 )
 
