@@ -187,3 +187,23 @@ def test_softmax_of_many_rows_is_that_of_each_row(dim) -> None:
     whole = rg.softmax(rg.tensor(x), dim).numpy()
     powers = np.exp(x.astype(np.float64) - x.max(dim, keepdims=True))
     np.testing.assert_allclose(whole, powers / powers.sum(dim, keepdims=True), rtol=2e-6)
+
+
+# ---- variances ----
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("shape", "dim"), [((131, 257), 1), ((131, 257), 0), ((7, 61, 67), (0, 2)), ((20011,), 0)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_variances(name, dtype, layout, shape, dim, keepdim) -> None:
+    def call(library: Any, x: Any) -> Any:
+        found = getattr(library, name)(x, dim, keepdim=keepdim)
+        return library.cat([part.reshape(-1) for part in found]) if isinstance(found, tuple) else found
+
+    assert_as_torch(call, [normal(*shape, mean=3.0)], dtype, layout)
+
+
+def test_standard_deviation_of_large_numbers_whose_squares_overflow() -> None:
+    x = (normal(200, 100) * 1e30).astype(np.float32)
+    np.testing.assert_allclose(rg.std(rg.tensor(x), 1).numpy(), x.astype(np.float64).std(1, ddof=1), rtol=1e-6)

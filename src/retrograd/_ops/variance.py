@@ -7,20 +7,56 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import behind, general
+from .._native.program import NATIVE, formula
 from .order import dense
 from .reduce import _restore, is_small, mean_dx, sum_of_few
 
-SEVERAL_DOTS = 4096  # elements from which a sum of squares is cut into several dot products
+WIDE = np.dtype(np.float64)
+
+
+# ---- large arrays ----
+@formula(numbers=("count", "freedom"))
+def _moments(xp, x, *, axis, count, freedom, root):
+    """Return variance, or its root, and mean along axes, which stay. Squares may overflow where their root does not: all is float64."""
+    wide = xp.astype(x, dtype=WIDE)
+    mean = xp.sum(wide, axis=axis, keepdims=True) / count
+    away = wide - mean
+    spread = xp.sum(away * away, axis=axis, keepdims=True) / freedom
+    if root:
+        spread = xp.sqrt(spread)
+    return xp.astype(spread, dtype=x.dtype), xp.astype(mean, dtype=x.dtype)
+
+
+@formula(numbers=("count", "factor"))
+def _distances(xp, x, g, *, axis, count, factor):
+    """Return the distances from the mean along axes times one number for each mean."""
+    mean = xp.astype(xp.sum(x, axis=axis, keepdims=True, dtype=WIDE) / count, dtype=x.dtype)
+    return (x - mean) * (g * factor)
+
+
+def _is_large(x):
+    return type(x) is np.ndarray and x.size >= NATIVE and (x.dtype.kind == "f" or is_half(x.dtype))
+
+
+def _of_many(x, axis, correction, keepdims, root):
+    """Return variances, or their roots, and means of a large array."""
+    count, freedom = _count(x.shape, axis), _freedom(x.shape, axis, correction)
+    both = _moments(numpy_namespace, x, axis=tuple(axis), count=count, freedom=freedom, root=root)
+    return both if keepdims else tuple([part.squeeze(axis) for part in both])
 
 
 # ---- variance ----
-def _freedom(shape, axis, correction):
+def _count(shape, axis):
     count = 1
     for a in axis:
         count *= shape[a]
-    return max(count - correction, 0)
+    return count
+
+
+def _freedom(shape, axis, correction):
+    return max(_count(shape, axis) - correction, 0)
 
 
 def _centred(xp, x, axis):
@@ -31,17 +67,11 @@ def _sum_of_squares(xp, x, axis, keepdims):
     """Sum |x| ** 2 of an array that may be overwritten."""
     if not x.ndim:
         return xp.real(x * xp.conj(x))
-    if x.ndim == 1 and x.size <= SEVERAL_DOTS and x.dtype.kind == "f" and not keepdims and axis:
+    if x.ndim == 1 and x.dtype.kind == "f" and not keepdims and axis and xp.module is np:
         return x.dot(x)
-    if xp.module is np and len(axis) == 1 and x.shape[axis[0]] <= SEVERAL_DOTS:
+    if xp.module is np and len(axis) == 1:
         total = np.vecdot(x, x, axis=axis[0]).real
         return np.expand_dims(total, axis) if keepdims else total
-    if len(axis) == x.ndim and xp.module is np and x.flags.c_contiguous and x.size > SEVERAL_DOTS:
-        # dot products are quick, but inexact when long: as many as they are long
-        rows = int(x.size**0.5)
-        head, rest = x.reshape(-1)[: x.size // rows * rows].reshape(-1, rows), x.reshape(-1)[x.size // rows * rows :]
-        total = (np.add.reduce(np.vecdot(head, head)) + np.vecdot(rest, rest)).real
-        return total.reshape((1,) * x.ndim) if keepdims else total
     if x.dtype.kind == "c":
         return xp.sum(x.real * x.real, axis=axis, keepdims=keepdims) + xp.sum(
             x.imag * x.imag, axis=axis, keepdims=keepdims
@@ -69,6 +99,8 @@ def _variances_of_few(x, axis, correction):
 @general(batch=behind, dense=True, widens=True)
 def var(xp, x, *, axis, correction, keepdims):
     """The mean square distance from the mean, with `correction` degrees of freedom taken off."""
+    if _is_large(x):
+        return _of_many(x, axis, correction, keepdims, False)[0]
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
         return few[0]
     total = _sum_of_squares(xp, _centred(xp, x, axis), axis, keepdims)
@@ -82,6 +114,9 @@ def _per_freedom(shape, axis, correction):
 
 def _var_slope(xp, g, x, axis, correction):
     """Scale the distances from the mean by a gradient, or whatever else stands for each variance."""
+    if xp is numpy_namespace and _is_large(x) and type(g) is np.ndarray and g.dtype == x.dtype:
+        count = _count(x.shape, axis)
+        return _distances(xp, x, g, axis=tuple(axis), count=count, factor=_per_freedom(x.shape, axis, correction))
     return g * _per_freedom(x.shape, axis, correction) * _centred(xp, x, axis)
 
 
@@ -98,6 +133,8 @@ def var_jvp(xp, t, x, axis, correction, keepdims):
 @general(batch=behind, dense=True, widens=True)
 def std(xp, x, *, axis, correction, keepdims):
     """The square root of the variance."""
+    if _is_large(x):
+        return _of_many(x, axis, correction, keepdims, True)[0]
     if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
         return np.sqrt(few[0])
     out = xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
@@ -129,6 +166,8 @@ def _with_mean(name):
     """Declare var_mean or std_mean."""
 
     def run(xp, x, *, axis, correction, keepdims):
+        if _is_large(x):
+            return _of_many(x, axis, correction, keepdims, name == "std")
         if not keepdims and (few := _variances_of_few(x, axis, correction)) is not None:
             return (np.sqrt(few[0]), few[1]) if name == "std" else few
         half = is_half(x.dtype)
