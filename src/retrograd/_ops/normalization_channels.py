@@ -20,7 +20,7 @@ LONG, LONG_LANE = (
     1 << 17,
     1 << 12,
 )  # numbers of a sum, in 32 lanes and in one, from which it is float64: below, 1e-6 is lost at most
-SHORT = 32  # numbers of a plane below which weights are repeated for each of them, so that a group is one row
+SHORT = 128  # numbers of a plane below which weights are repeated for each of them, so that a group is one row
 
 
 def _planes(module, x):
