@@ -29,13 +29,6 @@ def _moments(xp, x, *, axis, count, freedom, root):
     return xp.astype(spread, dtype=x.dtype), xp.astype(mean, dtype=x.dtype)
 
 
-@formula(numbers=("count", "factor"))
-def _distances(xp, x, g, *, axis, count, factor):
-    """Return the distances from the mean along axes times one number for each mean."""
-    mean = xp.astype(xp.sum(x, axis=axis, keepdims=True, dtype=WIDE) / count, dtype=x.dtype)
-    return (x - mean) * (g * factor)
-
-
 def _is_large(x):
     return type(x) is np.ndarray and x.size >= NATIVE and (x.dtype.kind == "f" or is_half(x.dtype))
 
@@ -114,9 +107,6 @@ def _per_freedom(shape, axis, correction):
 
 def _var_slope(xp, g, x, axis, correction):
     """Scale the distances from the mean by a gradient, or whatever else stands for each variance."""
-    if xp is numpy_namespace and _is_large(x) and type(g) is np.ndarray and g.dtype == x.dtype:
-        count = _count(x.shape, axis)
-        return _distances(xp, x, g, axis=tuple(axis), count=count, factor=_per_freedom(x.shape, axis, correction))
     return g * _per_freedom(x.shape, axis, correction) * _centred(xp, x, axis)
 
 
