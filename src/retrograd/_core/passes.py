@@ -1,7 +1,7 @@
 """Large arrays in few passes over memory: the same values as NumPy's own functions, where those are slow.
 
 NumPy's `where` branches on every element, its `maximum` with a number is three times slower than its `clip`, its `power` calls the C
-library for each element, its `sum` uses one lane of the processor where BLAS uses all. Each function here falls back to NumPy's for small
+library for each element. Each function here falls back to NumPy's for small
 arrays, where the call costs more than the loop, and for dtypes it does not know.
 """
 
@@ -120,37 +120,3 @@ def number(module: Any, value: float, dtype: Any) -> Any:
             _NUMBERS.clear()
         found = _NUMBERS[value, dtype] = np.array(value, dtype)
     return found
-
-
-def add_reduce(x: Any, axis: Any, keepdims: bool) -> Any:
-    """Sum by BLAS: a product with ones reads memory once, in all lanes and on all threads; None where that cannot be done."""
-    if type(x) is not np.ndarray or x.size < LARGE or x.dtype not in BITS or not x.flags.c_contiguous:
-        return None
-    rank = x.ndim
-    axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = tuple(sorted(a % rank for a in axes))
-    kept = rank - len(axes)
-    if axes == tuple(range(kept, rank)):  # the last ones
-        inner = int(np.prod(x.shape[kept:]))
-        if kept == 0:
-            inner = 1024
-            whole = x.size - x.size % inner
-            flat = x.reshape(-1)
-            total = np.add.reduce(flat[:whole].reshape(-1, inner) @ ones(inner, x.dtype)) + np.add.reduce(flat[whole:])
-            return total if not keepdims else np.asarray(total).reshape((1,) * rank)
-        if len(axes) == 1 and 1 < inner <= 8:  # NumPy adds the numbers of short rows one by one
-            out = x[..., 0] + x[..., 1]
-            for k in range(2, inner):
-                out += x[..., k]
-            return out[..., None] if keepdims else out
-        if inner < 64 or inner > 1 << 16:
-            return None
-        out = x.reshape(-1, inner) @ ones(inner, x.dtype)
-        return out.reshape(x.shape[:kept] + ((1,) * len(axes) if keepdims else ()))
-    if axes == tuple(range(len(axes))):  # the first ones
-        count = int(np.prod(x.shape[: len(axes)]))
-        if count < 64 or count > 1 << 12:
-            return None
-        out = ones(count, x.dtype) @ x.reshape(count, -1)
-        return out.reshape(((1,) * len(axes) if keepdims else ()) + x.shape[len(axes) :])
-    return None

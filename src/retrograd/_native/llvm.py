@@ -1,7 +1,7 @@
 """Loops as text for LLVM. The tables are the renderer: an operation and its type give a line of text.
 
-No flag that would let LLVM assume away NaN, infinities or signs of zero is used. `reassoc` stands on what reductions carry, and
-nowhere else.
+No flag that would let LLVM assume away NaN, infinities or signs of zero is used, but for the largest and smallest of numbers where NaN has
+been looked for beside. `reassoc` stands on what reductions carry, and nowhere else.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ FLOAT: Final = {
     "copysign": "call {t} @llvm.copysign.{s}({t} {a}, {t} {b})",
     "minimum": "call {t} @llvm.minimum.{s}({t} {a}, {t} {b})",
     "maximum": "call {t} @llvm.maximum.{s}({t} {a}, {t} {b})",
+    # of numbers: where one is NaN nobody reads the result
+    "ordered_min": "call nnan nsz {t} @llvm.minnum.{s}({t} {a}, {t} {b})",
+    "ordered_max": "call nnan nsz {t} @llvm.maxnum.{s}({t} {a}, {t} {b})",
     "select": "select i1 {a}, {t} {b}, {t} {c}",
 }
 INTEGER: Final = {

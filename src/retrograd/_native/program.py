@@ -36,6 +36,7 @@ BLOCK: Final = _thresholds.NATIVE_BLOCK
 # Where in an array object the pointer to its memory stands: behind the header that every object has (PyArrayObject_fields).
 DATA: Final = object.__basicsize__
 SHORT: Final = 64  # elements of a last axis that is not worth an item of its own
+COLUMNS: Final = 1 << 14  # numbers of a row of partial sums, of which every chunk has one
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
 _COMBINED: Final[dict[str, Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
@@ -130,6 +131,11 @@ class Formula:
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
         arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
+        plan = self.plan(arrays, params)
+        return self._in_blocks(xp, arrays, params) if plan is None else plan.run(arrays, params, out)
+
+    def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> _Plan | None:
+        """Return what computes large arrays of these dtypes, shapes and strides; None if no kernel can."""
         key = (self._fixed(params), *[(a.dtype.num, a.shape, a.strides) for a in arrays])
         plan = self.plans.get(key, self)
         if plan is self:
@@ -137,9 +143,7 @@ class Formula:
                 self.plans.clear()
             with machine.lock:  # which a fork waits for: planning imports and compiles
                 plan = self.plans[key] = self._planned(arrays, params)
-        if plan is None:
-            return self._in_blocks(xp, arrays, params)
-        return plan.run(arrays, params, out)  # type: ignore[union-attr]
+        return plan  # type: ignore[return-value]
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
@@ -298,8 +302,6 @@ class _Plan:
             op = r.expr.detail[0] if r.expr.op == "reduce" else ""
             if r.expr.op == "reduce" and frozenset(r.expr.detail[1]) == self.columns:
                 level, value = "column", r.expr.args[0]
-                if op != "sum":
-                    raise UntraceableError("columns of other reductions than sums")
             elif rows and not (r.axes & rows):
                 level = "row"
             shape = tuple(
@@ -317,14 +319,16 @@ class _Plan:
             for a, strides in zip(arrays, self.in_strides, strict=True)
         ]
         stored = []
-        for (_, level, storage, _), value, strides in zip(outputs, plain, self.out_strides, strict=True):
+        for (_, level, storage, op), value, strides in zip(outputs, plain, self.out_strides, strict=True):
             width = ex.WIDTH.get(storage, 16)
             outer, inner = self._pattern(strides, max(width // 8, 1))
             if level == "column":
                 storage, outer, inner = value.type, "0" * len(self.outer), "1"
             elif level == "row" and self.partial:
                 storage, outer, inner = value.type, "0" * len(self.outer), "0"
-            stored.append(loops.Output(value, level, loops.Operand(storage, outer, inner)))
+            stored.append(
+                loops.Output(value, level, loops.Operand(storage, outer, inner), op if level == "column" else "")
+            )
         kernel = loops.Kernel(tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked)
         self.function = machine.compiled(llvm.render(loops.lower(kernel), "KERNEL"))
         self._prepare(outputs, plain)
@@ -355,9 +359,9 @@ class _Plan:
             self.outer_axes, self.inner_axes = kept, [k for k in axes if k in self.reduced]
             self.may_split = single and not self.columns
             return
-        sums = all(r.expr.detail[0] == "sum" for r in results if r.expr.op == "reduce")
         follow = len(_merged(kept, geometry.shape, geometry.strides)) == 1
-        if single and sums and not self.columns and kept == axes[-len(kept) :] and follow:
+        few = math.prod(geometry.shape[k] for k in kept) <= COLUMNS
+        if single and few and not self.columns and kept == axes[-len(kept) :] and follow:
             self.columns, self.reduced = self.reduced, frozenset()
             self.outer_axes, self.inner_axes = [k for k in axes if k in self.columns], kept
             return
@@ -433,16 +437,17 @@ class _Plan:
         )
         cost = sum(_COST.get(n.op, 1) for n in ex.nodes_of(*plain))
         self.threads = total * (cost + 4) >= _thresholds.NATIVE_WORK and self.items > 1
-        self.chunk = -(-self.items // CHUNKS) if total >= NATIVE * 4 else self.items
+        many = bool(self.columns) and self.items > BLOCK  # a sum of sums is more exact than one sum
+        self.chunk = -(-self.items // CHUNKS) if self.threads or many else self.items
         sizes = [n for _, n in self.outer] + [n for _, n in self.inner] + [size, blocks, self.chunk]
         for strides in self.in_strides:
             sizes += strides
         for (_, level, _, _), strides, value in zip(outputs, self.out_strides, plain, strict=True):
             if level == "column":
-                width = ex.WIDTH[value.type] // 8
+                width = DTYPE[value.type].itemsize
                 strides = [last * width, *strides[1:]] if self.outer else strides
             elif level == "row" and self.partial:
-                strides = [ex.WIDTH[value.type] // 8, *strides[1:]]
+                strides = [DTYPE[value.type].itemsize, *strides[1:]]
             sizes += strides
         self.sizes = struct.pack(f"{len(sizes)}q", *sizes)
         self.cells = struct.Struct(f"{len(self.in_strides) + len(outputs)}Q").pack
@@ -450,11 +455,16 @@ class _Plan:
         self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
 
     def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
+        from .loops import start_of
+
         results: list[Any] = []
         for number, (shape, dtype, order, level) in enumerate(self.made):
             if level == "column":
                 count = -(-self.items // self.chunk)
-                room = np.zeros((count, self.inner[-1][1]), self.levels[number][2])
+                _, op, wide = self.levels[number]
+                room = np.zeros((count, self.inner[-1][1]), wide)
+                if op != "sum":
+                    room[...] = start_of(op, STORAGE[wide])
             elif level == "row" and self.partial:
                 room = np.empty(self.items, self.levels[number][2])
             elif out is not None and order is None and _fits(out[number], shape, dtype):
@@ -477,7 +487,7 @@ class _Plan:
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
                 if level == "column":
-                    total = results[number].sum(0) if len(results[number]) > 1 else results[number]
+                    total = _COMBINED[op].reduce(results[number], 0) if len(results[number]) > 1 else results[number]
                 else:
                     total = _COMBINED[op].reduce(results[number].reshape(self.rows, -1), 1)
                 axes = self.inner_axes if level == "column" else self.outer_axes  # in the order of the loop

@@ -224,6 +224,9 @@ class TracedNamespace:
     def isnan(self, x: Any) -> Any:
         return Traced(self, ex.is_nan(x.expr), x.axes)
 
+    def isfinite(self, x: Any) -> Any:
+        return self.abs(x) < float("inf")
+
     def zeros_like(self, x: Any) -> Any:
         return Traced(self, ex.const(0, x.expr.type), frozenset())
 
@@ -259,10 +262,10 @@ class TracedNamespace:
         return self._reduce("min", x, axis, keepdims)
 
     def any(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._reduce("any", x, axis, keepdims)
+        return self._reduce("any", self.astype(x, dtype=np.bool_), axis, keepdims)
 
     def all(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._reduce("all", x, axis, keepdims)
+        return self._reduce("all", self.astype(x, dtype=np.bool_), axis, keepdims)
 
 
 def _named(name: str, function: Callable[..., Expr]) -> None:

@@ -8,11 +8,12 @@ from numpy import broadcast_shapes, ndindex
 
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import aligned, behind, general
+from .._native.program import NATIVE, formula
+from .._native.reductions import without
 from .matrices import as_column
 from .reduce import _restore
 
 INFINITE = (math.inf, -math.inf)
-LONG = 4096  # elements
 FEW = 4096  # differences, of which an array is made sooner than SciPy checks its arguments
 
 
@@ -21,12 +22,7 @@ def _two_norm(xp, x, axis, keepdims):
     module = xp.module
     if len(axis) == x.ndim and not keepdims and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
-        if flat.size <= LONG:
-            return module.sqrt(flat.dot(flat))
-        # dot products are quick, but inexact when long: as many as they are long
-        cut = int(flat.size**0.5) ** 2
-        rows, rest = flat[:cut].reshape(int(cut**0.5), -1), flat[cut:]
-        return module.sqrt(module.vecdot(rows, rows).sum() + rest.dot(rest))
+        return module.sqrt(flat.dot(flat))
     if len(axis) == 1 and xp is numpy_namespace and x.ndim:
         total = module.vecdot(x, x, axis=axis[0])
         return module.sqrt(module.expand_dims(total.real, axis) if keepdims else total.real)
@@ -34,20 +30,31 @@ def _two_norm(xp, x, axis, keepdims):
     return module.sqrt(module.add.reduce(squares, axis=axis, keepdims=keepdims))
 
 
+@formula
+def _powers(xp, x, *, p, axis):
+    """Sum |x| ** p, or find the extremes of |x| for the infinities."""
+    if p == 2:
+        return xp.sum(x * x, axis=axis, keepdims=True)
+    if p == 0:
+        return xp.sum(xp.astype(x != 0, dtype=x.dtype), axis=axis, keepdims=True)
+    size = xp.abs(x)
+    if p in INFINITE:
+        return (xp.max if p > 0 else xp.min)(size, axis=axis, keepdims=True)
+    return xp.sum(size if p == 1 else xp.power_by(size, p), axis=axis, keepdims=True)
+
+
 @general(torch="linalg_vector_norm", batch=behind, widens=True)
 def norm(xp, x, *, p, axis, keepdims):
     """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
-    if p == 2:
+    if p == 2 and (x.size < NATIVE or x.dtype.kind == "c"):
         return _two_norm(xp, x, axis, keepdims)
-    size = xp.abs(x)
-    if p == 0:
-        return (size != 0).sum(axis=axis, keepdims=keepdims).astype(size.dtype)
-    if p in INFINITE:
-        return (xp.max if p > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
-    if p == 1:
-        return xp.sum(size, axis=axis, keepdims=keepdims)
+    if x.dtype.kind == "c":
+        x = xp.abs(x)
+    total = without(_powers(xp, x, p=p, axis=axis), axis, keepdims)
+    if p == 2:
+        return xp.module.sqrt(total)
     # a zero to a negative power is infinite, and its root zero
-    return xp.power(xp.sum(xp.power(size, p), axis=axis, keepdims=keepdims), 1 / p)
+    return total if p in (0, 1, *INFINITE) else xp.power(total, 1 / p)
 
 
 def _pulled(xp, g, x, full, p, axis):

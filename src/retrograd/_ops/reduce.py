@@ -10,8 +10,9 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import behind, general, linear, vocabulary
 from .._core.shown import numel
+from .._native.program import NATIVE, formula
 
-LONG = 16384  # elements from which a product is quicker in rows
+LONG = 1 << 16  # elements of a row from which it is worth two kernels, each of which threads share
 
 
 def _restore(xp, g, axis, keepdims):
@@ -125,7 +126,9 @@ def shares(run, name, torch, *, nan_wins=True):
 
 
 def extreme_of(xp, name, x, axis, keepdims):
-    """Reduce a raw array to its largest or smallest elements; NumPy's own way from the position is quicker."""
+    """Reduce a raw array to its largest or smallest elements; for few of them NumPy's own way from the position is quicker."""
+    if x.size >= NATIVE:
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
     if len(axis) == x.ndim and not keepdims and x.size:
         return x.reshape(-1)[getattr(x, f"arg{name}")()] if x.flags.c_contiguous else getattr(x, name)()
     if xp.module is np:
@@ -178,27 +181,9 @@ def aminmax_jvp(xp, t, x, out, axis, keepdims):
 # ---- products ----
 @general(shows={None: "self", "ProdBackward1": "dim keepdim self"}, batch=behind, dense=True, widens=True)
 def prod(xp, x, *, axis, keepdims):
-    if x.size > LONG and x.dtype.kind == "f" and x.flags.c_contiguous:
-        x, axis = _in_rows(x, axis, keepdims)
-    if xp.module is np and not is_half(x.dtype):
+    if xp.module is np and x.size < NATIVE and not is_half(x.dtype):
         return np.multiply.reduce(x, axis, x.dtype, None, keepdims)
     return xp.prod(x, axis=axis, keepdims=keepdims)
-
-
-def _in_rows(x, axis, keepdims):
-    """Multiply the quarters of long rows: NumPy multiplies rows by several numbers at a time, but numbers one by one."""
-    if len(axis) == x.ndim and not keepdims:
-        x, axis = x.reshape(-1), (0,)
-    if axis == (x.ndim - 1,):
-        while x.shape[-1] >= 64:
-            part = x.shape[-1] // 4
-            out = x[..., :part] * x[..., part : 2 * part]
-            out *= x[..., 2 * part : 3 * part]
-            out *= x[..., 3 * part : 4 * part]
-            left = x.shape[-1] - 4 * part
-            out[..., :left] *= x[..., 4 * part :]
-            x = out
-    return x, axis
 
 
 @prod.vjp("x")
@@ -302,11 +287,36 @@ def logsumexp(xp, x, *, axis, keepdims):
     """log(sum(exp(x))) along axis, shifted by the maximum so that exp cannot overflow."""
     if not x.size:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
-    top = xp.max(xp.real(x), axis=axis, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, top.dtype.type(0))  # all -inf: shift by 0, the log gives -inf
-    shifted = xp.module.asarray(x - top)
-    total = xp.log(xp.sum(xp.module.exp(shifted, out=shifted), axis=axis, keepdims=True)) + top
+    if x.dtype.kind == "c":
+        total = _log_of_powers(xp, x, xp.max(x.real, axis=axis, keepdims=True), axis)
+    elif _count(x.shape, axis) > LONG:  # all of them by several threads
+        total = _log_of_powers(xp, x, xp.max(x, axis=axis, keepdims=True), axis)
+    else:
+        top, powers = powers_of(xp, x, axis=axis)
+        total = xp.log(powers) + top
     return total if keepdims else xp.squeeze(total, axis=axis)
+
+
+def _finite(xp, top):
+    return xp.where(xp.isfinite(top), top, top.dtype.type(0))  # all -inf: shift by 0, the log gives -inf
+
+
+def _log_of_powers(xp, x, top, axis):
+    top = _finite(xp, top)
+    return xp.log(shifted_powers(xp, x, top, axis=axis)) + top
+
+
+@formula(wide=(0,))
+def shifted_powers(xp, x, top, *, axis):
+    """Sum exp(x - top) along axes."""
+    return xp.sum(xp.exp(x - top), axis=axis, keepdims=True)
+
+
+@formula(wide=(0, 1))
+def powers_of(xp, x, *, axis):
+    """Return the largest elements along axes, 0 where that is infinite, and the sums of exp(x - it)."""
+    top = _finite(xp, xp.max(x, axis=axis, keepdims=True))
+    return top, xp.sum(xp.exp(x - top), axis=axis, keepdims=True)
 
 
 @logsumexp.vjp("x")
@@ -349,9 +359,9 @@ def _truth(name):
         if x.dtype.kind == "b" and len(axis) == x.ndim and x.size and not keepdims:
             at = x.argmax() if name == "any" else x.argmin()  # stops at the first
             return x.reshape(-1)[at] if x.flags.c_contiguous else getattr(x, name)()
-        if xp.module is np:
+        if xp.module is np and x.size < NATIVE:
             return UFUNCS[name].reduce(x, axis, bool, None, keepdims)
-        return getattr(x, name)(axis, keepdims=keepdims)
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
     return _without_derivative(run, name, dense=True)
 
@@ -360,9 +370,16 @@ any_, all_ = _truth("any"), _truth("all")
 
 
 def _count_nonzero(xp, x, *, axis, keepdims):
+    if x.size >= NATIVE and x.dtype.char != "?":
+        return _nonzeros(xp, x, axis=axis).reshape([n for k, n in enumerate(x.shape) if k not in axis])
     if len(axis) == x.ndim:
         return xp.module.asarray(xp.module.count_nonzero(x), "int64")
     return xp.module.count_nonzero(x, axis=axis)
+
+
+@formula
+def _nonzeros(xp, x, *, axis):
+    return xp.sum(xp.astype(x != 0, dtype=np.int64), axis=axis, keepdims=True)
 
 
 count_nonzero = _without_derivative(_count_nonzero, "count_nonzero")
