@@ -380,8 +380,8 @@ def _write_largest(
         p.over_windows(copy)
 
 
-def _write_to_places(b: Nest, rank: int, storage: str, type: str) -> None:
-    """Give what each window has to one of its places."""
+def _write_to_places(b: Nest, rank: int, storage: str, type: str, whole: bool, repeats: bool) -> None:
+    """Give what each window has to one of its places. See `to_places`."""
     g, at, further, out = (b.pointer() for _ in range(4))
     g_plane, out_plane, start, *numbers = b.sizes(3 + 2 * rank)
     count, steps = numbers[:rank], numbers[rank:]
@@ -401,9 +401,11 @@ def _write_to_places(b: Nest, rank: int, storage: str, type: str) -> None:
                 window = window + one * inner
                 corner = corner + one * steps[a]
             place = corner + b.load(further, b.load(at, window, "u8", "i64"), "i64", "i64")
-            # places may come back changed from hooks of saved tensors: nothing is written elsewhere
-            place = plane + b.of("imin", b.of("maximum", place, 0), out_plane - 1)
-            b.store(out, place, b.load(out, place, type, type) + b.load(g, window, storage, type), type)
+            if not whole:  # places may come back changed from hooks of saved tensors: nothing is written elsewhere
+                place = b.of("minimum", place, out_plane - 1, type="u64")
+            place = plane + place
+            value = b.load(g, window, storage, type)
+            b.store(out, place, b.load(out, place, type, type) + value if repeats else value, type)
 
 
 # ---- calls ----
@@ -482,17 +484,19 @@ def largest(x: Any, layout: Layout, first: Any) -> tuple[Any, Any]:
     return out, at
 
 
-def to_places(g: Any, at: Any, further: Any, start: int, steps: Sequence[int], size: Sequence[int]) -> Any:
+def to_places(
+    g: Any, at: Any, further: Any, start: int, steps: Sequence[int], size: Sequence[int], whole: bool, repeats: bool
+) -> Any:
     """Add what windows have to one element of each, in planes of zeros.
 
     `further` says for each of 256 places how far it is from the first one of its window; windows begin at `start`, and `steps` apart
-    along each axis.
+    along each axis. `whole` says that all places of all windows lie in the array, `repeats` that windows share some.
     """
     storage, type, dtype = _type(g.dtype)
     lead, count = g.shape[: g.ndim - len(size)], g.shape[g.ndim - len(size) :]
     items = prod(lead)
     out = np.empty((*lead, *size), dtype)
-    function = compiled(_write_to_places, len(size), storage, type)
+    function = compiled(_write_to_places, len(size), storage, type, whole, repeats)
     parts = parts_of(items, out.size + 4 * g.size)
     run(function, [g, at, further, out], [prod(count), prod(size), start, *count, *steps], items, parts)
     return out.astype(g.dtype, copy=False)

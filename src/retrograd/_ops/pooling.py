@@ -287,13 +287,17 @@ _known_starts = lru_cache(maxsize=16)(_starts)
 
 @lru_cache(maxsize=256)
 def _in_planes(windows):
-    """Return how far places of windows are from the first, where the first window begins, and how far apart they are."""
+    """Return how far places of windows are from the first, where the first window begins, how far apart they are, and planes' shape.
+
+    Also whether all places lie in the plane, and whether windows share some.
+    """
     further = np.zeros(256, np.int64)
     reached = _corners(np, windows)[1]
     further[: reached.size] = reached
     steps = [math.prod([w.size for w in windows[a + 1 :]]) for a in range(len(windows))]
     start = -sum([w.padding * step for w, step in zip(windows, steps, strict=True)])
-    return further, start, tuple([w.stride * step for w, step in zip(windows, steps, strict=True)])
+    apart = tuple([w.stride * step for w, step in zip(windows, steps, strict=True)])
+    return further, start, apart, tuple([w.size for w in windows]), _slices(windows)[1], not are_apart(windows)
 
 
 @linear(batch=unmoved)
@@ -304,7 +308,6 @@ def max_pool_back(xp, g, at, *, windows):
             np.ascontiguousarray(g),
             np.ascontiguousarray(at, np.uint8),
             *_in_planes(windows),
-            tuple([w.size for w in windows]),
         )
     lead = math.prod(at.shape[: at.ndim - len(windows)])
     places = _corners(xp.module, windows)[1].take(at).reshape(-1)
