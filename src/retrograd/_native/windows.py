@@ -23,9 +23,10 @@ from .trace import STORAGE
 
 PLACES: Final = 64  # of a window: the loops name every one of them
 BLOCK: Final = 1 << 11  # numbers that are summed up at a time: they stay in the first cache
+ROWS: Final = 4  # of windows that are summed up at a time
 AT_ONCE: Final = 16  # places whose weights stay in registers
 VECTORS: Final = 64  # numbers up to which loops may run over their end
-Pattern = tuple[tuple[int, int, int], ...]
+Pattern = tuple[tuple[int, ...], ...]  # phase, number of the base, how far along the last two axes
 Phases = tuple[tuple[int, int], ...]
 WIDTH: Final = {"f32": 4, "f64": 8}
 
@@ -44,18 +45,19 @@ class Layout:
         self.reach = sum((k - 1) * d // s * step for (_, _, k, s, _, d), step in zip(axes, self.steps, strict=True))
         self.room = _up(prod(self.rows)) + _up(self.reach) + VECTORS
         self.windows = _up(sum((c - 1) * step for c, step in zip(count, self.steps, strict=True)) + 1)
-        # each place of a window: its phase, where its row of the kernel begins, and how far along that it is
+        # each place of a window: its phase, where its plane of the kernel begins, and how far along the last two axes it is
         places = []
         for place in product(*map(range, kernel)):
             reached = [k * d for k, d in zip(place, dilation, strict=True)]
             phase = tuple(r % s for r, s in zip(reached, stride, strict=True))
-            *shifts, far = (r // s for r, s in zip(reached, stride, strict=True))
-            places.append((phase, sum(n * step for n, step in zip(shifts, self.steps, strict=False)), far))
-        groups = sorted({phase[:-1] for phase, _, _ in places})
-        self.phases = tuple(sorted({(groups.index(phase[:-1]), phase[-1]) for phase, _, _ in places}))
-        known = [(self.phases.index((groups.index(phase[:-1]), phase[-1])), base, far) for phase, base, far in places]
-        self.bases = list(dict.fromkeys([(phase, base) for phase, base, _ in known]))
-        self.pattern = tuple([(phase, self.bases.index((phase, base)), far) for phase, base, far in known])
+            shifts = [r // s for r, s in zip(reached, stride, strict=True)]
+            base = sum(n * step for n, step in zip(shifts[:-2], self.steps, strict=False))
+            places.append((phase, base, 0 if len(shifts) == 1 else shifts[-2], shifts[-1]))
+        groups = sorted({phase[:-1] for phase, *_ in places})
+        self.phases = tuple(sorted({(groups.index(phase[:-1]), phase[-1]) for phase, *_ in places}))
+        known = [(self.phases.index((groups.index(phase[:-1]), phase[-1])), *rest) for phase, *rest in places]
+        self.bases = list(dict.fromkeys([(phase, base) for phase, base, _, _ in known]))
+        self.pattern = tuple([(phase, self.bases.index((phase, base)), *far) for phase, base, *far in known])
         self.groups = [_part((*group, 0), axes, self.rows) for group in groups]
         used = [_part((*groups[group], last), axes, self.rows) for group, last in self.phases]
         self.is_reached = sum(prod(count for _, _, count in part) for part in used) == prod(size)
@@ -202,12 +204,12 @@ def _taken(phases: Phases, stride: tuple[int, ...]) -> int:
     return len(phases) + ((phases[-1][0] + 1) * wide if wide > 1 else 0)
 
 
-def _groups(pattern: Pattern) -> list[list[tuple[int, int, int, int]]]:
-    """Cut places into as many as are gone over at once, row by row of the kernel, with their numbers."""
-    groups: list[list[tuple[int, int, int, int]]] = []
-    rows: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
-    for k, (phase, row, far) in enumerate(pattern):
-        rows.setdefault((phase, row), []).append((k, phase, row, far))
+def _groups(pattern: Pattern) -> list[list[tuple[int, ...]]]:
+    """Cut places into as many as are gone over at once, row by row of the kernel, with their numbers in front."""
+    groups: list[list[tuple[int, ...]]] = []
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for k, place in enumerate(pattern):
+        rows.setdefault(place[:3], []).append((k, *place))
     for row_of in rows.values():
         if groups and len(groups[-1]) + len(row_of) <= AT_ONCE:
             groups[-1] += row_of
@@ -216,55 +218,72 @@ def _groups(pattern: Pattern) -> list[list[tuple[int, int, int, int]]]:
     return groups
 
 
+def _starts(pattern: Pattern, p: _Plane, of: Callable[[int], Value], sign: int = 1) -> dict[tuple[int, int], Value]:
+    """Return where rows of the kernel begin, by base and shift; `of` gives the stretch of a phase."""
+    width, found = WIDTH[p.type], {}
+    for phase, base, shift, _ in pattern:
+        offset = p.bases[base] + p.steps[-2] * shift if shift else p.bases[base]
+        found[base, shift] = p.b.behind(of(phase), offset if sign > 0 else 0 - offset, width)
+    return found
+
+
 # ---- sums ----
 def _write_sums(
-    b: Nest, stride: tuple[int, ...], phases: Phases, bases: int,  pattern: Pattern, storage: str, type: str,
-    weighted: bool, ending: str,
+    b: Nest, stride: tuple[int, ...], phases: Phases, bases: int, pattern: Pattern, storage: str, type: str,
+    rows: int, weighted: bool, ending: str,
 ) -> None:  # fmt: skip
-    """Sum up windows, each place of which has a weight if they are `weighted`; `ending`: "bias", "divide" or nothing."""
+    """Sum up windows, each place of which has a weight if they are `weighted`; `ending`: "bias", "divide" or nothing.
+
+    Some `rows` of windows are summed up at a time: elements that several of them have are read once.
+    """
     width = WIDTH[type]
-    x, weight, more, out, rooms, sums = (b.pointer() for _ in range(6))
+    x, weight, more, out, rooms = (b.pointer() for _ in range(5))
     p = _Plane(b, stride, phases, bases, type)
     channels = b.size()
-    room, total = p.own(rooms, _taken(phases, stride)), p.own(sums, 1)
+    room = p.own(rooms, _taken(phases, stride))
+    starts = [b.behind(room, p.room * phase + p.bases[base], width) for phase, base in _planes(pattern)]
     with b.loop(p.low, p.high) as item:
         p.to_phases(x, item, room, storage)
         channel = item % channels
-        weights = channel * len(pattern)
-        starts = [b.behind(room, p.room * phase + base, width) for phase, base in _bases(pattern, p)]
-
-        def block(begin: Any, end: Any) -> None:
-            for number, group in enumerate(_groups(pattern)):
-                factors = [b.load(weight, weights + k, storage, type) if weighted else None for k, *_ in group]
-                with b.loop(begin, end, free=True) as f:
-                    value: Any = b.load(total, f, type, type) if number else None
-                    for (_, _, row, far), factor in zip(group, factors, strict=True):
-                        element = b.load(starts[row], f + far, type, type)
-                        if factor is None:
-                            value = element if value is None else value + element
-                        else:
-                            value = element * factor if value is None else b.of("fma", element, factor, value)
-                    b.store(total, f, value, type)
-
-        p.blocks(0, p.windows, block)
-        plane = item * p.out_plane
+        factors = [
+            b.load(weight, channel * len(pattern) + k, storage, type) if weighted else None for k in range(len(pattern))
+        ]
         added = b.load(more, channel, storage, type) if ending == "bias" else None
+        plane = item * p.out_plane
+        ends = [*p.count[:-2], (p.count[-2] + (rows - 1)) // rows] if p.rank > 1 else []
+        with b.over(*ends) as where:
+            here: Any = 0
+            there: Any = 0
+            if where:
+                where[-1] = b.of("imin", where[-1] * rows, p.count[-2] - rows)
+            for a, at in enumerate(where):
+                here, there = at * p.steps[a] + here, at * p.out_steps[a] + there
+            with b.loop(0, p.count[-1], free=True, short=True) as f:
+                elements: dict[tuple[int, ...], Value] = {}
+                totals: list[Any] = [None] * rows
+                for (_, base, shift, far), factor in zip(pattern, factors, strict=True):
+                    for r in range(rows):
+                        place = base, shift + r, far
+                        if place not in elements:
+                            row = p.steps[-2] * (shift + r) if shift + r else 0
+                            elements[place] = b.load(starts[base], f + far + here + row, type, type)
+                        value, before = elements[place], totals[r]
+                        if factor is None:
+                            totals[r] = value if before is None else before + value
+                        else:
+                            totals[r] = value * factor if before is None else b.of("fma", value, factor, before)
+                for r, total in enumerate(totals):
+                    at = f + there + (p.out_steps[-2] * r if r else 0)
+                    if added is not None:
+                        total = total + added
+                    if ending == "divide":
+                        total = total / b.load(more, at, type, type)
+                    b.store(out, plane + at, total, storage)
 
-        def copy(here: Any, there: Any) -> None:
-            value = b.load(total, here, type, type)
-            if added is not None:
-                value = value + added
-            if ending == "divide":
-                value = value / b.load(more, there, type, type)
-            b.store(out, plane + there, value, storage)
 
-        p.over_windows(copy)
-
-
-def _bases(pattern: Pattern, p: _Plane) -> list[tuple[int, Any]]:
-    """Return phase and offset of each row of the kernel."""
-    phase_of = {row: phase for phase, row, _ in pattern}
-    return [(phase_of[row], p.bases[row]) for row in range(len(p.bases))]
+def _planes(pattern: Pattern) -> list[tuple[int, int]]:
+    """Return the phase of each base."""
+    return [(phase, base) for base, phase in sorted({(base, phase) for phase, base, _, _ in pattern})]
 
 
 # ---- sums of what windows give to their elements ----
@@ -290,20 +309,20 @@ def _write_spread(
 
         p.over_windows(stage)
         weights = item % channels * len(pattern)
-        starts = [b.behind(inside, 0 - base, width) for _, base in _bases(pattern, p)]
+        starts = _starts(pattern, p, lambda phase: inside, -1)
 
         def block(begin: Any, end: Any) -> None:
             done = set()
             for group in _groups(pattern):
                 factors = {k: b.load(weight, weights + k, storage, type) if weighted else None for k, *_ in group}
-                for phase in sorted({phase for _, phase, _, _ in group}):
+                for phase in sorted({phase for _, phase, *_ in group}):
                     into = b.behind(total, p.room * phase, width)
                     with b.loop(begin, end, free=True) as f:
                         value: Any = b.load(into, f, type, type) if phase in done else None
-                        for k, of, row, far in group:
+                        for k, of, base, shift, far in group:
                             if of != phase:
                                 continue
-                            element, factor = b.load(starts[row], f - far, type, type), factors[k]
+                            element, factor = b.load(starts[base, shift], f - far, type, type), factors[k]
                             if factor is None:
                                 value = element if value is None else value + element
                             else:
@@ -328,15 +347,15 @@ def _write_products(
         p.to_phases(x, item, room, storage)
         plane = item * p.out_plane
         p.over_windows(lambda here, there: b.store(gradient, here, b.load(g, plane + there, storage, type), type))
-        starts = [b.behind(room, p.room * phase + base, width) for phase, base in _bases(pattern, p)]
+        starts = _starts(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
         zero = b.constant(-0.0, type)
         for group in _groups(pattern):
 
             def turn(f: Value, *before: Value, group: Any = group) -> list[Value]:
                 factor = b.load(gradient, f, type, type)
                 return [
-                    b.of("sum_fma", factor, b.load(starts[row], f + far, type, type), value)
-                    for (_, _, row, far), value in zip(group, before, strict=True)
+                    b.of("sum_fma", factor, b.load(starts[base, shift], f + far, type, type), value)
+                    for (_, _, base, shift, far), value in zip(group, before, strict=True)
                 ]
 
             found = b.carry([zero] * len(group), 0, p.windows, turn)
@@ -356,13 +375,13 @@ def _write_largest(
     places = b.behind(best, p.room, width)
     with b.loop(p.low, p.high) as item:
         p.to_phases(x, item, room, storage)
-        starts = [b.behind(room, p.room * phase + base, width) for phase, base in _bases(pattern, p)]
+        starts = _starts(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
 
         with b.loop(0, p.windows, free=True) as f:
             largest = b.constant(-float("inf"), type)
             place = b.constant(0, numbers)
-            for k, (_, row, far) in enumerate(pattern):
-                value = b.load(starts[row], f + far, type, type)
+            for k, (_, base, shift, far) in enumerate(pattern):
+                value = b.load(starts[base, shift], f + far, type, type)
                 more = b.of("or", b.is_greater(value, largest), b.of("ne", value, value, type="i1"))
                 largest = b.select(more, value, largest)
                 place = b.select(more, b.constant(k, numbers), place)
@@ -432,10 +451,10 @@ def sums(x: Any, weight: Any, layout: Layout, *, bias: Any = None, divisors: Any
     items = prod(lead)
     parts = parts_of(items, x.size * len(layout.pattern))
     ending = "bias" if bias is not None else "divide" if divisors is not None else ""
-    function = compiled(_write_sums, *_static(layout), storage, type, weight is not None, ending)
+    rows = min(ROWS, layout.count[-2]) if len(layout.count) > 1 else 1
+    function = compiled(_write_sums, *_static(layout), storage, type, rows, weight is not None, ending)
     room = np.zeros((parts, _taken(layout.phases, layout.stride), layout.room), dtype)
-    total = np.empty((parts, layout.room), dtype)
-    arrays = [x, weight, bias if bias is not None else divisors, out, room, total]
+    arrays = [x, weight, bias if bias is not None else divisors, out, room]
     run(function, arrays, [*layout.numbers(items, parts), lead[-1] if lead else 1], items, parts)
     return out
 

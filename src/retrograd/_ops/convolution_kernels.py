@@ -351,9 +351,6 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     if not g.size or not inner:
         out[...] = 0
         return out
-    if _is_depthwise(g, out.shape[1], kernel, groups):
-        layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
-        return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
     if channels <= out.shape[1] and set(stride) == {1}:
         around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
         if min(around) >= 0 and all(
@@ -363,6 +360,9 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
                 xp, g, _turned(weight, groups), size=size, stride=stride, padding=around, dilation=dilation,
                 groups=groups,
             )[0]  # fmt: skip
+    if _is_depthwise(g, out.shape[1], kernel, groups):
+        layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
+        return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
     matrices = _by_group(weight, groups).swapaxes(-1, -2).copy()
     rows, of_each = channels // groups, inner * groups * places
 
