@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import _dtypes, _errors, overrides
+from .._absent import finder
 from .._core.primitive import ones_beside
 from .._graph.cuts import note_cut
+from .._graph.unpacked import SavedTensor
 from .._modes import current_mode, using
 from .._places import Place, user_frame, user_place
 from .._size import Size
@@ -17,6 +19,8 @@ from .._warnings import warn
 from ..tensor import _base
 from ..tensor._aliasing.views import Nowhere
 from ..tensor._base import wrap
+from ..tensor._functions.creation import zeros_like
+from ..tensor._object.formats import preserve_format
 from ..tensor._recording import fused as _fused
 from ..tensor._recording.record import mark_inference
 from ..tensor._tensor import Tensor
@@ -130,8 +134,6 @@ def make_seeds(outputs: tuple[Any, ...], seeds: tuple[Any, ...], batched: bool) 
 
 
 def _preserved() -> Any:
-    from ..tensor._object.formats import preserve_format
-
     return preserve_format
 
 
@@ -345,8 +347,6 @@ def _materialized(inputs: Any, results: Any, create_graph: bool) -> tuple[Any, .
     for one, result in zip(inputs, results, strict=True):
         if result is None and isinstance(one, GradientEdge):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-    from ..tensor._functions.creation import zeros_like
-
     return tuple(
         zeros_like(one, requires_grad=create_graph) if result is None else result
         for one, result in zip(inputs, results, strict=True)
@@ -374,8 +374,6 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     if name == "SavedTensor":
-        from .._graph.unpacked import SavedTensor
-
         return SavedTensor
     if name in ("functional", "profiler", "variable"):
         return importlib.import_module(f"{__name__}.{name}")
@@ -385,6 +383,4 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"{__name__}.gradcheck")
         globals()["gradcheck"] = module.gradcheck  # the import put the module there
         return getattr(module, name)
-    from .._absent import finder
-
     return finder("torch.autograd", by_torchs_name=True)(name)

@@ -12,11 +12,13 @@ from .._core.arrays import LevelArray
 from .._core.primitive import vocabulary
 from .._graph.node import InputFacts
 from .._modes import current_mode
+from .._ops.shape import overwrite
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, wrap
 from ..tensor._object.layout import is_dense
+from ..tensor._recording.record import record
 
 NDARRAY = np.ndarray
 
@@ -123,9 +125,6 @@ def _first_gradient(g: Any, leaf: Any) -> Any:
     storage.version = 1
     storage.inference = current_mode().inference
     if g._edge is not None and current_mode().grad:
-        from .._ops.shape import overwrite
-        from ..tensor._recording.record import record
-
         grad._edge = record(overwrite, (wrap(grad._array), g), {}, "CopyBackwards")._edge
     return grad
 

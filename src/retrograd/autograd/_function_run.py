@@ -20,12 +20,15 @@ from .._core.levels import BATCH, DUAL, creation_numbers
 from .._core.primitive import engine_state, vocabulary
 from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
+from .._ops.shape import alias
 from .._places import user_place, user_stack
 from .._warnings import warn
+from ..overrides import has_torch_function, may_take_over
 from ..tensor import _base
 from ..tensor._aliasing.entering import base_of, entered
 from ..tensor._aliasing.views import FUNCTION, MULTIPLE, NOWHERE, check_tracked, rebase, register_view, wrote
 from ..tensor._base import LEAF, edge_of, wrap
+from ..tensor._functions.creation import zeros_like
 from ..tensor._tensor import Tensor
 from ._function_attributes import delete_by_user, read_by_user, set_by_user, users_attributes
 from ._function_node import BackwardCFunction, FunctionNode, Saved
@@ -252,9 +255,6 @@ def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) ->
 
 
 def _returned_input(out: Any, edge: Any, mode: Any, variables: int) -> Any:
-    from .._ops.shape import alias
-    from ..overrides import has_torch_function, may_take_over
-
     array = _base.materialise(out)
     result = wrap(vocabulary.alias(array) if array.ndim else array, None)
     if may_take_over() and has_torch_function((out,)):
@@ -555,8 +555,6 @@ def _pushed(
     cls: Any, level: Any, node: Any, args: tuple[Any, ...], primals: Any, tangents: Any, outs: Any
 ) -> tuple[Any, ...]:
     """Call the user's jvp and check what it returns."""
-    from ..tensor._functions.creation import zeros_like
-
     given = tangents
     if node._materialize:
         given = [

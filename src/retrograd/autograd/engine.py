@@ -40,6 +40,7 @@ from ._capture import Capture
 from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
 from ._profiling import OPERATION, Recorder
+from .anomaly_mode import run_watched
 from .forward_ad import MADE_BY_USER
 
 _state = core.engine_state
@@ -490,8 +491,6 @@ def _run_watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], ma
         if seen and (node.primitive is not None or hasattr(node, "operation")):
             return _base.dispatch_layer(".recording").pull_back_plain(node, g, mask)
         return node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
-    from .anomaly_mode import run_watched
-
     return run_watched(node, g, graph)
 
 

@@ -14,6 +14,10 @@ from .._core.levels import DUAL, Level, Transform, UserLevel
 from .._core.primitive import vocabulary
 from .._graph.node import Node
 from .._modes import Block, Entry, change_mode, current_mode, is_in_with, push, write
+from ..tensor import _base
+from ..tensor._aliasing.entering import enter, refuse_wrapper, show_tangent, shown_tangent
+from ..tensor._aliasing.views import register_view
+from ..tensor._object.layout import geometry, laid_out_like, repeats, strides
 
 _own = threading.local()
 _open: dict[UserLevel, None] = {}  # of all threads; one that has none of its own takes part in the newest
@@ -159,8 +163,6 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 def check_dual(tensor: Any, tangent: Any) -> None:
     """Raise torch's errors about a tensor and a tangent that do not go together."""
-    from ..tensor._aliasing.entering import refuse_wrapper
-
     for one in (tensor, tangent):
         refuse_wrapper(one, "forward mode cannot follow", USE_REVERSE)
     if tensor._array.dtype.kind not in "fcV":
@@ -177,9 +179,6 @@ def check_dual(tensor: Any, tangent: Any) -> None:
 
 def dual_of(tensor: Any, tangent: Any, level: Level) -> Any:
     """Enter a dual level with a tensor and its tangent; the result shares the tensor's memory and version."""
-    from ..tensor import _base
-    from ..tensor._aliasing.entering import enter
-
     _base.materialise(tensor)
     _base.materialise(tangent)
     given = tangent
@@ -200,8 +199,6 @@ def _lies_like(tangent: Any, tensor: Any) -> bool:
     alike = type(tangent) is type(tensor) and type(one) is type(other) is np.ndarray and one is not other
     if alike and one.base is other.base is None and one.flags.c_contiguous and other.flags.c_contiguous:
         return True  # two whole arrays, as most are
-    from ..tensor._object.layout import geometry, repeats, strides
-
     if (tangent.is_conj(), tangent.is_neg()) != (tensor.is_conj(), tensor.is_neg()):
         return False
     if isinstance(one, LevelArray) or isinstance(other, LevelArray):
@@ -229,8 +226,6 @@ def _memory_size(array: Any) -> int:
 
 def _laid_like(tangent: Any, tensor: Any) -> Any:
     """Copy a tangent into memory like that of its primal; what the primal does not show has no tangent."""
-    from ..tensor._object.layout import geometry, laid_out_like, repeats, strides
-
     copy, primal = vocabulary.copy(tangent), tensor._array
     array = copy._array
     if isinstance(array, LevelArray) or isinstance(primal, LevelArray) or not array.size or repeats(primal):
@@ -249,17 +244,13 @@ def _laid_like(tangent: Any, tensor: Any) -> Any:
 
 def keep_tangent(dual: Any, tangent: Any) -> None:
     """Let `unpack_dual` show the tensor that a dual's tangent was made of."""
-    from ..tensor._aliasing.entering import show_tangent
-
     if hasattr(tangent, "_array") and type(dual._array) is Dual and dual._array.tangent is tangent._array:
         show_tangent(dual, tangent)
 
 
 def parts_of(tensor: Any, level: Level) -> tuple[Any, Any]:
     """Return the primal and the tangent of a dual tensor; the tangent is the same tensor every time, if it can be."""
-    from ..tensor._aliasing.entering import show_tangent, shown_tangent
     from ..tensor._aliasing.leaving import primal_of, tangent_of
-    from ..tensor._aliasing.views import register_view
 
     node, array = tensor._edge, tensor._array
     as_given = getattr(node, "shown", None) is MADE_BY_USER and node.level is level  # nothing was written since

@@ -24,6 +24,7 @@ from ..tensor._aliasing.views import NOWHERE, Nowhere, wrote
 from ..tensor._base import edge_of
 from ..tensor._object.devices import place_array
 from ._mutation import allow_mutation_on_saved_tensors
+from .engine import current_task, will_reach
 
 __all__ = [
     "GradientEdge",
@@ -235,8 +236,6 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
                 raise AttributeError("'NoneType' object has no attribute 'next_functions'")
             if not tensor.requires_grad or edge_of(tensor) is NOWHERE:
                 raise AssertionError("Expected gradient function to be set")
-    from .engine import current_task
-
     state: dict[Any, list[Any]] = weakref.WeakKeyDictionary()  # type: ignore[assignment]
     lock = threading.Lock()
     count = len(tensors)
@@ -264,14 +263,10 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
 
 def _expected(places: list[Any]) -> int:
-    from .engine import will_reach
-
     return sum(will_reach(node) for one in places if (node := one()) is not None)
 
 
 def _register_any(tensors: Sequence[Any], fn: Any) -> Any:
-    from .engine import current_task
-
     done: Any = weakref.WeakSet()
     lock = threading.Lock()
 

@@ -13,8 +13,11 @@ import numpy as np
 from .. import _dtypes
 from .._core.arrays import Batched, Dual, LevelArray
 from .._core.levels import creation_numbers
+from .._graph.node import node_class
 from .._modes import NO_GRAD, PLAIN, read_mode
-from .._places import user_frame
+from .._ops.shape import alias
+from .._places import describe, user_frame
+from ..overrides import UNSEEING, hold
 
 get_frame = sys._getframe
 
@@ -59,8 +62,6 @@ class Storage:
 
     @property
     def place(self) -> str | None:
-        from .._places import describe
-
         return None if self.code is None else describe(self.code, self.lasti)
 
     def view_edge(self, array: Any, edge: Any, version: int) -> Any:
@@ -209,8 +210,6 @@ class TensorMeta(type):
         if cls.__torch_dispatch__ is not disabled_torch_dispatch:  # type: ignore[attr-defined]
             add_dispatch_type(cls)
         if name not in UNWATCHED:
-            from ..overrides import hold
-
             _held_by_classes.append(hold())
 
     def __repr__(cls) -> str:
@@ -276,8 +275,6 @@ def install(tensor_class: type, parameter_class: type) -> None:
     global Tensor, Parameter, new_tensor
     Tensor, Parameter = tensor_class, parameter_class
     plain_types.update((tensor_class, parameter_class))
-    from ..overrides import UNSEEING
-
     UNSEEING.update((tensor_class, parameter_class))
     new_tensor = partial(object.__new__, tensor_class)
 
@@ -302,9 +299,6 @@ def wrap_leaf_alias(leaf: Any, array: Any) -> Any:
 
 @cache
 def _alias_class() -> Any:
-    from .._graph.node import node_class
-    from .._ops.shape import alias
-
     cls = node_class(alias)
     return type(cls.__name__, (cls,), {"__slots__": (), "stands_for_leaf": True})
 

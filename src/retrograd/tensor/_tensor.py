@@ -15,16 +15,21 @@ from .._core.arrays import LevelArray
 from .._core.numpy_namespace import _NUMPY_TYPES
 from .._device import device as device_type
 from .._device import strided
+from .._errors import wrap_dim
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
-from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode, using
 from .._warnings import warn
-from ..overrides import arguments
+from ..overrides import arguments, refuse_function_of_other_torch, refuse_other_torch
 from . import _base
 from ._aliasing.entering import NO_POINTER, data_inside, data_of, memory_under, share_birth
+from ._aliasing.inplace import set_data
 from ._aliasing.view_nodes import detached
 from ._aliasing.views import NOWHERE
 from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
+from ._functions.casting import device_of
+from ._functions.creation import empty, from_numpy, tensor
+from ._functions.shape import alias
 from ._object import old_attributes as old_attributes
 from ._object.formats import is_laid_out_in
 from ._object.layout import geometry, is_contiguous, strides
@@ -93,8 +98,6 @@ class Tensor(TensorMethods):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
-        from ._functions.creation import empty, tensor
-
         if kwargs.pop("device", None) is not None and not args:
             args = ()
         dtype = _dtypes.get_default_dtype()
@@ -134,17 +137,12 @@ class Tensor(TensorMethods):
         if self._edge is None:
             result._edge = None
         else:
-            from ._functions.shape import alias
-
             result._edge = alias(self)._edge
         return share_birth(result, self)  # type: ignore[no-any-return]
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function on subclasses and give its result their class."""
-        from .._modes import using
-        from ..overrides import refuse_function_of_other_torch, refuse_other_torch
-
         kwargs = kwargs or {}
         refuse_other_torch(args)
         refuse_function_of_other_torch(func)
@@ -181,8 +179,6 @@ class Tensor(TensorMethods):
         if type(dim) is int and -len(shape) <= dim < len(shape):
             return shape[dim]  # type: ignore[no-any-return]
         dim = dim_given(type(self).size, self, dim)
-        from .._errors import wrap_dim
-
         if not self._array.ndim:
             shown = 0 if dim in (0, -1) else dim
             raise IndexError(f"Dimension specified as {shown} but tensor has no dimensions")
@@ -201,8 +197,6 @@ class Tensor(TensorMethods):
     def device(self) -> device_type:
         if type(self._array) in _NUMPY_TYPES:
             return CPU
-        from ._functions.casting import device_of
-
         return device_of(self)  # type: ignore[no-any-return]
 
     layout = strided
@@ -260,8 +254,6 @@ class Tensor(TensorMethods):
         if dim is None:
             return found
         dim = dim_given(type(self).stride, self, dim)
-        from .._errors import wrap_dim
-
         if not found:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return found[wrap_dim(dim, len(found))]
@@ -407,8 +399,6 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        from ._aliasing.inplace import set_data
-
         set_data(self, value)
 
     @data.deleter
@@ -508,8 +498,6 @@ class Tensor(TensorMethods):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Make a tensor of what one of NumPy's functions computed from tensors; truths are uint8, as torch's."""
-        from ._functions.creation import from_numpy
-
         return from_numpy(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

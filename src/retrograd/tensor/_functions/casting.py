@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._core.arrays import LevelArray, is_meta, raw_leaf
+from ..._core.arrays import Dual, LevelArray, is_meta, raw_leaf
 from ..._core.numpy_namespace import _NUMPY_TYPES
+from ..._core.primitive import check_alive
 from ..._device import device as device_type
 from ..._device import preserve_format
 from ..._graph.cuts import note_reading
@@ -20,6 +21,8 @@ from ...overrides import answered, arguments, refuses_itself
 from .. import _base
 from .._aliasing.view_nodes import detached
 from .._base import LEAF, edge_of, wrap
+from .._object.devices import device_of_array, move, need_known, on_host
+from .._object.formats import is_laid_out_in, laid_out_in, need_format, order_in, suggested
 from .._object.layout import laid_out_like
 from .._recording.flat import EXACT, REAL
 from .._recording.record import record
@@ -35,8 +38,6 @@ def device_of(tensor: Any) -> Any:
     array = raw_leaf(tensor._array)
     if type(array) in _NUMPY_TYPES:
         return CPU
-    from .._object.devices import device_of_array
-
     return device_of_array(array)
 
 
@@ -129,15 +130,11 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _need_format(name: str, memory_format: Any) -> None:
-    from .._object.formats import need_format
-
     need_format(name, memory_format)
 
 
 def _in_format(result: Any, source: Any, memory_format: Any) -> Any:
     """Lay the result of a conversion out in a memory format."""
-    from .._object.formats import is_laid_out_in, laid_out_in, order_in, suggested
-
     order_in(result._array.ndim, memory_format)
     if result is source and suggested(result._array) is memory_format:
         return result
@@ -154,8 +151,6 @@ def to_device(tensor: Any, device: Any) -> Any:
     here = device_of(tensor)
     if device.type == here.type and (device.index is None or device.index == here.index):
         return tensor
-    from .._object.devices import move, need_known
-
     need_known(device)
     return move(tensor, device)
 
@@ -202,20 +197,14 @@ def _value(tensor: Any, refusal: str = NO_ITEM) -> Any:
         array = _readable(array, refusal)
     if type(array) in _NUMPY_TYPES:
         return array
-    from .._object.devices import on_host
-
     return on_host(array)
 
 
 def _readable(array: Any, refusal: str) -> Any:
     """Let a user read a dual's primal; a batched value has no single number."""
-    from ..._core.arrays import Dual
-
     while isinstance(array, LevelArray):
         if not isinstance(array, Dual):
             if not array.level.alive:
-                from ..._core.primitive import check_alive
-
                 check_alive(array)
             raise RuntimeError(refusal)
         array = array.primal

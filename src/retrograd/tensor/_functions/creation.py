@@ -24,7 +24,7 @@ from ...overrides import MISSING, answered_by_name, called, declared, overridabl
 from .. import _base
 from .._aliasing.views import own_memory, write_array
 from .._base import LEAF, mark_born, wrap
-from .._object.devices import without_elements
+from .._object.devices import place_array, without_elements
 from .._object.formats import laid_out_in
 from .._object.layout import ordered, output_order, repeats
 from .._object.numbers import element_of
@@ -71,8 +71,6 @@ def _placed(array: Any, device: Any) -> Any:
     device = device_type(device) if not isinstance(device, device_type) else device
     if device.type == "cpu":
         return array
-    from .._object.devices import place_array
-
     return place_array(array, device)
 
 

@@ -24,6 +24,7 @@ from ..._warnings import warn
 from ...overrides import declared, overridable, takes_old_forms, takes_out
 from .. import _base
 from .._aliasing.inplace import arithmetic, inplace
+from .._aliasing.views import view_op
 from .._base import edge_of
 from .._object.layout import ordered, output_order
 from .._object.numbers import element_of
@@ -516,8 +517,6 @@ def real_view(tensor: Any, part: str) -> Any:
         if part == "imag":
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
         return tensor
-    from .._aliasing.views import view_op
-
     opposite = tensor.is_conj()
     pairs = view_op(conj(tensor) if opposite else tensor, s.view_as_real, {}, "ViewAsRealBackward0")
     if opposite and part == "imag":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import _random
+from ..._device import device as device_type
 from ..._modes import Block
 from ...overrides import declared
 from .. import _base
@@ -42,8 +43,6 @@ class Generator(_random.Generator):
 
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__()
-        from ..._device import device as device_type
-
         self.device = device_type(device)
         if self.device.type != "cpu":
             _need_device(self.device.type)

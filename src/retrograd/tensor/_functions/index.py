@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray, is_meta
-from ..._core.numpy_namespace import ARRAY
+from ..._core.numpy_namespace import ARRAY, fill_layout
 from ..._dtypes import STORED_NUMBERS
 from ..._graph.node import PYTHON_SCALARS
 from ..._modes import current_mode
@@ -26,6 +26,7 @@ from .._object.layout import ordered, output_order, refuse_overlap, repeats
 from .._object.numbers import element_of
 from .._recording.flat import EXACT
 from .._recording.record import laid_out, record
+from .creation import tensor as make
 from .shape import alias, expand, unsqueeze
 
 NDARRAY = np.ndarray
@@ -198,8 +199,6 @@ def _as_index(part: Any) -> Any:
         return part
     if isinstance(part, np.ndarray):
         return wrap(part)
-    from .creation import tensor as make
-
     array = make(list(part))._array if len(part) else np.zeros(0, np.int64)
     return wrap(array.astype(np.int64) if array.dtype.kind == "f" and array.size == 0 else array)
 
@@ -452,12 +451,11 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if type(value) in PYTHON_SCALARS:
         value = wrap(element_of(value, target._array.dtype, loosely=True))
     elif not isinstance(value, _base.Tensor):
-        if isinstance(value, (list, np.ndarray)):
-            from .creation import tensor as make
-
-            value = make(value)
-        else:
-            value = wrap(np.asarray(value).astype(target._array.dtype))
+        value = (
+            make(value)
+            if isinstance(value, (list, np.ndarray))
+            else wrap(np.asarray(value).astype(target._array.dtype))
+        )
     if parts.arrays:
         put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
         return
@@ -542,8 +540,6 @@ def index_put_record(
 
 
 def _result_shape(tensor: Any, arrays: list[Any], layout: tuple[Any, ...]) -> tuple[int, ...]:
-    from ..._core.numpy_namespace import fill_layout
-
     probe = np.broadcast_to(np.zeros((), bool), tuple(tensor._array.shape))
     # only the shapes of indices matter, but a mask's values, too
     standins = [a if type(a) is NDARRAY else np.zeros(tuple(a.shape), np.int64) for a in arrays]

@@ -12,7 +12,10 @@ from ..._core.numpy_namespace import ARRAY, raw_namespace
 from ..._core.primitive import vocabulary
 from ..._dtypes import CPP_NAMES
 from ..._ops import index as ops
+from ..._ops import reducing
 from ..._ops.along import take_along
+from ..._ops.reducing import positions
+from ..._ops.shape import overwrite
 from ...overrides import overridable, takes_out
 from .. import _base
 from .._aliasing.views import refuse_integers
@@ -22,6 +25,7 @@ from .._recording.out import call_into
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import record
 from .casting import _readable
+from .creation import full_like
 from .gathering import INT64, SAME_SCALAR_TYPE, few_inside, gather, same_dtype_out
 from .shape import expand
 
@@ -64,8 +68,6 @@ def masked_fill_record(input: Any, mask: Any, value: Any) -> Any:
 def fill(input: Any, value: Any) -> Any:
     """Return a copy filled with a value."""
     from ..._ops.drawing import replaced
-    from ..._ops.shape import overwrite
-    from .creation import full_like
 
     if not isinstance(value, _base.Tensor):
         return record(replaced, (input, full_like(input, value)._array), {}, "FillBackward0")
@@ -108,8 +110,6 @@ def masked_select(input: Any, mask: Any) -> Any:
 @overridable
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """Return a copy with the elements of a source written, in order, where a mask is true."""
-    from ..._ops import reducing
-
     if input._array.dtype != source._array.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
@@ -150,8 +150,6 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 @same_dtype_out(NOT_LONG)
 def _nonzero(input: Any, as_tuple: bool = False) -> Any:
-    from ..._ops.reducing import positions
-
     array = input._array
     if isinstance(array, LevelArray):
         array = _readable(

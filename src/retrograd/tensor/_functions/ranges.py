@@ -14,7 +14,7 @@ from ..._dtypes import CPP_NAMES
 from ..._modes import current_mode
 from .. import _base
 from .._object.numbers import element_of
-from .creation import as_dtype, finish, into, numpy_dtype, options_of
+from .creation import as_dtype, as_tensor, finish, into, numpy_dtype, options_of
 
 
 def _refuse_kernel(name: str, dtype: np.dtype[Any], kinds: str) -> None:
@@ -150,8 +150,6 @@ def _spaced(start: Any, end: Any, steps: int, dtype: np.dtype[Any], base: float 
 
 def _spaced_tensors(start: Any, end: Any, steps: int, dtype: Any, base: float | None) -> Any:
     """Compute with Tensors, of which some belong to a transform."""
-    from .creation import as_tensor
-
     wide = _dtypes.float64 if not (dtype.is_floating_point or dtype.is_complex) else dtype
     low, high = (as_tensor(one).detach().to(dtype).to(wide) for one in (start, end))
     k = finish(np.arange(steps, dtype=np.float64)).to(wide)

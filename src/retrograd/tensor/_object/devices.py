@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.arrays import is_meta, raw_leaf
-from ..._core.primitive import linear
+from ..._core.primitive import linear, vocabulary
 from ..._device import device as device_type
+from .._recording.record import record
 
 META = device_type("meta")
 
@@ -90,8 +91,6 @@ to_device = linear(_to_device, name="to_device", torch="_to_copy")
 
 
 def _to_device_dx(xp: Any, g: Any, device: Any, source: Any) -> Any:
-    from ..._core.primitive import vocabulary
-
     return vocabulary.to_device(g, device=source, source=device)
 
 
@@ -101,8 +100,6 @@ to_device.batch(lambda call, args, batched, size, *, device, source: call(args[0
 
 def move(tensor: Any, device: device_type) -> Any:
     """Move a tensor to a device, differentiably."""
-    from .._recording.record import record
-
     source = device_of_array(raw_leaf(tensor._array))
     if source.type == "meta":
         raw_leaf(tensor._array).get()  # which raises
