@@ -90,10 +90,13 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What is stored: an expression, once for each element, once for each row, or summed over the items for each column."""
+    """What is stored: an expression, once for each element, once for each row, or summed over the items for each column.
+
+    A "room" is memory for one row of each chunk of items, in which costly values wait for a later pass; its expression says their type.
+    """
 
     value: Expr
-    level: str  # "element", "row", "column"
+    level: str  # "element", "row", "column", "room"
     operand: Operand
     reduction: str = ""  # of a column: how the values of items are joined
 
@@ -225,9 +228,9 @@ class _Lowering:
                 if kind != "0":
                     base = w.step("offset", "ptr", base, w.mul(where[k], self.strides[number][k]))
             self.bases.append(base)
-        # the rows of partial sums: one for each chunk of items
+        # the rows of partial sums and rooms: one for each chunk of items
         for number, output in enumerate(self.outputs, len(kernel.inputs)):
-            if output.level == "column":
+            if output.level in ("column", "room"):
                 chunk = w.step("udiv", I64, low, self.chunk)
                 self.bases[number] = w.step(
                     "offset", "ptr", self.pointers[number], w.mul(chunk, self.strides[number][0])
@@ -316,7 +319,9 @@ class _Lowering:
                 self.kept, keep = keep, None
             else:
                 self._pass(group, [])
-        stores = [(k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level != "row"]
+        stores = [
+            (k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level in ("element", "column")
+        ]
         if stores:
             self._pass([], stores)
         for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
@@ -339,7 +344,7 @@ class _Lowering:
         """
         rooms: dict[str, int] = {}
         for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
-            if output.level == "element" and output.operand.storage == output.value.type:
+            if output.level in ("element", "room") and output.operand.storage == output.value.type:
                 rooms.setdefault(output.value.type, number)
         before = set(ex.nodes_of(*[r.args[0] for r in reductions]))
         best: tuple[int, Expr] | None = None

@@ -313,6 +313,7 @@ class _Plan:
         if any(frozenset(n.detail[1]) not in (rows, self.columns) for n in nodes if n.op == "reduce"):
             raise UntraceableError("reductions over different axes")
         self._split(geometry)
+        self._add_room(outputs, nodes, half)
         plain = _with_plain_reductions([value for value, *_ in outputs])
         operands = [
             loops.Operand(STORAGE[a.dtype], *self._pattern(strides, a.itemsize))
@@ -322,7 +323,7 @@ class _Plan:
         for (_, level, storage, op), value, strides in zip(outputs, plain, self.out_strides, strict=True):
             width = ex.WIDTH.get(storage, 16)
             outer, inner = self._pattern(strides, max(width // 8, 1))
-            if level == "column":
+            if level in ("column", "room"):
                 storage, outer, inner = value.type, "0" * len(self.outer), "1"
             elif level == "row" and self.partial:
                 storage, outer, inner = value.type, "0" * len(self.outer), "0"
@@ -423,6 +424,16 @@ class _Plan:
             inner = inner[:-1] + "1"
         return outer, inner
 
+    def _add_room(self, outputs: list[Any], nodes: list[Expr], half: str | None) -> None:
+        """Add a room for what a row of half precision computes at length and reads again: results are too narrow to hold it."""
+        self.given = len(outputs)
+        element = any(level == "element" and storage in HALVES for _, level, storage, _ in outputs)
+        costly = any(n.op == "call" for n in nodes)
+        if half and element and costly and self.reduced and self.form == "rows" and len(self.inner) == 1:
+            outputs.append((ex.const(0, "f32"), "room", "f32", ""))
+            self.made.append(((), DTYPE["f32"], None, "room"))
+            self.out_strides.append([0] * (len(self.outer) + 1))
+
     # ---- calls ----
     def _prepare(self, outputs: list[Any], plain: list[Expr]) -> None:
         from .loops import LANES
@@ -443,7 +454,7 @@ class _Plan:
         for strides in self.in_strides:
             sizes += strides
         for (_, level, _, _), strides, value in zip(outputs, self.out_strides, plain, strict=True):
-            if level == "column":
+            if level in ("column", "room"):
                 width = DTYPE[value.type].itemsize
                 strides = [last * width, *strides[1:]] if self.outer else strides
             elif level == "row" and self.partial:
@@ -459,11 +470,12 @@ class _Plan:
 
         results: list[Any] = []
         for number, (shape, dtype, order, level) in enumerate(self.made):
-            if level == "column":
+            if level in ("column", "room"):
                 count = -(-self.items // self.chunk)
                 _, op, wide = self.levels[number]
-                room = np.zeros((count, self.inner[-1][1]), wide)
-                if op != "sum":
+                make = np.zeros if op == "sum" else np.empty
+                room = make((count, self.inner[-1][1]), wide)
+                if op not in ("sum", ""):
                     room[...] = start_of(op, STORAGE[wide])
             elif level == "row" and self.partial:
                 room = np.empty(self.items, self.levels[number][2])
@@ -494,7 +506,7 @@ class _Plan:
                 if axes != sorted(axes):
                     total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))
                 results[number] = np.ascontiguousarray(total, dtype).reshape(shape)
-        return tuple(results) if self.several else results[0]
+        return tuple(results[: self.given]) if self.several else results[0]
 
 
 _COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}
