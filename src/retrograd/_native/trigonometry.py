@@ -35,6 +35,7 @@ NEAR: Final = 2.0**42
 HALF_PI: Final = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)  # with what roundings left
 LARGE: Final = 1.5 * 2.0**52  # see Note [Adding a large number]
 SIGN: Final = -(1 << 63)
+NOTHING: Final = const(-0.0, F64)  # what changes nothing when it is added
 
 # the bits of 2 / pi behind the point, in words of 64
 TWO_BY_PI: Final = (
@@ -134,18 +135,22 @@ def sine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     """Return the sine of what is left, as a sum."""
     r, low, _ = angle
     z = r * r
-    tail = r * z * polynomial("sin", z, precision)
-    return r, tail if low is None else fma(low, fma(z, -0.5, 1.0), tail)
+    factor = polynomial("sin", z, precision)
+    if low is None:
+        return fma(r * z, factor, r), NOTHING
+    return r, fma(low, fma(z, -0.5, 1.0), r * z * factor)
 
 
 def cosine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     """Return the cosine of what is left, as a sum."""
     r, low, _ = angle
     z = r * r
+    factor = polynomial("cos", z, precision)
+    if low is None:
+        return fma(fma(factor, z, -0.5), z, 1.0), NOTHING
     half = 0.5 * z
     most = 1.0 - half
-    tail = z * z * polynomial("cos", z, precision)
-    return most, tail if low is None else ((1.0 - most) - half) + fma(r, -low, tail)
+    return most, ((1.0 - most) - half) + fma(r, -low, z * z * factor)
 
 
 def _with_sign(value: Expr, flip: Expr, x: Expr) -> Expr:
