@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -420,3 +422,17 @@ def test_no_name_stays_replaced() -> None:
         retrograd.jit.trace(lambda x: 1 / 0, retrograd.ones(1))
     assert retrograd.zeros is zeros
     assert retrograd.autograd.Function.apply == apply
+
+
+AFTER_A_TRACE = """
+import retrograd
+retrograd.jit.trace(lambda x: x.sin(), retrograd.ones(3))
+assert retrograd.relu_ is retrograd.nn.functional.relu_
+assert retrograd.exp_.__wrapped__.__wrapped__ is retrograd.Tensor.exp_
+"""
+
+
+def test_functions_that_write_in_place_are_made_of_methods_that_do_not_record() -> None:
+    subprocess.run(
+        [sys.executable, "-c", AFTER_A_TRACE], check=True, timeout=120
+    )  # functions are made when first asked for

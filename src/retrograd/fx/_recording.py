@@ -30,7 +30,7 @@ from .._size import Size
 from ..autograd.function import Function
 from ..jit._marks import recordings
 from ..overrides import hold, resolve_name
-from ..tensor import Tensor
+from ..tensor import Tensor, later_functions
 from ..tensor._base import array_slot
 from ..tensor._object.devices import device_of_array
 from ..tensor._object.overriding import METHODS
@@ -643,6 +643,8 @@ class Recorder(Tracer):
         patcher.patch_method(Function, "apply", classmethod(recording_apply))
         for name in {*METHODS, *_WRITING} - {*QUESTIONS, "size", "dim", "numel"}:
             if name in vars(Tensor):
+                if name in later_functions:
+                    getattr(package, name)  # is made of the method when asked for: not of one that records
                 patcher.patch_method(Tensor, name, self._taking_numbers(getattr(Tensor, name), name))
 
     def _taking_numbers(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
