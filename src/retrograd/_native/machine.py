@@ -1,21 +1,23 @@
-"""Text to machine code, by LLVM. llvmlite is imported when the first kernel is made: that takes 40 ms."""
+"""Text to machine code, by LLVM. llvmlite is imported when the first kernel is compiled, which takes 40 ms, and not for cached ones."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
 import os
+import sys
 import threading
 from functools import cache as cache_result
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-from . import cache
+from . import cache, flat
 
 lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
-_state: Any = None
+_state: _Machine | None = None
 
 
 @cache_result
@@ -33,7 +35,7 @@ def _has_instructions() -> bool:
 
     Those of the last decade do. Without them LLVM would call a function for each element.
     """
-    known: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})
+    known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
     return not known.get("SSE2", False) or (known.get("FMA3", True) and known.get("F16C", True))
 
 
@@ -41,7 +43,6 @@ class _Machine:
     """LLVM for this processor."""
 
     def __init__(self) -> None:
-        import llvmlite
         import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
@@ -53,11 +54,10 @@ class _Machine:
         target = llvm.Target.from_default_triple()
         self.triple = target.triple
         self.target = target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small"
         )
-        self.key = f"{llvmlite.__version__} {llvm.llvm_version_info} {self.triple} {self.cpu} {self.features}"
-        self.linker = llvm.create_lljit_compiler(self.target)
-        self.libraries: list[Any] = []  # what is loaded stays as long as these do
+        self.linker: Any = None
+        self.libraries: list[Any] = []  # what is linked stays as long as these do
 
     def optimised(self, text: str) -> Any:
         """Parse and optimise a module."""
@@ -73,43 +73,71 @@ class _Machine:
         builder.getModulePassManager().run(module, builder)
         return module
 
-    def load(self, code: bytes, name: str) -> int:
-        """Load an object file and return the address of a function."""
-        library = self.llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
-        loaded = library.link(self.linker, name)
-        self.libraries.append(loaded)
-        return loaded[name]  # type: ignore[no-any-return]
+    def machine_code(self, text: str, name: str) -> bytes:
+        """Compile a module: code in one piece behind the letter F, or an object file behind the letter O."""
+        file = self.target.emit_object(self.optimised(text.replace("KERNEL", name)))
+        piece = flat.flattened(file, name) if flat.is_possible() else None
+        return b"O" + file if piece is None else b"F" + piece
+
+    def link(self, file: bytes, name: str) -> int:
+        """Link an object file and return the address of a function."""
+        if self.linker is None:
+            self.linker = self.llvm.create_lljit_compiler(self.target)
+        library = self.llvm.JITLibraryBuilder().add_object_img(file).add_current_process().export_symbol(name)
+        linked = library.link(self.linker, name)
+        self.libraries.append(linked)
+        return linked[name]  # type: ignore[no-any-return]
 
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
 _loaded: dict[str, Any] = {}
 
 
+def _llvm() -> _Machine:
+    global _state
+    if _state is None:
+        _state = _Machine()
+    return _state
+
+
+@cache_result
+def _identity() -> str:
+    """Return what compiled code depends on beside its text: LLVM and this processor. It is found without loading LLVM."""
+    found = find_spec("llvmlite")
+    package = ((found and found.submodule_search_locations) or [""])[0]
+    files = sorted(os.scandir(os.path.join(package, "binding")), key=lambda entry: entry.name)
+    version = [
+        (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files if "llvmlite" in entry.name
+    ]
+    try:
+        with open("/proc/cpuinfo") as file:
+            first = file.read(8192).split("\n\n")[0].splitlines()
+        processor = " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
+    except OSError:
+        processor = f"{_llvm().cpu} {_llvm().features}"
+    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+
+
 def compiled(text: str) -> Any:
     """Return the C function of a module's text, in which its name stands as KERNEL."""
-    global _state
     with lock:
-        if _state is None:
-            _state = _Machine()
-        digest = hashlib.sha256(f"{_state.key}\n{text}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{_identity()}\n{text}".encode()).hexdigest()
         found = _loaded.get(digest)
         if found is None:
             name = f"kernel_{digest[:32]}"
             code = cache.read(digest)
-            if code is None:
-                code = _state.target.emit_object(_state.optimised(text.replace("KERNEL", name)))
+            if code is None or (code[:1] == b"F" and not flat.is_possible()):
+                code = _llvm().machine_code(text, name)
                 cache.write(digest, code)
-            found = _loaded[digest] = _SIGNATURE(_state.load(code, name))
+            address = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
+            found = _loaded[digest] = _SIGNATURE(address)
         return found
 
 
 def assembly(text: str) -> str:
     """Return what a module's text comes to on this processor, to be read."""
-    global _state
     with lock:
-        if _state is None:
-            _state = _Machine()
-        return _state.target.emit_assembly(_state.optimised(text))  # type: ignore[no-any-return]
+        return _llvm().target.emit_assembly(_llvm().optimised(text))  # type: ignore[no-any-return]
 
 
 def _hold() -> None:
