@@ -207,3 +207,13 @@ def test_variances(name, dtype, layout, shape, dim, keepdim) -> None:
 def test_standard_deviation_of_large_numbers_whose_squares_overflow() -> None:
     x = (normal(200, 100) * 1e30).astype(np.float32)
     np.testing.assert_allclose(rg.std(rg.tensor(x), 1).numpy(), x.astype(np.float64).std(1, ddof=1), rtol=1e-6)
+
+
+# ---- weights ----
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "dim"), [((131, 257), 0), ((131, 257), 1), ((48, 40, 3, 3), 0), ((48, 40, 3, 3), 1)])
+def test_weight_norm(dtype, shape, dim) -> None:
+    sizes = [n if k == dim else 1 for k, n in enumerate(shape)]
+    call = lambda library, v, g: library._weight_norm(v, g, dim)  # noqa: E731
+    assert_as_torch(call, [normal(*shape), normal(*sizes) + 2], dtype)

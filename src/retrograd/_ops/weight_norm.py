@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 from .._core.fused import fused
+from .._native.program import formula
 
 
 def _other_axes(ndim, axis):
     return tuple(k for k in range(ndim) if k != axis)
 
 
-def _letters(ndim, axis):
-    every = "abcdefghij"[:ndim]
-    return f"{every},{every}->{every[axis]}"
+@formula(wide=(1,))
+def _with_norms(xp, v, g, *, axis):
+    """Return slices with given norms, and the norms that they had."""
+    norm = xp.sqrt(xp.sum(v * v, axis=_other_axes(v.ndim, axis), keepdims=True))
+    return v * (g / norm), norm
 
 
-def _along(values, ndim, axis):
-    """Put a vector back on its axis."""
-    return values.reshape([-1 if k == axis else 1 for k in range(ndim)])
+@formula
+def _with_norms_back(xp, grad, v, g, norm, *, axis):
+    inner = xp.sum(grad * v, axis=_other_axes(v.ndim, axis), keepdims=True) / norm
+    return (grad - v * (inner / norm)) * (g / norm), inner
 
 
-@fused("WeightNormInterfaceBackward0", shows="dim=axis g v")
+@fused("WeightNormInterfaceBackward0", takes_halves=True, shows="dim=axis g v")
 def weight_norm(xp, v, g, *, axis):
     """v * g / |v|, the norm taken over all axes but one."""
-    norm = _along(xp.module.sqrt(xp.module.einsum(_letters(v.ndim, axis), v, v)), v.ndim, axis)
-    return v * (g / norm), (norm,)
+    out, norm = _with_norms(xp, v, g, axis=axis)
+    return out, (norm,)
 
 
 @weight_norm.backward
 def weight_norm_back(xp, grad, needed, residuals, v, g, *, axis):
-    (norm,) = residuals
-    inner = _along(xp.module.einsum(_letters(v.ndim, axis), grad, v), v.ndim, axis)
-    dv = None
-    if needed[0]:
-        dv = v * (-inner / (norm * norm))
-        dv += grad
-        dv *= g / norm
-    return dv, inner / norm if needed[1] else None
+    return _with_norms_back(xp, grad, v, g, *residuals, axis=axis)
 
 
 @weight_norm.decomposition
