@@ -36,6 +36,8 @@ def _powers_of_few(x, axis):
 def _shifted(xp, x, axis):
     """Return x - max(x) in memory of its own; an axis without elements has no maximum."""
     if xp.module is not np:
+        if xp.module is not None and not x.size:
+            return x - x
         return x - xp.max(x, axis=(axis,), keepdims=True)
     if x.ndim == 1 and x.size:
         return x - x[x.argmax()]
