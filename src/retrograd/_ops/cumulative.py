@@ -8,13 +8,13 @@ exponential of a large number.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.primitive import behind, general, linear, vocabulary
+from .._native.program import NATIVE
 from .order import chooses, dense, has_nan, number
 
 CHUNKED_FROM = 64  # steps from which a recurrence is cut into chunks that run side by side
@@ -33,10 +33,6 @@ def _accumulated(xp, name, x, axis):
     """Run a function of two numbers along an axis."""
     module = xp.module
     if module is np:
-        if name in ("maximum", "minimum") and x.size >= LONG and axis == x.ndim - 1 and x.flags.c_contiguous:
-            out = x.copy()
-            _scan(getattr(np, name), out.reshape(-1, x.shape[-1]))
-            return out
         return getattr(np, name).accumulate(x, axis=axis)
     out = x.copy()  # CuPy cannot: each step joins stretches twice as long
     along, reach = module.moveaxis(out, axis, 0), 1
@@ -46,87 +42,27 @@ def _accumulated(xp, name, x, axis):
     return out
 
 
-def _scan(ufunc, rows):
-    """Run a function along rows in place: within groups of eight at once, then on from each group's end to the next."""
-    count, length = rows.shape
-    if length < 16:
-        for i in range(1, length):
-            ufunc(rows[:, i - 1], rows[:, i], out=rows[:, i])
-        return
-    whole = length - length % 8
-    groups = rows[:, :whole].reshape(count, -1, 8)
-    for i in range(1, 8):
-        ufunc(groups[..., i - 1], groups[..., i], out=groups[..., i])
-    ends = groups[..., 7].copy()
-    _scan(ufunc, ends)
-    for i in range(8):
-        ufunc(ends[:, :-1], groups[:, 1:, i], out=groups[:, 1:, i])
-    for i in range(whole, length):
-        ufunc(rows[:, i - 1], rows[:, i], out=rows[:, i])
+def _by_kernel(kind, arrays, axis, reverse=False):
+    """Run along an axis of large arrays by a kernel; None where there is none."""
+    if arrays[0].size < NATIVE:
+        return None
+    from .._native.scans import scanned
+
+    return scanned(kind, arrays, axis, reverse)
 
 
 # ---- sums ----
-LONG = 1 << 14  # elements from which NumPy's own loop, which adds one number at a time, is worth avoiding
-BLOCK = 16  # numbers summed up by one product with a triangle of ones
-
-
 def _sums(xp, x, axis, reverse):
     """Sum up along an axis of a raw array, from the end if `reverse`."""
     if not x.ndim:
         return x.copy()
-    if xp.module is np and x.size >= LONG and x.dtype.kind == "f" and x.itemsize > 2 and x.flags.c_contiguous:
-        inner = x.size // math.prod(x.shape[: axis + 1])
-        out = _sums_in_blocks(x, reverse) if inner == 1 else _sums_of_rows(x, axis, reverse) if inner >= 256 else None
-        if out is not None:
-            return out
+    found = _by_kernel("sum", [x], axis, reverse)
+    if found is not None:
+        return found[0]
     if not reverse:
         return xp.cumsum(x, axis=axis)
     backwards = (*(slice(None),) * axis, slice(None, None, -1))
     return xp.module.ascontiguousarray(xp.cumsum(x[backwards], axis=axis)[backwards])
-
-
-def _sums_of_rows(x, axis, reverse):
-    """Add row to row."""
-    out = x.copy()
-    rows = np.moveaxis(out, axis, 0)
-    for i in range(len(rows) - 2, -1, -1) if reverse else range(1, len(rows)):
-        rows[i] += rows[i + 1 if reverse else i - 1]
-    return out
-
-
-def _sums_in_blocks(x, reverse):
-    """Sum up along the last axis by products with triangles of ones, which use all lanes of the processor.
-
-    None where a number is not finite: 0 times infinity would spoil its block.
-    """
-    length = x.shape[-1]
-    rest = length % BLOCK
-    if length < 4 * BLOCK:
-        return None
-    lead = (slice(None),) * (x.ndim - 1)
-    # what fits into no block is at the far end
-    whole, left = (
-        (slice(rest, None), slice(0, rest)) if reverse else (slice(0, length - rest), slice(length - rest, None))
-    )
-    ones = np.ones((BLOCK, BLOCK), x.dtype)
-    out = np.empty_like(x)
-    blocks = x[(*lead, whole)].reshape(*x.shape[:-1], -1, BLOCK) @ (np.tril(ones) if reverse else np.triu(ones))
-    totals = blocks[..., 0 if reverse else -1]
-    if reverse:
-        before = np.cumsum(totals[..., ::-1], axis=-1)[..., ::-1]
-        blocks[..., :-1, :] += before[..., 1:, None]
-    else:
-        before = np.cumsum(totals, axis=-1)
-        blocks[..., 1:, :] += before[..., :-1, None]
-    end = before[..., 0 if reverse else -1]
-    if not np.isfinite(end).all():
-        return None
-    out[(*lead, whole)] = blocks.reshape(*x.shape[:-1], -1)
-    if rest:
-        some = x[(*lead, left)]
-        sums = np.cumsum(some[..., ::-1], axis=-1)[..., ::-1] if reverse else np.cumsum(some, axis=-1)
-        out[(*lead, left)] = sums + end[..., None]
-    return out
 
 
 @linear(shows="dim", dense=True)
@@ -193,6 +129,9 @@ def recurrence(xp, a, b, *, axis, reverse):
     """s[i] = b[i] + a[i] * s[i-1] along an axis, or + a[i] * s[i+1] in reverse. See Note [Linear recurrences]."""
     module = xp.module
     dtype = np.result_type(a.dtype, b.dtype)
+    found = _by_kernel("recurrence", [a, b], axis, reverse) if a.shape == b.shape and b.dtype == dtype else None
+    if found is not None:
+        return found[0]
     wide = np.dtype(np.float32) if is_half(dtype) else dtype
     a, b = (module.moveaxis(v.astype(wide, copy=False), axis, 0) for v in (a, b))
     shape = b.shape
@@ -235,6 +174,9 @@ def recurrence_jvp(xp, t, a, out, axis, reverse):
 # ---- products ----
 @general(shows="dim result self", dense=True, widens=True)
 def cumprod(xp, x, *, axis):
+    found = _by_kernel("prod", [x], axis)
+    if found is not None:
+        return found[0]
     return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
 
 
@@ -307,22 +249,19 @@ logcumsumexp.batch(along_one_axis)
 
 
 # ---- extremes ----
-def _running(ufunc):
+def _running(name):
     def run(xp, x, *, axis):
         if not x.ndim:
             return number(xp, x)
+        found = _by_kernel(name, [x], axis)
+        if found is not None:
+            return tuple(found)
         module = xp.module
-        best = _accumulated(xp, ufunc, x, axis)
+        best = _accumulated(xp, f"{name}imum", x, axis)
         new = x == best  # of equals the last
         if x.dtype.kind in "fV" and has_nan(x):
             new |= module.isnan(x)  # a NaN is taken at once, and only another NaN takes its place
-        length = x.shape[axis]
-        if x.size >= LONG and axis == x.ndim - 1:
-            # each new extreme stands until the next: few of them, so repeating is quicker than going along
-            at = module.flatnonzero(new)
-            until = module.append(at[1:], x.size) - at
-            return dense(best, module.repeat(at % length, until).reshape(x.shape))
-        return dense(best, _accumulated(xp, "maximum", new * _places(module, length, x.ndim - axis - 1), axis))
+        return dense(best, _accumulated(xp, "maximum", new * _places(module, x.shape[axis], x.ndim - axis - 1), axis))
 
     return run
 
@@ -333,5 +272,5 @@ def _places(module, length, behind):
     return module.arange(length).reshape((length,) + (1,) * behind)
 
 
-cummax = chooses(_running("maximum"), "cummax", "cummax", reduces=False, repeats=True)
-cummin = chooses(_running("minimum"), "cummin", "cummin", reduces=False, repeats=True)
+cummax = chooses(_running("max"), "cummax", "cummax", reduces=False, repeats=True)
+cummin = chooses(_running("min"), "cummin", "cummin", reduces=False, repeats=True)
