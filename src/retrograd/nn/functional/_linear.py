@@ -20,9 +20,10 @@ from ...tensor._recording.refusals import refuse
 
 # By whether there is a bias, and the number of dimensions of the input up to 3: the names of torch's outermost steps. It transposes
 # the weights before the product; here the product takes them as they are, and `next_functions` shows the transposition.
+# of the node, by whether there is a bias and by the dimensions of the input, of which NumPy allows 64
 NAMES = {
-    True: ("", "ViewBackward0", "AddmmBackward0", "ViewBackward0"),
-    False: ("", "SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0"),
+    True: ("", "ViewBackward0", "AddmmBackward0", *["ViewBackward0"] * 62),
+    False: ("", "SqueezeBackward4", "MmBackward0", *["UnsafeViewBackward0"] * 62),
 }
 
 
@@ -31,10 +32,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
     mode = read_mode()
     if (mode is PLAIN or mode is NO_GRAD) and type(input) in EXACT:
-        name = NAMES[bias is not None][min(input._array.ndim, 3)]
-        operation, args = (a.linear_map, (input, weight)) if bias is None else (a.affine, (bias, input, weight))
+        name = NAMES[bias is not None][input._array.ndim]
+        operation = a.linear_map if bias is None else a.affine
         flat = operation.recorders.get(name) or recorder(operation, name)
-        result = flat(args, {}, None, mode is PLAIN)
+        result = flat((input, weight) if bias is None else (bias, input, weight), {}, None, mode is PLAIN)
         if result is not None:
             return result
     return _checked_linear(input, weight, bias)
@@ -65,7 +66,7 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
             f"Hint: the weights take inputs whose last dimension has size {y.shape[1]}, and the input has shape "
             f"{list(x.shape)}."
         )
-    name = NAMES[bias is not None][min(x.ndim, 3)]
+    name = NAMES[bias is not None][x.ndim]
     if bias is None:
         if x.dtype != y.dtype:
             check_mm(input.reshape(rows, -1), t(weight))
