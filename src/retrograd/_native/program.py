@@ -136,14 +136,26 @@ class Formula:
 
     def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> _Plan | None:
         """Return what computes large arrays of these dtypes, shapes and strides; None if no kernel can."""
-        key = (self._fixed(params), *[(a.dtype.num, a.shape, a.strides) for a in arrays])
+        return self._kept((self._fixed(params), *[(a.dtype.num, a.shape, a.strides) for a in arrays]), arrays, params)
+
+    def _kept(self, key: Any, *like: Any) -> _Plan | None:
         plan = self.plans.get(key, self)
         if plan is self:
             if len(self.plans) > 512:
                 self.plans.clear()
             with machine.lock:  # which a fork waits for: planning imports and compiles
-                plan = self.plans[key] = self._planned(arrays, params)
+                plan = self.plans[key] = self._planned(*like)
         return plan  # type: ignore[return-value]
+
+    def repeated(self, outs: Sequence[np.ndarray], *arrays: np.ndarray, apart: int) -> Repeated | None:
+        """Prepare for computing parts of large arrays one after the other: see `Repeated`. None if there is no kernel for these.
+
+        Parts are numbered along the first `apart` axes. `outs` have the shape of the whole, or less axes where parts share memory. They may
+        lie in memory in any way, and it may be that of the arrays. On NumPy's arrays alone.
+        """
+        key = (apart, *[(a.dtype.num, a.shape, a.strides) for a in (*outs, *arrays)])
+        plan = self._kept(key, arrays, {}, outs, apart)
+        return None if plan is None else Repeated(plan, (*arrays, *outs))
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
@@ -175,12 +187,14 @@ class Formula:
         constant = [r if isinstance(r, Traced) else xp.constant(r, given[0]) for r in results]
         return constant, xp, type(found) is tuple
 
-    def _planned(self, arrays: Sequence[Any], params: dict[str, Any]) -> _Plan | None:
+    def _planned(
+        self, arrays: Sequence[Any], params: dict[str, Any], outs: Sequence[Any] = (), apart: int = 0
+    ) -> _Plan | None:
         """Return how arrays of these dtypes, shapes and strides are computed; None if no kernel can."""
         if not machine.is_available():
             return None
         try:
-            return _Plan(self, arrays, *self.traced(arrays, params))
+            return _Plan(self, arrays, *self.traced(arrays, params), outs, apart)
         except UntraceableError as error:
             self.refused = str(error)
             return None
@@ -280,8 +294,12 @@ class _Plan:
         results: list[Traced],
         xp: TracedNamespace,
         several: bool,
+        outs: Sequence[np.ndarray] = (),
+        apart: int = 0,
     ) -> None:
         from . import llvm, loops
+
+        self.outs, self.apart = [(out.shape, out.strides) for out in outs], apart
 
         geometry = _Geometry(arrays)
         if 0 in geometry.shape:
@@ -391,6 +409,12 @@ class _Plan:
                 dense[k] = 0 if shape[k] == 1 else step
                 step *= shape[k]
             strides.append(dense)
+        for k, (shape, own) in enumerate(self.outs):  # memory that is there
+            missing = geometry.rank - len(shape)
+            if missing > self.apart or shape != geometry.shape[missing:] or self.made[k][3] != "element":
+                raise UntraceableError("results of another shape than their memory")
+            known = [0 if n == 1 else s for n, s in zip(shape, own, strict=True)]
+            strides[len(geometry.strides) + k] = [0] * missing + known
         self.outer = _merged(self.outer_axes, geometry.shape, strides)
         if self.form == "lanes":  # the last axis is that of the lanes
             *reduced, lanes = self.inner_axes
@@ -400,8 +424,13 @@ class _Plan:
         if not self.inner:
             self.inner = [_NO_AXES]
         if self.form == "rows" and not self.reduced and not self.columns:  # elementwise: all axes may merge
-            merged = _merged([*self.outer_axes, *self.inner_axes], geometry.shape, strides)
-            self.outer, self.inner = merged[:-1], merged[-1:] or [_NO_AXES]
+            axes = [*self.outer_axes, *self.inner_axes]
+            first = [k for k in range(self.apart) if geometry.shape[k] != 1]
+            if axes[: len(first)] != first:
+                raise UntraceableError("parts that do not lie one after the other")
+            merged = _merged(axes[len(first) :], geometry.shape, strides)
+            self.outer = [*_merged(first, geometry.shape, strides), *merged[:-1]]
+            self.inner = merged[-1:] or [_NO_AXES]
         count = len(geometry.strides)
         dims = [*self.outer, *self.inner]
         table = [[s[axes[-1]] if axes else 0 for axes, _ in dims] for s in strides]
@@ -447,7 +476,8 @@ class _Plan:
             self.items * (self.length // max(last, 1)) * min(last, size) if self.blocked else self.items * self.length
         )
         cost = sum(_COST.get(n.op, 1) for n in ex.nodes_of(*plain))
-        self.threads = total * (cost + 4) >= _thresholds.NATIVE_WORK and self.items > 1
+        self.work = total * (cost + 4)
+        self.threads = self.work >= _thresholds.NATIVE_WORK and self.items > 1
         many = bool(self.columns) and self.items > BLOCK  # a sum of sums is more exact than one sum
         self.chunk = -(-self.items // CHUNKS) if self.threads or many else self.items
         sizes = [n for _, n in self.outer] + [n for _, n in self.inner] + [size, blocks, self.chunk]
@@ -507,6 +537,29 @@ class _Plan:
                     total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))
                 results[number] = np.ascontiguousarray(total, dtype).reshape(shape)
         return tuple(results[: self.given]) if self.several else results[0]
+
+
+class Repeated:
+    """One kernel on parts of large arrays, one after the other: all that a call needs has been prepared."""
+
+    __slots__ = ("arrays", "cells", "function", "items", "sizes", "threads")
+
+    def __init__(self, plan: _Plan, arrays: tuple[np.ndarray, ...]) -> None:
+        parts = math.prod(plan.shape[: plan.apart])
+        self.function, self.sizes, self.items = plan.function, plan.sizes, plan.items // parts
+        self.threads = self.items > 1 and plan.work >= _thresholds.NATIVE_WORK * parts
+        self.arrays = arrays  # of which kernels have the addresses only
+        self.cells = plan.cells(*[id(a) + DATA for a in arrays])
+
+    def __call__(self, low: int, high: int) -> None:
+        """Compute the parts of a range; threads share those of one call."""
+        function, cells, sizes = self.function, self.cells, self.sizes
+        low, count = low * self.items, (high - low) * self.items
+        if self.threads:
+            block = -(-count // CHUNKS)
+            parallel.over_blocks(lambda a, b: function(cells, sizes, b"", low + a, low + b), count, block, True)
+        else:
+            function(cells, sizes, b"", low, low + count)
 
 
 _COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}

@@ -6,8 +6,10 @@ has one product and a few elementwise calls, each into memory that was made befo
 calls are on few numbers:
 - within the loop gates come first, (gates, batch, hidden): each gate is a stretch of memory, and so are neighbouring gates;
 - gradients of the gates lie in rows, (step and batch, gates x hidden), so that one product makes the gradient of a weight.
-A sigmoid is computed as (1 + tanh(x / 2)) / 2: one call of tanh serves all gates, and the weights have been halved before.
-What the backward multiplies gradients with is computed for all steps at once, so its loop is as short.
+Where there is enough to do a step's gates are one call of a kernel, made from a formula, forward and backward. Gates are made in the
+memory of the inputs' shares, and nothing is kept that a kernel makes again in less time than memory takes.
+Elsewhere they are a few calls of NumPy, which are of another make: a sigmoid is (1 + tanh(x / 2)) / 2, so that one call of tanh
+serves all gates; the weights have been halved before. What the backward multiplies gradients with is computed for all steps at once.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import numpy as np
 from .._core.fused import fused
 from .._core.passes import ones
 from .._core.primitive import stack
+from .._native.program import formula
+from .._thresholds import NATIVE_SLOW
 from . import affine, elementwise, index, shape  # noqa: F401 - the words of decompositions
 
 
@@ -25,18 +29,14 @@ class Walk:
     """The order of the steps, and what each of them reads and writes.
 
     `sizes` is None where every step has the whole batch. In a packed sequence it holds the number of entries of each step, which
-    never grows; x then has a row for every step and entry, and buffers of states have unused rows.
+    never grows; x then has a row for every step and entry. All else has room for every entry at every step.
     """
 
-    __slots__ = ("batch", "reverse", "rows", "sizes", "steps")
+    __slots__ = ("batch", "reverse", "sizes", "steps")
 
     def __init__(self, x, sizes, reverse):
         self.sizes, self.reverse = sizes, reverse
-        if sizes is None:
-            self.steps, self.batch = x.shape[:2]
-            self.rows = self.steps * self.batch
-        else:
-            self.steps, self.batch, self.rows = len(sizes), sizes[0], x.shape[0]
+        self.steps, self.batch = x.shape[:2] if sizes is None else (len(sizes), sizes[0])
 
     def around(self, states):
         """Part states, one more than steps, into what each step reads and what it writes."""
@@ -49,37 +49,35 @@ class Walk:
         else:
             states[...] = first
 
-    def states(self, array):
-        """Return what each step uses of an array (steps, ..., batch, width), in the order of the walk."""
-        views = list(array)
-        if self.sizes is not None:
-            views = [view[..., :size, :] for view, size in zip(views, self.sizes, strict=True)]
-        return views[::-1] if self.reverse else views
+    def order(self, backward=False):
+        """Return the numbers of the steps, each with the number of its entries, from the first to the last or backward."""
+        found = list(enumerate(self.sizes or (self.batch,) * self.steps))
+        return found[::-1] if self.reverse is not backward else found
 
-    def entries(self, array):
-        """Return what each step uses of one array (..., batch, width) that all steps share."""
+    def views(self, array):
+        """Return what each step uses of an array (steps, ..., batch, width); there may be no array."""
+        if array is None:
+            return [None] * self.steps
         if self.sizes is None:
-            return [array] * self.steps
-        views = [array[..., :size, :] for size in self.sizes]
-        return views[::-1] if self.reverse else views
-
-    def parts(self, array):
-        """Return what each step uses of an array (rows, width) or (gates, rows, width), in the order of the walk."""
-        if self.sizes is None:
-            split = array.reshape(*array.shape[:-2], self.steps, self.batch, array.shape[-1])
-            views = list(split if split.ndim == 3 else split.swapaxes(0, 1))
-        else:
-            views, start = [], 0
-            for size in self.sizes:
-                views.append(array[..., start : start + size, :])
-                start += size
-        return views[::-1] if self.reverse else views
+            return list(array)
+        return [view[..., :size, :] for view, size in zip(array, self.sizes, strict=True)]
 
     def joined(self, module, array):
         """Return the used entries of an array (steps, batch, width) as rows."""
         if self.sizes is None:
-            return array.reshape(self.rows, array.shape[-1])
-        return module.concatenate([one[:size] for one, size in zip(array, self.sizes, strict=True)])
+            return array.reshape(self.steps * self.batch, array.shape[-1])
+        return module.concatenate(self.views(array))
+
+    def spread(self, module, rows):
+        """Return rows (..., rows, width) as an array (..., steps, batch, width); entries that are not used are anything."""
+        whole = (*rows.shape[:-2], self.steps, self.batch, rows.shape[-1])
+        if self.sizes is None:
+            return rows.reshape(whole)
+        out, start = module.empty(whole, rows.dtype), 0
+        for k, size in enumerate(self.sizes):
+            out[..., k, :size, :] = rows[..., start : start + size, :]
+            start += size
+        return out
 
     def output(self, module, written):
         """Return the states of all steps in memory of their own, shaped as the input."""
@@ -97,38 +95,65 @@ class Walk:
         return state
 
 
-def gate_major(xp, weight, order, factors):
-    """Return a weight (gates x hidden, inputs), or a bias, as (gates, inputs, hidden): gates reordered and scaled."""
-    parts = weight.reshape(len(order), -1, *weight.shape[1:])
-    out = xp.module.empty((parts.shape[0], *parts.shape[:0:-1]), weight.dtype)
-    for k, (source, factor) in enumerate(zip(order, factors, strict=True)):
-        xp.module.multiply(parts[source].T, factor, out[k])
-    return out
+def by_kernel(module, walk, prepared, gates, outs, *arrays):
+    """Return a function of a step's number and its entries that computes a formula by a kernel; None where NumPy has to.
+
+    Arrays are (steps, batch, width), or less where steps or entries share them. The number of gates alone decides.
+    """
+    if module is not np or outs[0].dtype.char not in "fd" or gates * outs[0].size < NATIVE_SLOW:
+        return None
+    kernel = prepared.repeated(outs, *arrays, apart=1 if walk.sizes is None else 2)
+    if kernel is None:
+        return None
+    if walk.sizes is None:
+        return lambda k, size: kernel(k, k + 1)
+    return lambda k, size: kernel(k * walk.batch, k * walk.batch + size)
 
 
-def projected(xp, rows, w_ih, biases, order, factors):
-    """Return the share of the inputs in the gates of all steps, (gates, rows, hidden)."""
-    shares = xp.module.matmul(rows, gate_major(xp, w_ih, order, factors))
-    if biases is not None:
-        shares += gate_major(xp, biases, order, factors)[:, None]
-    return shares
+def biases_of(biases, gates, width, dtype):
+    """Return the bias of each gate; zeros if there is none."""
+    return (np.zeros((), dtype),) * gates if biases is None else tuple(biases.reshape(gates, width))
+
+
+def zero(like):
+    """Return a zero that stands for an array."""
+    return np.zeros((), like.dtype)
+
+
+def shares_of(module, walk, x, w_ih, w_hh, biases, kernel, factors, out):
+    """Compute the share of the inputs in the gates of all steps, (gates, steps, batch, hidden); return what multiplies hidden states.
+
+    Kernels add biases themselves and need no factors. BLAS takes the input's weight as it lies; of a hidden state there are few rows, for
+    which its weight had better lie as it is read.
+    """
+    count = len(out)
+    w_ih, w_hh = (w.reshape(count, -1, w.shape[1]).swapaxes(1, 2) for w in (w_ih, w_hh))
+    if kernel is None:
+        scale = module.asarray(factors, x.dtype)[:, None, None]
+        w_ih, w_hh = w_ih * scale, w_hh * scale
+    rows = rows_of(x)
+    room = out.reshape(count, len(rows), out.shape[-1]) if walk.sizes is None else None
+    shares = module.matmul(rows, w_ih, out=room)
+    if kernel is None and biases is not None:
+        shares += biases.reshape(count, 1, -1) * scale
+    if room is None:
+        out[...] = walk.spread(module, shares)
+    return module.ascontiguousarray(w_hh)
 
 
 def rows_of(x):
     """Return the inputs of all steps as rows."""
-    return x.reshape(-1, x.shape[-1])
-
-
-def gradient_by_step(walk, g):
-    """Return the gradient of each step's output from the last step to the first; None if there is none."""
-    if g is None:
-        return [None] * walk.steps
-    return walk.parts(rows_of(g))[::-1]
+    return x if x.ndim == 2 else x.reshape(x.shape[0] * x.shape[1], x.shape[2])
 
 
 def begun(module, g, like):
     """Return the gradient of a last state in memory of its own, zeros if there is none."""
     return module.zeros_like(like) if g is None else g.copy()
+
+
+def arriving(module, walk, g):
+    """Return the gradients of the outputs of all steps, (steps, batch, width), if there are any."""
+    return None if g is None else walk.spread(module, rows_of(g))
 
 
 def pull_back_weights(xp, needed, gates, x, w_ih, read, hidden_gates=None):
@@ -204,7 +229,9 @@ def rnn_layer(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu, sizes, reverse):
     states = module.empty((walk.steps + 1, walk.batch, w_hh.shape[1]), x.dtype)
     walk.start(states, h)
     read, written = walk.around(states)
-    for share, h_read, h_written in zip(walk.parts(shares), walk.states(read), walk.states(written), strict=True):
+    parts = [walk.views(one) for one in (walk.spread(module, shares), read, written)]
+    for k, _ in walk.order():
+        share, h_read, h_written = (one[k] for one in parts)
         module.matmul(h_read, recurrent, out=h_written)
         module.add(h_written, share, h_written)
         if relu:
@@ -220,21 +247,18 @@ def _(xp, g, needed, residuals, x, h, w_ih, w_hh, b_ih, b_hh, *, relu, sizes, re
     (states,) = residuals
     walk = Walk(x, sizes, reverse)
     read, written = walk.around(states)
-    rows = module.empty((walk.rows, h.shape[-1]), states.dtype)
+    rows = module.empty((walk.steps, walk.batch, h.shape[-1]), states.dtype)
     slopes = (written > 0).astype(states.dtype) if relu else 1 - written * written
     dh = begun(module, g[1], h)
-    for arrived, dh_now, slope, row in zip(
-        gradient_by_step(walk, g[0]),
-        walk.entries(dh)[::-1],
-        walk.states(slopes)[::-1],
-        walk.parts(rows)[::-1],
-        strict=True,
-    ):
+    parts = [walk.views(one) for one in (arriving(module, walk, g[0]), slopes, rows)]
+    for k, size in walk.order(backward=True):
+        (arrived, slope, row), dh_now = (one[k] for one in parts), dh[:size]
         if arrived is not None:
             module.add(dh_now, arrived, dh_now)
         module.multiply(dh_now, slope, row)
         module.matmul(row, w_hh, out=dh_now)
-    dx, *dweights = pull_back_weights(xp, (needed[0], *needed[2:]), rows, x, w_ih, walk.joined(module, read))
+    rows, read = walk.joined(module, rows), walk.joined(module, read)
+    dx, *dweights = pull_back_weights(xp, (needed[0], *needed[2:]), rows, x, w_ih, read)
     return dx, dh, *dweights
 
 
@@ -249,9 +273,26 @@ def _(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu, sizes, reverse):
 
 
 # ---- layers: LSTM ----
-# torch's gates are i, f, g, o; ours i, f, o, g: sigmoids first
-LSTM_ORDER, LSTM_FACTORS = (0, 1, 3, 2), (0.5, 0.5, 0.5, 1)
-I, F, O, G, C, TANH_C = range(6)  # noqa: E741 - what a step keeps; C is the cell state it reads
+LSTM_FACTORS = (0.5, 0.5, 1, 0.5)
+I, F, G, O = range(4)  # noqa: E741 - how gates lie in memory
+
+
+@formula
+def lstm_gates(xp, i, f, g, o, own_i, own_f, own_g, own_o, b_i, b_f, b_g, b_o, c):
+    """Return the gates, the cell state and the hidden state that shares of the input and of the hidden state make of c."""
+    i, f, o = xp.sigmoid(i + own_i + b_i), xp.sigmoid(f + own_f + b_f), xp.sigmoid(o + own_o + b_o)
+    g = xp.tanh(g + own_g + b_g)
+    c = f * c + i * g
+    return i, f, g, o, c, o * xp.tanh(c)
+
+
+@formula
+def lstm_gates_back(xp, i, f, g, o, c, c_new, dh, arrived, dc):
+    """Return the gradients of the gates before their sigmoids, and that of the cell state."""
+    dh = dh + arrived
+    tanh_c = xp.tanh(c_new)
+    dc = dc + dh * o * (1 - tanh_c * tanh_c)
+    return dc * g * (i - i * i), dc * c * (f - f * f), dc * i * (1 - g * g), dh * tanh_c * (o - o * o), dc * f
 
 
 @fused("MkldnnRnnLayerBackward0", outputs=3, unread=("b_ih", "b_hh"))
@@ -261,107 +302,138 @@ def lstm_layer(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, sizes, reverse):
     add, multiply, tanh, matmul = module.add, module.multiply, module.tanh, module.matmul
     walk = Walk(x, sizes, reverse)
     steps, batch, hidden = walk.steps, walk.batch, w_hh.shape[0] // 4
-    shares = projected(xp, rows_of(x), w_ih, None if b_ih is None else b_ih + b_hh, LSTM_ORDER, LSTM_FACTORS)
-    recurrent = gate_major(xp, w_hh, LSTM_ORDER, LSTM_FACTORS)
-    kept = module.empty((steps + 1, 6, batch, hidden), x.dtype)
+    gates = module.empty((4, steps, batch, hidden), x.dtype)  # shares of the inputs, then gates
+    sums, room = module.empty((4, batch, hidden), x.dtype), module.empty((batch, hidden), x.dtype)
+    cells = module.empty((steps + 1, batch, hidden), x.dtype)
     states = module.empty((steps + 1, batch, w_hh.shape[1]), x.dtype)
-    walk.start(kept[:, C], c)
+    walk.start(cells, c)
     walk.start(states, h)
-    mine, following = walk.around(kept)
-    read, written = walk.around(states)
-    projection = None if w_hr is None else w_hr.T
-    for share, own, h_read, h_written, c_written, gates, pair in zip(
-        walk.parts(shares),
-        walk.states(mine),
-        walk.states(read),
-        walk.states(written),
-        walk.states(following[:, C]),
-        walk.entries(module.empty((4, batch, hidden), x.dtype)),
-        walk.entries(module.empty((2, batch, hidden), x.dtype)),
-        strict=True,
-    ):
-        matmul(h_read, recurrent, out=gates)
-        add(gates, share, gates)
-        tanh(gates, own[:4])
-        sigmoids = own[:3]
-        multiply(sigmoids, 0.5, sigmoids)
-        add(sigmoids, 0.5, sigmoids)
-        multiply(own[:2], own[3:5], pair)  # i g and f c
-        add(pair[0], pair[1], c_written)
-        tanh_c = own[TANH_C]
-        tanh(c_written, tanh_c)
-        if projection is None:
-            multiply(own[O], tanh_c, h_written)
+    (c_read, c_written), (read, written) = walk.around(cells), walk.around(states)
+    biases = None if b_ih is None else b_ih + b_hh
+    made = written if w_hr is None else room
+    kernel = by_kernel(
+        module,
+        walk,
+        lstm_gates,
+        4,
+        (*gates, c_written, made),
+        *gates,
+        *sums,
+        *biases_of(biases, 4, hidden, x.dtype),
+        c_read,
+    )
+    recurrent = shares_of(module, walk, x, w_ih, w_hh, biases, kernel, LSTM_FACTORS, gates)
+    own, read_by, written_by = walk.views(gates.swapaxes(0, 1)), walk.views(read), walk.views(written)
+    before, after = (None, None) if kernel else (walk.views(c_read), walk.views(c_written))
+    for k, size in walk.order():
+        now = sums if size == batch else sums[:, :size]
+        matmul(read_by[k], recurrent, out=now)
+        if kernel is not None:
+            kernel(k, size)
         else:
-            matmul(multiply(own[O], tanh_c, pair[0]), projection, out=h_written)
-    return (walk.output(module, written), walk.last(written), walk.last(following[:, C])), (kept, states)
-
-
-def _lstm_factors(module, kept):
-    """Return what multiplies gradients: the cell's in gates i, f and g and the output's in o; then the output's in the cell.
-
-    Every slope is made where it will stay: memory that is touched for the first time costs more than these calls.
-    """
-    multiply, subtract = module.multiply, module.subtract
-    out = module.empty((kept.shape[0], 4, *kept.shape[2:]), kept.dtype)
-    of_cell = module.empty((kept.shape[0], *kept.shape[2:]), kept.dtype)
-    for slope, sigmoid, factor in (
-        (out[:, :2], kept[:, :2], kept[:, G : G + 2]),  # i' g and f' c
-        (out[:, 3], kept[:, O], kept[:, TANH_C]),
-    ):
-        multiply(sigmoid, sigmoid, slope)
-        subtract(sigmoid, slope, slope)
-        multiply(slope, factor, slope)
-    for slope, tanh, factor in ((out[:, 2], kept[:, G], kept[:, I]), (of_cell, kept[:, TANH_C], kept[:, O])):
-        multiply(tanh, tanh, slope)
-        subtract(1, slope, slope)
-        multiply(slope, factor, slope)
-    return out, of_cell
+            own_now, c_now, room_now = own[k], after[k], room[:size]
+            add(now, own_now, own_now)
+            tanh(own_now, own_now)
+            for sigmoids in (own_now[:2], own_now[O]):
+                multiply(sigmoids, 0.5, sigmoids)
+                add(sigmoids, 0.5, sigmoids)
+            multiply(own_now[F], before[k], c_now)
+            add(c_now, multiply(own_now[I], own_now[G], room_now), c_now)
+            multiply(own_now[O], tanh(c_now, room_now), written_by[k] if w_hr is None else room_now)
+        if w_hr is not None:
+            matmul(room[:size], w_hr.T, out=written_by[k])
+    return (walk.output(module, written), walk.last(written), walk.last(c_written)), (gates, cells, states)
 
 
 @lstm_layer.backward
 def _(xp, g, needed, residuals, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, sizes, reverse):
     module = xp.module
-    add, multiply, matmul = module.add, module.multiply, module.matmul
-    kept, states = residuals
+    matmul = module.matmul
+    gates, cells, states = residuals
     walk = Walk(x, sizes, reverse)
-    mine, read = walk.around(kept)[0], walk.around(states)[0]
-    hidden = kept.shape[-1]
-    factors, of_cell = _lstm_factors(module, mine)
-    rows = module.empty((walk.rows, 4 * hidden), kept.dtype)
+    (c_read, c_written), read = walk.around(cells), walk.around(states)[0]
+    rows = module.empty((walk.steps, walk.batch, w_hh.shape[0]), gates.dtype)
     dh, dc = begun(module, g[1], h), begun(module, g[2], c)
-    room, inner = module.empty((2, *dc.shape), kept.dtype)
-    totals = None if w_hr is None else module.empty((walk.rows, dh.shape[-1]), kept.dtype)
-    for arrived, total, dh_now, dc_now, inner_now, room_now, factor, cell, forget, row, gates in zip(
-        gradient_by_step(walk, g[0]),
-        gradient_by_step(walk, totals),
-        walk.entries(dh)[::-1],
-        walk.entries(dc)[::-1],
-        walk.entries(inner)[::-1],
-        walk.entries(room)[::-1],
-        walk.states(factors)[::-1],
-        walk.states(of_cell)[::-1],
-        walk.states(mine[:, F])[::-1],
-        walk.parts(rows)[::-1],
-        walk.parts(rows.reshape(walk.rows, 4, hidden).swapaxes(0, 1))[::-1],
-        strict=True,
-    ):
-        if arrived is not None:
-            add(dh_now, arrived, dh_now)
-        if total is None:
-            inner_now = dh_now
-        else:
-            total[...] = dh_now
-            matmul(dh_now, w_hr, out=inner_now)
-        multiply(inner_now, cell, room_now)
-        add(dc_now, room_now, dc_now)
-        multiply(factor[:3], dc_now, gates[:3])
-        multiply(factor[3], inner_now, gates[3])
-        multiply(dc_now, forget, dc_now)
-        matmul(row, w_hh, out=dh_now)
-    dx, *dweights = pull_back_weights(xp, (needed[0], *needed[3:7]), rows, x, w_ih, walk.joined(module, read))
-    dw_hr = matmul(totals.T, walk.joined(module, mine[:, O] * mine[:, TANH_C])) if needed[7] else None
+    arrived = arriving(module, walk, g[0])
+    if w_hr is None:
+        step = _lstm_back(module, walk, gates, c_read, c_written, dh, arrived, dc, rows)
+    else:
+        inner, totals = module.empty_like(dc), module.empty((walk.steps, *dh.shape), dh.dtype)
+        step = _lstm_back(module, walk, gates, c_read, c_written, inner, None, dc, rows)
+        arrived_by = walk.views(arrived)
+    row_by = walk.views(rows)
+    for k, size in walk.order(backward=True):
+        dh_now = dh[:size]
+        if w_hr is not None:
+            if arrived is not None:
+                module.add(dh_now, arrived_by[k], dh_now)
+            totals[k, :size] = dh_now
+            matmul(dh_now, w_hr, out=inner[:size])
+        step(k, size)
+        matmul(row_by[k], w_hh, out=dh_now)
+    rows, read = walk.joined(module, rows), walk.joined(module, read)
+    dx, *dweights = pull_back_weights(xp, (needed[0], *needed[3:7]), rows, x, w_ih, read)
+    dw_hr = None
+    if needed[7]:
+        dw_hr = matmul(walk.joined(module, totals).T, walk.joined(module, gates[O] * module.tanh(c_written)))
     return dx, dh, dc, *dweights, dw_hr
+
+
+def _lstm_back(module, walk, gates, c_read, c_written, dh, arrived, dc, rows):
+    """Return a function of a step's number and its entries, which writes the gradients of its gates and changes dc.
+
+    `dh` is the gradient of the step's hidden state, but for what has arrived at its output.
+    """
+    found = rows.reshape(*rows.shape[:2], 4, gates.shape[-1]).swapaxes(1, 2)
+    kernel = by_kernel(
+        module,
+        walk,
+        lstm_gates_back,
+        4,
+        (*found.swapaxes(0, 1), dc),
+        *gates,
+        c_read,
+        c_written,
+        dh,
+        zero(gates) if arrived is None else arrived,
+        dc,
+    )
+    if kernel is not None:
+        return kernel
+    add, multiply = module.add, module.multiply
+    factors, of_cell = _lstm_factors(module, gates, c_read, module.tanh(c_written))
+    parts = [walk.views(one) for one in (arrived, factors.swapaxes(0, 1), of_cell, gates[F], found)]
+    room = module.empty_like(dc)
+
+    def step(k, size):
+        (came, factor, cell, forget, row), dh_now, dc_now = (one[k] for one in parts), dh[:size], dc[:size]
+        if came is not None:
+            add(dh_now, came, dh_now)
+        add(dc_now, multiply(dh_now, cell, room[:size]), dc_now)
+        multiply(factor[:3], dc_now, row[:3])
+        multiply(factor[3], dh_now, row[3])
+        multiply(dc_now, forget, dc_now)
+
+    return step
+
+
+def _lstm_factors(module, gates, c, tanh_c):
+    """Return what multiplies gradients: the cell's in gates i, f and g and the output's in o; then the output's in the cell.
+
+    Every slope is made where it will stay: memory that is touched for the first time costs more than these calls.
+    """
+    multiply, subtract = module.multiply, module.subtract
+    out, of_cell = module.empty_like(gates), module.empty_like(tanh_c)
+    i, f, g, o = gates
+    for slope, sigmoid, factor in ((out[0], i, g), (out[1], f, c), (out[3], o, tanh_c)):
+        multiply(sigmoid, sigmoid, slope)
+        subtract(sigmoid, slope, slope)
+        multiply(slope, factor, slope)
+    for slope, tanh, factor in ((out[2], g, i), (of_cell, tanh_c, o)):
+        multiply(tanh, tanh, slope)
+        subtract(1, slope, slope)
+        multiply(slope, factor, slope)
+    return out, of_cell
 
 
 def lstm_step(xp, gates, c, w_hr=None):
@@ -381,8 +453,25 @@ def _(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, sizes, reverse):
 
 
 # ---- layers: GRU ----
-GRU_ORDER, GRU_FACTORS = (0, 1, 2), (0.5, 0.5, 1)
+GRU_FACTORS = (0.5, 0.5, 1)
 R, Z, N, Q = range(4)  # what a step keeps: both gates, the candidate, and the hidden state's share in it
+
+
+@formula
+def gru_gates(xp, r, z, n, own_r, own_z, own_n, b_r, b_z, b_n, b_q, h):
+    """Return both gates, the candidate, the hidden state's share in it and the hidden state that they make of h."""
+    r, z = xp.sigmoid(r + own_r + b_r), xp.sigmoid(z + own_z + b_z)
+    q = own_n + b_q
+    n = xp.tanh(n + b_n + r * q)
+    return r, z, n, q, (h - n) * z + n
+
+
+@formula
+def gru_gates_back(xp, r, z, n, q, h, direct, through, arrived):
+    """Return the gradients of q, r, z and n, and what goes from the hidden state straight to the one before."""
+    dh = direct + through + arrived
+    dn = dh * (1 - z) * (1 - n * n)
+    return dn * r, dn * q * (r - r * r), dh * (h - n) * (z - z * z), dn, dh * z
 
 
 @fused("GruBackward0", outputs=2, widens=False, unread=("b_ih", "b_hh"))
@@ -396,49 +485,58 @@ def gru_layer(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, sizes, reverse):
     if b_ih is not None:
         biases, b_q = b_ih.copy(), b_hh[2 * hidden :]
         biases[: 2 * hidden] += b_hh[: 2 * hidden]
-    shares = projected(xp, rows_of(x), w_ih, biases, GRU_ORDER, GRU_FACTORS)
-    recurrent = gate_major(xp, w_hh, GRU_ORDER, GRU_FACTORS)
-    kept = module.empty((steps, 4, batch, hidden), x.dtype)
+    gates = module.empty((4, steps, batch, hidden), x.dtype)  # shares of the inputs, then gates
+    sums = module.empty((3, batch, hidden), x.dtype)
     states = module.empty((steps + 1, batch, hidden), x.dtype)
     walk.start(states, h)
     read, written = walk.around(states)
-    for share, own, h_read, h_written, gates in zip(
-        walk.parts(shares),
-        walk.states(kept),
-        walk.states(read),
-        walk.states(written),
-        walk.entries(module.empty((3, batch, hidden), x.dtype)),
-        strict=True,
-    ):
-        module.matmul(h_read, recurrent, out=gates)
-        sigmoids, n = own[:2], own[N]
-        add(gates[:2], share[:2], sigmoids)
+    kernel = by_kernel(
+        module,
+        walk,
+        gru_gates,
+        4,
+        (*gates, written),
+        *gates[:3],
+        *sums,
+        *biases_of(biases, 3, hidden, x.dtype),
+        *biases_of(b_q, 1, hidden, x.dtype),
+        read,
+    )
+    recurrent = shares_of(module, walk, x, w_ih, w_hh, biases, kernel, GRU_FACTORS, gates[:3])
+    own, read_by, written_by = walk.views(gates.swapaxes(0, 1)), walk.views(read), walk.views(written)
+    for k, size in walk.order():
+        h_read, h_written, now = read_by[k], written_by[k], sums if size == batch else sums[:, :size]
+        module.matmul(h_read, recurrent, out=now)
+        if kernel is not None:
+            kernel(k, size)
+            continue
+        r, z, n, q = own[k]
+        sigmoids = own[k][:2]
+        add(now[:2], sigmoids, sigmoids)
         tanh(sigmoids, sigmoids)
         multiply(sigmoids, 0.5, sigmoids)
         add(sigmoids, 0.5, sigmoids)
-        q = own[Q]
         if b_q is None:
-            q[...] = gates[2]
+            q[...] = now[2]
         else:
-            add(gates[2], b_q, q)
-        multiply(own[R], q, n)
-        add(n, share[2], n)
+            add(now[2], b_q, q)
+        add(n, multiply(r, q, h_written), n)
         tanh(n, n)
         subtract(h_read, n, h_written)
-        multiply(h_written, own[Z], h_written)
+        multiply(h_written, z, h_written)
         add(h_written, n, h_written)
-    return (walk.output(module, written), walk.last(written)), (kept, states)
+    return (walk.output(module, written), walk.last(written)), (gates, states)
 
 
-def _gru_factors(module, kept, read):
+def _gru_factors(module, gates, read):
     """Return what multiplies the gradient of h in q, r, z and n: those on the hidden state's side, then on the input's.
 
     Every factor is made where it will stay: memory that is touched for the first time costs more than these calls.
     """
     multiply, subtract = module.multiply, module.subtract
-    out = module.empty_like(kept)
-    r, z, n, q = (kept[:, k] for k in (R, Z, N, Q))
-    of_q, of_r, of_z, of_n = (out[:, k] for k in range(4))
+    out = module.empty_like(gates)
+    r, z, n, q = gates
+    of_q, of_r, of_z, of_n = out
     for slope, sigmoid in ((of_z, z), (of_r, r)):
         multiply(sigmoid, sigmoid, slope)
         subtract(sigmoid, slope, slope)
@@ -457,38 +555,51 @@ def _gru_factors(module, kept, read):
 @gru_layer.backward
 def _(xp, g, needed, residuals, x, h, w_ih, w_hh, b_ih, b_hh, *, sizes, reverse):
     module = xp.module
-    add, multiply = module.add, module.multiply
-    kept, states = residuals
+    gates, states = residuals
     walk = Walk(x, sizes, reverse)
     read = walk.around(states)[0]
-    hidden = kept.shape[-1]
-    factors = _gru_factors(module, kept, read)
-    rows = module.empty(
-        (walk.rows, 4 * hidden), kept.dtype
-    )  # q, r, z, n: its first three and its last three are wanted
+    hidden = gates.shape[-1]
+    # q, r, z, n: the first three and the last three are wanted
+    rows = module.empty((walk.steps, walk.batch, 4 * hidden), gates.dtype)
     recurrent = module.concatenate([w_hh[2 * hidden :], w_hh[: 2 * hidden]])
     dh = begun(module, g[1], h)
-    for arrived, dh_now, room, factor, z, row, gates in zip(
-        gradient_by_step(walk, g[0]),
-        walk.entries(dh)[::-1],
-        walk.entries(module.empty_like(dh))[::-1],
-        walk.states(factors)[::-1],
-        walk.states(kept[:, Z])[::-1],
-        walk.parts(rows[:, : 3 * hidden])[::-1],
-        walk.parts(rows.reshape(walk.rows, 4, hidden).swapaxes(0, 1))[::-1],
-        strict=True,
-    ):
-        if arrived is not None:
-            add(dh_now, arrived, dh_now)
-        multiply(factor, dh_now, gates)
-        module.matmul(row, recurrent, out=room)
-        multiply(dh_now, z, dh_now)
-        add(dh_now, room, dh_now)
+    through = module.zeros_like(dh)
+    step = _gru_back(module, walk, gates, read, dh, through, arriving(module, walk, g[0]), rows)
+    row_by = walk.views(rows[..., : 3 * hidden])
+    for k, size in walk.order(backward=True):
+        step(k, size)
+        module.matmul(row_by[k], recurrent, out=through[:size])
+    dh += through
+    rows, read = walk.joined(module, rows), walk.joined(module, read)
     on_input, on_hidden = rows[:, hidden:], rows[:, : 3 * hidden]
-    dx, dw_ih, dw_hh, db_ih, db_hh = pull_back_weights(
-        xp, (needed[0], *needed[2:]), on_input, x, w_ih, walk.joined(module, read), on_hidden
-    )
+    dx, dw_ih, dw_hh, db_ih, db_hh = pull_back_weights(xp, (needed[0], *needed[2:]), on_input, x, w_ih, read, on_hidden)
     return dx, dh, dw_ih, _n_last(module, dw_hh, hidden), db_ih, _n_last(module, db_hh, hidden)
+
+
+def _gru_back(module, walk, gates, read, dh, through, arrived, rows):
+    """Return a function of a step's number and its entries, which writes the gradients of its gates and changes dh.
+
+    The gradient of the step's hidden state is dh and `through`, which has come through the gates of the next, and what has arrived.
+    """
+    found = rows.reshape(*rows.shape[:2], 4, gates.shape[-1]).swapaxes(1, 2)
+    came = zero(gates) if arrived is None else arrived
+    outs = (*found.swapaxes(0, 1), dh)
+    kernel = by_kernel(module, walk, gru_gates_back, 4, outs, *gates, read, dh, through, came)
+    if kernel is not None:
+        return kernel
+    add, multiply = module.add, module.multiply
+    factors = _gru_factors(module, gates, read).swapaxes(0, 1)
+    parts = [walk.views(one) for one in (arrived, factors, gates[Z], found)]
+
+    def step(k, size):
+        (came, factor, z, row), now = (one[k] for one in parts), dh[:size]
+        add(now, through[:size], now)
+        if came is not None:
+            add(now, came, now)
+        multiply(factor, now, row)
+        multiply(now, z, now)
+
+    return step
 
 
 def _n_last(module, gradient, hidden):
