@@ -4,7 +4,8 @@
 the graph's own nodes (`exponentials`, `trigonometry` and `special`, which share `formats` and `coefficients`). `loops`: which values
 are computed in which loop. `llvm`: loops as text for LLVM, the only file that knows about it. `machine`: text to machine code, kept on
 disk by `cache`, in one piece that needs no linker by `flat`. `program`: formulas that arrays are given to.
-`nests`: loops written by hand; `windows`: those of pooling and of depthwise convolution; `gathers`: adding at indices.
+`nests`: loops written by hand; `windows`: those of pooling and of depthwise convolution; `gathers`: adding at indices;
+`resampling`: interpolation.
 `numpy_text`: formulas as calls of NumPy's functions in a row, for small arrays.
 Without llvmlite the same formulas run on NumPy, block by block.
 """

@@ -13,6 +13,7 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import linear, unmoved
 from .._core.shown import given
+from .._native import nests, resampling
 
 
 class Taps:
@@ -36,6 +37,26 @@ class Taps:
             self._transposed = Taps(self.count, self.size, self.places[order], self.results[order], weights)
             self._transposed._transposed = self
         return self._transposed
+
+    def table(self, dtype):
+        """Return the same as a table, a row for each result; None if rows are empty or too long for loops."""
+        found = self._steps.get(dtype, self)
+        if found is self:
+            found = self._steps[dtype] = self._new_table(dtype)
+        return found
+
+    def _new_table(self, dtype):
+        steps = self.steps(np, dtype)
+        if not 0 < len(steps) <= resampling.TERMS or not self.count:
+            return None
+        places = np.full((self.count, len(steps)), -1)
+        weights = None if self.weights is None else np.zeros(places.shape, dtype)
+        for term, (results, at, of) in enumerate(steps):
+            rows = slice(None) if results is None else results
+            places[rows, term] = at
+            if of is not None:
+                weights[rows, term] = of
+        return resampling.Table(places, weights, bool((places < 0).any()))
 
     def steps(self, module, dtype):
         """Return the first tap of every result, then the second, and so on: (results or None for all, places, weights)."""
@@ -83,6 +104,10 @@ def _along(module, x, axis, taps):
 @linear(shows="", batch=unmoved, widens=True)
 def resample(xp, x, *, taps):
     """Resample the last axes, from the last on; `taps` has what belongs to each of them, or None."""
+    if nests.takes(x) and any(taps):
+        tables = [None if one is None else one.table(resampling.computed(x.dtype)) for one in taps]
+        if all([one is None or table is not None for one, table in zip(taps, tables, strict=True)]):
+            return resampling.resampled(np.ascontiguousarray(x), tuple(tables))
     out = x
     for back, one in enumerate(reversed(taps), 1):
         if one is not None:
