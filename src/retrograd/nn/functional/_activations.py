@@ -176,7 +176,7 @@ def _selu(input: Any, rules: Any = _ELU[0]) -> Any:
 def _celu(input: Any, alpha: float = 1.0, rules: Any = _CELU[0]) -> Any:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    if isinstance(alpha, _base.Tensor):  # the kernel takes numbers alone
+    if isinstance(alpha, (_base.Tensor, np.generic)):  # the kernel takes numbers alone
         alpha = _need_number("celu", 2, "alpha", alpha)
     return _elu(input, alpha, input_scale=1.0 / alpha, rules=rules)
 
