@@ -125,22 +125,3 @@ def test_norms_of_other_layouts() -> None:
     half = dense.to(rg.bfloat16)
     assert rg.equal(F.layer_norm(half, (1024,)), F.layer_norm(half.float(), (1024,)).to(rg.bfloat16))
     assert F.layer_norm(rg.zeros(0, 1024), (1024,)).shape == (0, 1024)
-
-
-def test_numpys_buffers_are_given_back() -> None:
-    before = 4096
-    usual = np.setbufsize(before)
-    F.layer_norm(rg.randn(1024, 1024), (1024,))
-    assert np.getbufsize() == before
-
-    def fails() -> None:
-        raise ValueError("on purpose")
-
-    with pytest.raises(ValueError, match="on purpose"):
-        parallel.without_buffers(fails)()
-    assert np.getbufsize() == before
-    np.setbufsize(usual)
-    assert usual == 8192  # NumPy's: nobody else has left another
-    seen: list[int] = []
-    parallel.over_blocks(lambda k, _: seen.append(np.getbufsize()), 50, 1, True)
-    assert set(seen) == {usual}
