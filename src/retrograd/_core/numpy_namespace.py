@@ -7,12 +7,13 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from .. import _thresholds
 from .._dtypes import STORED_NUMBERS, complex32
 from .._dtypes import dtype as torch_dtype
 from .._stored import convert
@@ -45,6 +46,40 @@ def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
 declared: dict[str, Any] = {}
 
 
+def on(implementation: Any, xp: Any) -> Any:
+    """Return an implementation as a function of the arrays of one library."""
+    own = getattr(implementation, "on", None)
+    return partial(implementation, xp) if own is None else own(xp)
+
+
+def _sized(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy that is a kernel for large arrays, and computes half precision in float32."""
+    from .._native.library import library
+
+    wide = in_float32(function)
+    if (kernels_of := library(name, wide)) is None:
+        return wide
+    of_any_size, few = kernels_of.of_any_size, _thresholds.NATIVE_SLOW
+
+    def call(x: Any, *rest: Any) -> Any:
+        if not rest and type(x) is np.ndarray and x.size < few and x.dtype.itemsize > 2:  # most of the time
+            return function(x)
+        return of_any_size(x, *rest)
+
+    return call
+
+
+def _quick_where(condition: Any, x: Any, y: Any) -> Any:
+    """Choose; NumPy branches on every element, which a kernel does not."""
+    if condition.size < _thresholds.NATIVE_SLOW or type(condition) is not np.ndarray:
+        return np.where(condition, x, y)
+    from .._native.library import library
+
+    large: Any = library("where", np.where)
+    numpy_namespace.where = large.of_any_size
+    return large.of_any_size(condition, x, y)
+
+
 class ArrayNamespace:
     """The vocabulary for one raw array library (`numpy` or `cupy`)."""
 
@@ -57,9 +92,9 @@ class ArrayNamespace:
         self.squeeze = lambda x, axis=None: x.squeeze(axis)
         self.expand_dims = lambda x, axis: x[(slice(None),) * (axis if axis >= 0 else axis + x.ndim + 1) + (None,)]
         if module is np:
-            self.where = passes.where
+            self.where = _quick_where
         self.power = in_float32(module.power)
-        for name in ("sigmoid", "log_sigmoid", "softplus", "reciprocal", "rsqrt", "erf", "matmul"):
+        for name in ("erf", "matmul"):
             setattr(self, name, in_float32(getattr(self, f"_{name}")))
 
     def __getattr__(self, name: str) -> Any:
@@ -67,7 +102,7 @@ class ArrayNamespace:
         primitive = declared.get(name)
         if primitive is None or (primitive.implementation is None and primitive.kind != "elementwise"):
             raise AttributeError(f"xp has no {name!r}: a rule may use the closed vocabulary only")
-        function = self.of_library(primitive) or partial(primitive.implementation, self)
+        function = self.of_library(primitive) or on(primitive.implementation, self)
         setattr(self, name, function)  # the next read finds it without this call
         return function
 
@@ -80,7 +115,9 @@ class ArrayNamespace:
         if primitive.implementation is not None:
             return None
         function = getattr(self.module, primitive.name)
-        return function if primitive.exact else in_float32(function)
+        if primitive.exact:
+            return function
+        return in_float32(function) if self.module is not np else _sized(primitive.name, function)
 
     # ---- elementwise functions NumPy lacks ----
     def abs(self, x: Any) -> Any:
@@ -106,10 +143,6 @@ class ArrayNamespace:
             return (above.view(np.int8) - below.view(np.int8)).astype(x.dtype)
         size = self.module.abs(x)
         return self.module.where(size == 0, x, x / self.module.where(size == 0, 1, size)).astype(x.dtype, copy=False)
-
-    def relu(self, x: Any) -> Any:
-        # clip keeps NaN, as torch; fmax would not
-        return self.bounded(x, 0, None)
 
     def bounded(self, x: Any, low: Any, high: Any) -> Any:
         """Bound an array by numbers or arrays, either of which may be None."""
@@ -146,31 +179,9 @@ class ArrayNamespace:
             return self.module.round(x.astype(np.float32), decimals).astype(x.dtype)
         return self.module.round(x, decimals) if decimals else self.module.rint(x)
 
-    def _sigmoid(self, x: Any) -> Any:
-        # exp may overflow to infinity, which gives 0, as in torch
-        if x.size >= passes.LARGE and kernels.is_large(x):
-            return kernels.sigmoid(x)
-        out = self.module.exp(-x)
-        if not out.ndim:
-            return 1 / (1 + out)
-        out += 1
-        return self.module.divide(1, out, out=out)
-
-    def _log_sigmoid(self, x: Any) -> Any:
-        return self.module.minimum(x, 0) - self.module.log1p(self.module.exp(-self.module.abs(x)))
-
-    def _softplus(self, x: Any) -> Any:
-        return self.module.maximum(x, 0) + self.module.log1p(self.module.exp(-self.module.abs(x)))
-
-    def _reciprocal(self, x: Any) -> Any:
-        return 1 / x
-
-    def _rsqrt(self, x: Any) -> Any:
-        return 1 / self.module.sqrt(x)
-
     def _erf(self, x: Any) -> Any:
-        if type(x) is np.ndarray and x.size >= passes.LARGE and x.dtype is kernels.F32:
-            return kernels.erf(x)
+        if type(x) is np.ndarray and x.size >= _thresholds.NATIVE_SLOW:
+            return self._large_erf(x)
         if self.module is np:
             from scipy.special import erf  # scipy takes 60 ms to import: only when asked for
 
@@ -186,6 +197,14 @@ class ArrayNamespace:
     def fma(self, x: Any, y: Any, z: Any) -> Any:
         """x * y + z of float32, rounded once but for ties: float64 holds the product exactly."""
         return (x.astype(np.float64) * y + z).astype(np.float32)
+
+    @cached_property
+    def _large_erf(self) -> Any:
+        from scipy.special import erf
+
+        from .._native.library import Library
+
+        return Library("erf", lambda x: np.asarray(erf(x))).of_any_size
 
     # ---- reductions; half precision accumulates in float32 ----
     def _reduced(self, name: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
@@ -256,7 +275,11 @@ class ArrayNamespace:
             return convert(x, dtype)
         if x.dtype.kind == "c" and dtype.kind not in "cb":
             return x.real.astype(dtype)
-        return kernels.cast(x, dtype) if x.size >= passes.LARGE else x.astype(dtype)
+        if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
+            return x.astype(dtype)
+        from .._native.library import cast
+
+        return cast(x, dtype)
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
         rows, columns = x.shape[-2:]

@@ -21,34 +21,6 @@ _NUMBERS: dict[Any, np.ndarray] = {}
 concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """Choose by bit arithmetic: a branch that the processor cannot predict costs ten times as much."""
-    if type(condition) is not np.ndarray or condition.size < LARGE or condition.dtype.kind != "b":
-        return np.where(condition, x, y)
-    x_array, y_array = type(x) is np.ndarray, type(y) is np.ndarray
-    dtype = x.dtype if x_array else y.dtype if y_array else None
-    if dtype not in BITS or (x_array and y_array and y.dtype != dtype):
-        return np.where(condition, x, y)
-    bits = BITS[dtype]
-    if not x_array or not y_array:
-        if type(y if x_array else x) not in (int, float):
-            return np.where(condition, x, y)
-        number = np.asarray(y if x_array else x, dtype).view(bits)
-        array = (x if x_array else y).view(bits)
-        chosen = condition if x_array else ~condition
-        if not number:
-            return np.multiply(array, chosen).view(
-                dtype
-            )  # zero bits are 0.0; a product of floats would turn inf into NaN
-        out = np.multiply(array ^ number, chosen)
-        out ^= number
-        return out.view(dtype)
-    x, y = x.view(bits), y.view(bits)
-    out = np.multiply(x ^ y, condition)
-    out ^= y
-    return out.view(dtype)
-
-
 def clip(x: Any, low: Any, high: Any) -> Any:
     """Bound an array by numbers, either of which may be None; NaN stays."""
     if type(x) is np.ndarray and x.size >= LARGE and x.dtype in BITS:

@@ -32,6 +32,7 @@ import numpy as np
 
 from .._generated import emit
 from .._stored import StoredArray, run_stored
+from .._thresholds import NATIVE_SLOW
 from .._warnings import warn
 from . import heap as heap
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
@@ -177,10 +178,12 @@ class Primitive(Shown):
         self.plain_rules: dict[
             str, Callable[..., Any]
         ] = {}  # see `elementwise`; by the input whose gradient they compute
+        self.large_backward: Any = None  # of an elementwise operation: see `_graph/large_backward.py`
         self.gathers: Gathers | None = None
         self.turned: str | None = None  # the input that torch transposes by a node of its own
         self.hot_if: str | None = None  # of the arrays x0, x1, ..., of one dtype: what the hot path takes unchecked
         self.exact = False  # of one NumPy function: half precision loses nothing there
+        self.library: Any = None  # that function's kernels, see `_native/library.py`
         self.widens = widens  # half precision is computed in float32 and rounded once
         self.view = view  # the result shows the memory of the first input; see Note [Results that share memory]
         self.may_alias = view or may_alias
@@ -268,8 +271,21 @@ class Primitive(Shown):
             out = self.implementation(xp, args[0].astype(np.float32), *args[1:], **params)  # type: ignore[misc]
             return out.astype(half)
         if self.implementation is None:
+            if self.exact and xp is numpy_namespace:
+                return self._exactly(args, params)
             return getattr(xp, self.name)(*args, **params)
         return self.implementation(xp, *args, **params)
+
+    def _exactly(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run NumPy's function; large arrays by a kernel."""
+        function = getattr(numpy_namespace, self.name)
+        for arg in args:
+            if type(arg) is np.ndarray and arg.size >= NATIVE_SLOW and not params:
+                from .._native.library import library
+
+                self.library = self.library or library(self.name, function)
+                return function(*args) if self.library is None else self.library.of_any_size(*args)
+        return function(*args, **params)
 
     def bind_level(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run on arrays, at least one of which has a level."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
-from .._core.parallel import WIDE, rules_in_blocks
 from .._core.primitive import ELEMENTWISE, engine_state
 from .._generated import emit
 from .guards import intact
+from .large_backward import LargeBackward, hands_on
 
 _STRAIGHT = """
 def straight(self, g, freed, mine=False):
@@ -43,11 +43,10 @@ def release(self, freed):
     {clear}
     self.guard = freed
 """
-# Large arrays go block by block, on several threads.
-_LARGE_PAIRS = """if type(g) is ndarray and g.size >= WIDE:
-        mine = mine and g.flags.owndata and g.flags.writeable
+# Large arrays are computed by one kernel.
+_LARGE_PAIRS = """if type(g) is ndarray and g.size >= START:
         edges = self._edges
-        pairs = [*zip(edges, rules_in_blocks(numpy_xp, g, {tasks}, reuse=mine))]
+        pairs = [*zip(edges, large(self, g, edges, mine and g.flags.owndata and g.flags.writeable))]
     else:
         """
 _UNARY_PAIRS = "pairs = ((self._edges[0], {plain_x}{or_x}),)"
@@ -74,14 +73,16 @@ _GATHERED = """
         {bias}, edges[{weights}], {left}, {right}
     )"""
 
-_HANDS_ON = (lambda xp, g: g).__code__.co_code
 _codes: dict[str, dict[str, CodeType]] = {}  # by text: operations whose rules read the same share it
 
 
 def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...], in_general: Any) -> dict[str, Any]:
     """Write the methods of a primitive's nodes for the straight backward; `in_general` does what they leave."""
     scope: dict[str, Any] = {"numpy_xp": numpy_namespace, "raw_types": _NUMPY_TYPES, "ndarray": np.ndarray}
-    scope |= {"WIDE": WIDE, "rules_in_blocks": rules_in_blocks, "in_general": in_general, "intact": intact}
+    scope |= {"in_general": in_general, "intact": intact}
+    if primitive.kind == ELEMENTWISE:
+        large = primitive.large_backward = primitive.large_backward or LargeBackward(primitive, rules)
+        scope |= {"large": large, "START": large.start}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
     scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}
     scope["engine_state"] = engine_state
@@ -124,12 +125,14 @@ def _pairs(primitive: Any, rules: tuple[Any, ...]) -> str:
         words["or_x"] = f" if type(g) is ndarray else {words['x']}"
     binary = _BINARY_PLAIN_PAIRS if primitive.plain_rules else _BINARY_PAIRS
     text = (_UNARY_PAIRS if len(rules) == 1 else binary).format(**words)
-    if all(map(_hands_on, rules)):
+    return _if_large(rules, text)
+
+
+def _if_large(rules: tuple[Any, ...], text: str) -> str:
+    """Let one kernel compute the gradients of large arrays, if there is anything to compute."""
+    if all(rule is None or hands_on(rule) for rule in rules):
         return text
-    tasks = [_task(rules, i) for i in range(len(rules))]
-    if len(rules) == 2:
-        tasks = [f"None if edges[{i}] is None else {task}" for i, task in enumerate(tasks)]
-    return _LARGE_PAIRS.format(tasks=", ".join(tasks)) + text.replace("\n", "\n    ")
+    return _LARGE_PAIRS + text.replace("\n", "\n    ")
 
 
 def _terms(primitive: Any, rules: tuple[Any, ...]) -> str:
@@ -153,17 +156,18 @@ def _terms(primitive: Any, rules: tuple[Any, ...]) -> str:
             left=gathers.left if gathers.left == "g" else f"self.{gathers.left}",
             right=gathers.right if gathers.right == "g" else f"self.{gathers.right}",
         )
-    return _GENERAL_PAIRS.format(
+    text = _GENERAL_PAIRS.format(
         count=len(rules),
         terms="".join(f"(edges[{i}], {term}), " for i, term in enumerate(terms)),
         gathered=gathered,
     )
+    return _if_large(rules, text) if primitive.kind == ELEMENTWISE else text
 
 
 def _gradient(rules: tuple[Any, ...], i: int) -> str:
     """Write the call of a rule, or what it comes to if it hands on the gradient it is given."""
     rule = rules[i]
-    return "g" if _hands_on(rule) else f"rule{i}(numpy_xp, g{_arguments(rule)})"
+    return "g" if hands_on(rule) else f"rule{i}(numpy_xp, g{_arguments(rule)})"
 
 
 def _plain_gradient(rules: tuple[Any, ...], i: int) -> str:
@@ -173,16 +177,3 @@ def _plain_gradient(rules: tuple[Any, ...], i: int) -> str:
 
 def _arguments(rule: Any) -> str:
     return "".join(f", self.{name}" for name in rule.names)
-
-
-def _hands_on(rule: Any) -> bool:
-    """Tell whether a rule returns the gradient as it is."""
-    return not rule.names and rule.function.__code__.co_code == _HANDS_ON
-
-
-def _task(rules: tuple[Any, ...], i: int) -> str:
-    """Write what `rules_in_blocks` takes for a rule."""
-    if _hands_on(rules[i]):
-        return "g"
-    values = "".join(f"self.{name}, " for name in rules[i].names)
-    return f"(rule{i}, plain{i}, ({values}))"

@@ -28,7 +28,6 @@ from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.levels import creation_numbers
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace, raw_namespace
-from .._core.parallel import WIDE, rules_in_blocks
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._core.shown import OURS, given
 from .._ops.levels import add_levels
@@ -431,13 +430,14 @@ class Node:
         if primitive.group_rule is not None:  # type: ignore[union-attr]
             values = _with_needed(self, edges, values)
             return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
+        plain = xp is numpy_namespace and type(g) is NDARRAY
+        if plain and primitive.kind == ELEMENTWISE and (meta is None or not meta.complex):  # type: ignore[union-attr]
+            large = primitive.large_backward  # type: ignore[union-attr]
+            if g.size >= large.start:
+                return large(values, g, edges)
         if meta is None or type(meta) is PackedMeta:
-            if xp is numpy_namespace and type(g) is NDARRAY:
-                if primitive.kind == ELEMENTWISE:  # type: ignore[union-attr]
-                    if g.size >= WIDE:
-                        return self._in_blocks(g, edges, values)
-                elif primitive.plain_rules:  # type: ignore[union-attr]
-                    return self._by_plain_rules(g, edges, values)
+            if plain and primitive.kind != ELEMENTWISE and primitive.plain_rules:  # type: ignore[union-attr]
+                return self._by_plain_rules(g, edges, values)
         elif meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint:  # type: ignore[union-attr]
             grads = self._each_by_rule(xp, xp.conj(g), edges, values)
             some = vocabulary if xp is vocabulary else gradient_namespace(g)
@@ -462,13 +462,6 @@ class Node:
             else:
                 grads.append(plain(g, *[getattr(values, one) for one in rule.names]))
         return grads
-
-    def _in_blocks(self, g: Any, edges: Any, values: Any) -> Any:
-        tasks = [
-            None if e is None or r is None else (r.function, None, [getattr(values, name) for name in r.names])
-            for e, r in zip(edges, self.rules, strict=True)
-        ]
-        return rules_in_blocks(numpy_namespace, g, *tasks)
 
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward did not do."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -51,6 +52,7 @@ class Formula:
     ) -> None:
         self.formula = function
         self.start = _thresholds.NATIVE_SLOW if slow else NATIVE
+        self.stored: str | None = None  # how float32 is stored, whatever the first array is
         self.steps: dict[Any, Callable[..., Any] | None] = {}  # what NumPy does, by dtype and parameters
         self.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
         code = function.__code__
@@ -59,42 +61,55 @@ class Formula:
         self.numbers = numbers
         self.wide = frozenset(wide)
         self.plans: dict[Any, _Plan | None] = {}
+        self.has_steps = True  # what it does to small arrays is what it does to large ones, and can be written down
+        self.elementwise = False  # it is said to be, also where it cannot be traced
         self.independent: dict[Any, bool] = {}  # see _is_elementwise
         self.refused = ""  # why there is no kernel for the arrays that came last without one
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__code__ = function.__code__  # operations read their parameters' names there
 
-    def __call__(self, xp: Any, *arrays: Any, **params: Any) -> Any:
+    def __call__(self, xp: Any, first: Any, *rest: Any, **params: Any) -> Any:
         """Compute on raw arrays of one library."""
-        for array in arrays:
-            if array.size >= NATIVE or array.dtype.itemsize == 2:
-                break
-        else:
-            return self.formula(xp, *arrays, **params)
         if xp.module is np:
-            first = arrays[0]
-            if (
-                type(first) is NDARRAY
-                and (dtype := first.dtype).char in "fd"
-                and first.size < self.start
-                and first.ndim
-            ):
-                for other in arrays[1:]:
-                    if other.dtype is not dtype or other.shape != first.shape or other.strides != first.strides:
+            start = self.start
+            if type(first) is NDARRAY and first.size < start and (char := first.dtype.char) in "fd" and first.ndim:
+                for other in rest:
+                    if other.dtype is not first.dtype or other.shape != first.shape or other.strides != first.strides:
                         break
                 else:  # most of the time
-                    key: Any = dtype
-                    if params and (self.is_fixed or None in params.values()):
-                        key = dtype, self._fixed(params)
+                    key: Any = char
+                    if params:
+                        if not self.numbers:
+                            key = char, *params.values()
+                        elif self.is_fixed or None in params.values():
+                            key = char, self._fixed(params)
                     steps: Any = self.steps.get(key, self)
                     if steps is self:
-                        steps = self.steps[key] = self._write_steps(arrays, params)
+                        steps = self.steps[key] = self._write_steps((first, *rest), params)
                     if steps is not None:
-                        return steps(*arrays, **params)
-            for array in arrays:
-                if array.size >= self.start and type(array) is NDARRAY:
-                    return self.large(xp, arrays, params)
-        return self.small(xp, arrays, params)
+                        return steps(first, *rest, **params)
+                    return self.formula(xp, first, *rest, **params)
+            for array in (first, *rest):
+                if array.size >= start and type(array) is NDARRAY:
+                    return self.large(xp, (first, *rest), params)
+        for array in (first, *rest):
+            if array.dtype.itemsize == 2:
+                return self.small(xp, (first, *rest), params)
+        return self.formula(xp, first, *rest, **params)
+
+    def on(self, xp: Any) -> Callable[..., Any]:
+        """Return the function of arrays of one library; that of one array, without parameters, is quick for small ones."""
+        code = self.formula.__code__
+        if xp.module is not np or code.co_argcount != 2 or code.co_kwonlyargcount:
+            return partial(self, xp)
+        start, known = self.start, self.steps
+
+        def call(x: Any) -> Any:
+            if x.size < start and x.ndim and (steps := known.get(x.dtype.char)) is not None:
+                return steps(x)
+            return self(xp, x)
+
+        return call
 
     def _fixed(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the parameters that are part of a kernel: all but numbers that are given."""
@@ -104,6 +119,8 @@ class Formula:
     def _write_steps(self, arrays: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
         from .numpy_text import written
 
+        if not self.has_steps:
+            return None
         try:
             results, xp, several = self.traced(arrays, params)
         except UntraceableError:
@@ -113,11 +130,6 @@ class Formula:
     def small(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Compute as the formula is written; half precision in float32."""
         dtype = arrays[0].dtype
-        for a in arrays:
-            if a.dtype.itemsize == 2:
-                break
-        else:
-            return self.formula(xp, *arrays, **params)
         halves = [a.dtype.itemsize == 2 and STORAGE.get(a.dtype) in HALVES for a in arrays]
         found = self.formula(
             xp, *[a.astype("float32") if h else a for a, h in zip(arrays, halves, strict=True)], **params
@@ -220,8 +232,9 @@ class Formula:
 
     def _is_elementwise(self, arrays: Sequence[Any], params: dict[str, Any]) -> bool:
         """Tell whether elements do not depend on one another; asked once for each set of parameters and dtypes."""
-        fixed = tuple([(k, v) for k, v in params.items() if k not in self.numbers])
-        key = (fixed, *[a.dtype for a in arrays])
+        if self.elementwise:
+            return True
+        key = (self._fixed(params), *[a.dtype for a in arrays])
         known = self.independent.get(key)
         if known is None:
             try:
@@ -311,7 +324,7 @@ class _Plan:
         self._choose(geometry, results, nodes, stages)
         rows = self.reduced
         # what is stored, and where
-        half = STORAGE[arrays[0].dtype] if STORAGE[arrays[0].dtype] in HALVES else None
+        half = formula.stored or (STORAGE[arrays[0].dtype] if STORAGE[arrays[0].dtype] in HALVES else None)
         outputs: list[tuple[Expr, str, str, str]] = []  # value, level, storage, operation of a column
         self.made: list[Any] = []
         for number, r in enumerate(results):

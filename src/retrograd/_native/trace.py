@@ -121,6 +121,8 @@ class TracedNamespace:
     def combine(self, function: Callable[..., Expr], *values: Any) -> Any:
         """Apply a function of expressions of one type; Python's numbers and numbers of the call take that of the arrays."""
         arrays = [v for v in values if isinstance(v, Traced)]
+        if not arrays:
+            raise UntraceableError("numbers alone")
         axes = frozenset().union(*[a.axes for a in arrays])
         type = self._common([a for a in arrays if a.expr.op != "scalar"] or arrays, values)
         return Traced(self, function(*[self._as(v, type) for v in values]), axes)
@@ -138,6 +140,8 @@ class TracedNamespace:
         if not isinstance(value, Traced):
             return ex.const(value.item() if hasattr(value, "item") else value, type)
         if value.expr.op == "scalar":
+            if type not in FLOATS:  # it may have more digits than a float64
+                raise UntraceableError("a number of the call with integers")
             return ex.scalar(value.expr.detail, type)
         return ex.cast(value.expr, type)
 
@@ -205,21 +209,36 @@ class TracedNamespace:
 
             power: Any = integer_power(x, abs(int(exponent)))
             return power if exponent > 0 else 1 / power
-        if exponent in (0.5, -0.5):
+        if isinstance(exponent, float) and exponent in (0.5, -0.5):
             return self.sqrt(x) if exponent > 0 else 1 / self.sqrt(x)
+        if isinstance(exponent, complex):
+            raise UntraceableError("a complex exponent")
         return self._call("power", x, exponent)
 
-    def reciprocal(self, x: Any) -> Any:
-        return 1 / x
+    def real(self, x: Any) -> Any:
+        return x
 
-    def rsqrt(self, x: Any) -> Any:
-        return 1 / self.sqrt(x)
+    conj = copy = real
 
-    def log_sigmoid(self, x: Any) -> Any:
-        return self.minimum(x, 0) - self.log1p(self.exp(-self.abs(x)))
+    def isfinite(self, x: Any) -> Any:
+        return self.abs(x) < float("inf")
 
-    def softplus(self, x: Any) -> Any:
-        return self.maximum(x, 0) + self.log1p(self.exp(-self.abs(x)))
+    def isinf(self, x: Any) -> Any:
+        return self.abs(x) == float("inf")
+
+    def fmax(self, x: Any, y: Any) -> Any:
+        return self.where(self.logical_or(x >= y, self.isnan(y)), x, y)
+
+    def fmin(self, x: Any, y: Any) -> Any:
+        return self.where(self.logical_or(x <= y, self.isnan(y)), x, y)
+
+    def hypot(self, x: Any, y: Any) -> Any:
+        """Return the length of (x, y): the squares of the quotient by the longer side stay in range."""
+        x, y = self.abs(x), self.abs(y)
+        longer, shorter = self.maximum(x, y), self.minimum(x, y)
+        quotient = shorter / self.where(longer == 0, 1, longer)
+        length = longer * self.sqrt(quotient * quotient + 1)
+        return self.where(self.logical_or(self.isinf(x), self.isinf(y)), float("inf"), length)
 
     def isnan(self, x: Any) -> Any:
         return Traced(self, ex.is_nan(x.expr), x.axes)
@@ -276,11 +295,16 @@ def _named(name: str, function: Callable[..., Expr]) -> None:
     setattr(TracedNamespace, name, call)
 
 
+def _of_truths(function: Callable[..., Expr]) -> Callable[..., Expr]:
+    return lambda *values: function(*[ex.cast(value, I1) for value in values])
+
+
 for _name, _function in {
     "add": ex.add, "subtract": ex.sub, "multiply": ex.mul, "divide": ex.div, "true_divide": ex.div, "negative": ex.neg,
     "maximum": ex.maximum, "minimum": ex.minimum, "sqrt": ex.sqrt, "floor": ex.floor, "ceil": ex.ceil, "trunc": ex.trunc,
     "rint": ex.rint, "copysign": ex.copysign, "greater": Expr.__gt__, "less": Expr.__lt__, "greater_equal": Expr.__ge__,
-    "less_equal": Expr.__le__, "equal": ex.equal, "not_equal": ex.not_equal, "logical_and": Expr.__and__,
-    "logical_or": Expr.__or__, "logical_xor": Expr.__xor__, "logical_not": Expr.__invert__, "fmod": ex.rem,
+    "less_equal": Expr.__le__, "equal": ex.equal, "not_equal": ex.not_equal, "logical_and": _of_truths(Expr.__and__),
+    "logical_or": _of_truths(Expr.__or__), "logical_xor": _of_truths(Expr.__xor__),
+    "logical_not": _of_truths(Expr.__invert__), "fmod": ex.rem,
 }.items():  # fmt: skip
     _named(_name, _function)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cmath
 import math
 
-from .._core import kernels
-from .._core.passes import BITS, LARGE
+from .._core.passes import BITS
 from .._core.primitive import elementwise
+from .._native.program import formula
 from .implementations import is_complex, numpy, typed, wide
 
 # ---- arithmetic ----
@@ -32,7 +32,9 @@ add_scaled = elementwise(
     "add_scaled",
     torch="add",
     statics=("alpha",),
-    implementation=wide(lambda xp, x, y, *, alpha: (x + y * alpha).astype(_dtype_of(x, y), copy=False)),
+    implementation=typed(
+        formula(lambda xp, x, y, *, alpha: (x + y * alpha).astype(x.dtype, copy=False), numbers=("alpha",))
+    ),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: g * alpha,
 )
@@ -40,7 +42,9 @@ subtract_scaled = elementwise(
     "subtract_scaled",
     torch="sub",
     statics=("alpha",),
-    implementation=wide(lambda xp, x, y, *, alpha: (x - y * alpha).astype(_dtype_of(x, y), copy=False)),
+    implementation=typed(
+        formula(lambda xp, x, y, *, alpha: (x - y * alpha).astype(x.dtype, copy=False), numbers=("alpha",))
+    ),
     dx=lambda xp, g: g,
     dy=lambda xp, g, alpha: -g * alpha,
 )
@@ -82,7 +86,9 @@ def divide_jvp(xp, t, y, out):
 
 
 negative = elementwise("negative", torch="neg", exact=True, dx=lambda xp, g: -g, plain={"x": numpy.negative})
-reciprocal = elementwise("reciprocal", dx=lambda xp, g, out: -g * (out * out))
+reciprocal = elementwise(
+    "reciprocal", implementation=formula(lambda xp, x: 1 / x), dx=lambda xp, g, out: -g * (out * out)
+)
 square = elementwise("square", torch="pow", exact=True, dx=lambda xp, g, x: g * (x * 2), shows="exponent=2 self")
 
 
@@ -145,7 +151,7 @@ power_scalar = elementwise(
     "power_scalar",
     torch="pow",
     statics=("exponent",),
-    implementation=lambda xp, x, *, exponent: xp.power_by(x, exponent),
+    implementation=formula(lambda xp, x, *, exponent: xp.power_by(x, exponent), slow=True),
     dx=lambda xp, g, x, exponent: (
         xp.zeros_like(g * x) if exponent == 0 else g * (exponent * xp.power_scalar(x, exponent=exponent - 1))
     ),
@@ -184,7 +190,11 @@ log1p = elementwise("log1p", dx=lambda xp, g, x: g / (x + 1))
 log2 = elementwise("log2", dx=lambda xp, g, x: g / (x * math.log(2)))
 log10 = elementwise("log10", dx=lambda xp, g, x: g / (x * math.log(10)))
 sqrt = elementwise("sqrt", dx=lambda xp, g, out: g / (2 * out))
-rsqrt = elementwise("rsqrt", dx=lambda xp, g, out: -0.5 * g * xp.power_scalar(out, exponent=3))
+rsqrt = elementwise(
+    "rsqrt",
+    implementation=formula(lambda xp, x: 1 / xp.sqrt(x)),
+    dx=lambda xp, g, out: -0.5 * g * xp.power_scalar(out, exponent=3),
+)
 
 # ---- trigonometry ----
 sin = elementwise("sin", dx=lambda xp, g, x: g * xp.cos(x))
@@ -194,28 +204,20 @@ sinh = elementwise("sinh", dx=lambda xp, g, x: g * xp.cosh(x))
 cosh = elementwise("cosh", dx=lambda xp, g, x: g * xp.sinh(x))
 
 
-def _tanh_back(xp, g, out):
-    return _tanh_back_of_one_shape(g, out) if _alike(g, out) else g * (1 - out * out)
-
-
-def _alike(g, out):
-    """Tell whether a backward may go on in one new piece of memory: a small operation takes half the time that way."""
-    return type(g) is numpy.ndarray is type(out) and g.dtype is out.dtype in BITS and g.shape == out.shape
-
-
-def _tanh_back_of_one_shape(g, out, slope=None):
-    slope = numpy.multiply(out, out, slope)
+def _tanh_back(g, out):
+    """Go on in one new piece of memory: a small operation takes half the time that way."""
+    slope = numpy.multiply(out, out)
     if type(slope) is not numpy.ndarray:  # of no dimensions: a number
         return g * (1 - slope)
     numpy.subtract(ONES[slope.dtype], slope, slope)
     return numpy.multiply(g, slope, slope)
 
 
-tanh = elementwise("tanh", dx=lambda xp, g, out: xp.tanh_back(g, out), plain={"x": _tanh_back_of_one_shape})
+tanh = elementwise("tanh", dx=lambda xp, g, out: xp.tanh_back(g, out), plain={"x": _tanh_back})
 tanh_back = elementwise(  # one node for three, of which double backward differentiates every one
     "tanh_back",
     torch="tanh_backward",
-    implementation=_tanh_back,
+    implementation=formula(lambda xp, x, y: x * (1 - y * y)),
     dx=lambda xp, g, y: xp.tanh_back(g, y),
     dy=lambda xp, g, x, y: -2 * g * x * y,
 )
@@ -238,32 +240,11 @@ def _over_square(xp, x, square):
 
 
 # ---- activations ----
-ZEROS, ONES = ({dtype: numpy.full((), value, dtype) for dtype in BITS} for value in (0, 1))
+ONES = {dtype: numpy.ones((), dtype) for dtype in BITS}  # NumPy's ufuncs take these in half the time of a number
 
 
-def _sigmoid(xp, x):
-    return xp.sigmoid(x)
-
-
-def _sigmoid_of_few(xp, x):
-    if not x.ndim or x.size >= LARGE:
-        return xp.sigmoid(x)
-    one = ONES[x.dtype]  # a 0-d array, which NumPy's ufuncs take in half the time of a number
-    out = numpy.negative(x)
-    numpy.exp(out, out)
-    numpy.add(out, one, out)
-    return numpy.divide(one, out, out)
-
-
-_sigmoid.plain = _sigmoid_of_few  # type: ignore[attr-defined]
-
-
-def _sigmoid_back(xp, g, out):
-    return _sigmoid_back_of_one_shape(g, out) if _alike(g, out) else g * ((1 - out) * out)
-
-
-def _sigmoid_back_of_one_shape(g, out, slope=None):
-    slope = numpy.subtract(ONES[out.dtype], out, slope)
+def _sigmoid_back(g, out):
+    slope = numpy.subtract(ONES[out.dtype], out)
     if type(slope) is not numpy.ndarray:
         return g * (slope * out)
     numpy.multiply(slope, out, slope)
@@ -272,51 +253,45 @@ def _sigmoid_back_of_one_shape(g, out, slope=None):
 
 sigmoid = elementwise(
     "sigmoid",
-    implementation=_sigmoid,
+    implementation=formula(
+        lambda xp, x: 1 / (xp.exp(-x) + 1)
+    ),  # exp may overflow to infinity, which gives 0, as in torch
     dx=lambda xp, g, out: xp.sigmoid_back(g, out),
-    plain={"x": _sigmoid_back_of_one_shape},
+    plain={"x": _sigmoid_back},
 )
 sigmoid_back = elementwise(
     "sigmoid_back",
     torch="sigmoid_backward",
-    implementation=_sigmoid_back,
+    implementation=formula(lambda xp, x, y: x * ((1 - y) * y)),
     dx=lambda xp, g, y: xp.sigmoid_back(g, y),
     dy=lambda xp, g, x, y: g * x * (1 - 2 * y),
 )
 
 
-def _relu(xp, x):
-    if x.size < LARGE and (zero := ZEROS.get(x.dtype)) is not None and xp.module is numpy:
-        return numpy.maximum(zero, x)  # of equal numbers NumPy takes the second: x keeps the sign of its zero
-    return xp.bounded(x, 0, None)  # which keeps NaN, as torch
-
-
-_relu.plain = _relu  # type: ignore[attr-defined]
-
-
-def _relu_back(xp, g, out):
-    """Keep the gradients of what is not 0: by their bits, because 0 times infinity is NaN."""
-    if (
-        out.size >= 512
-        and type(g) is numpy.ndarray
-        and g.dtype is out.dtype
-        and (bits := BITS.get(g.dtype)) is not None
-    ):
-        return numpy.multiply(g.view(bits), numpy.not_equal(out, ZEROS[out.dtype])).view(g.dtype)
-    return xp.where(out <= 0, 0, g)
-
-
-relu = elementwise("relu", implementation=_relu, dx=lambda xp, g, out: xp.relu_back(g, out))  # 0 at 0; NaN passes
+relu = elementwise(  # 0 at 0; NaN passes
+    "relu",
+    implementation=formula(lambda xp, x: xp.bounded(x, 0, None)),
+    dx=lambda xp, g, out: xp.relu_back(g, out),
+)
 relu_back = elementwise(
     "relu_back",
     torch="threshold_backward",
-    implementation=_relu_back,
+    implementation=formula(lambda xp, x, y: xp.where(y <= 0, 0, x)),
     dx=lambda xp, g, y: xp.relu_back(g, y),
     dy=lambda xp, g: xp.zeros_like(g),
 )
 erf = elementwise("erf", dx=lambda xp, g, x: (2 / math.sqrt(math.pi)) * xp.exp(-(x * x)) * g)
-log_sigmoid = elementwise("log_sigmoid", torch="log_sigmoid", dx=lambda xp, g, x: g * xp.sigmoid(-x))
-softplus = elementwise("softplus", dx=lambda xp, g, x: g * xp.sigmoid(x))
+log_sigmoid = elementwise(
+    "log_sigmoid",
+    torch="log_sigmoid",
+    implementation=formula(lambda xp, x: xp.bounded(x, None, 0) - xp.log1p(xp.exp(-xp.abs(x))), slow=True),
+    dx=lambda xp, g, x: g * xp.sigmoid(-x),
+)
+softplus = elementwise(
+    "softplus",
+    implementation=formula(lambda xp, x: xp.bounded(x, 0, None) + xp.log1p(xp.exp(-xp.abs(x))), slow=True),
+    dx=lambda xp, g, x: g * xp.sigmoid(x),
+)
 
 # ---- size and sign ----
 abs_ = elementwise("abs", dx=lambda xp, g, x: g * xp.conj(xp.sgn(x)))  # 0 at 0, as torch
@@ -394,7 +369,7 @@ clip = elementwise(
     "clip",
     torch="clamp",
     statics=("low", "high"),
-    implementation=lambda xp, x, *, low, high: xp.bounded(x, low, high),
+    implementation=formula(lambda xp, x, *, low, high: xp.bounded(x, low, high), numbers=("low", "high")),
     dx=lambda xp, g, x, low, high: xp.where(_inside(xp, x, low, high), g, 0),
     shows={None: "max=high min=low self", "ClampMinBackward0": "min=low self", "ClampMaxBackward0": "max=high self"},
 )
@@ -412,7 +387,7 @@ def _inside(xp, x, low, high):
 clip_both = elementwise(
     "clip_both",
     torch="clamp",
-    implementation=lambda xp, x, y, z: xp.minimum(xp.maximum(x, y), z),
+    implementation=typed(formula(lambda xp, x, y, z: xp.minimum(xp.maximum(x, y), z))),
     dx=lambda xp, g, x, y, z: xp.where(xp.logical_and(xp.greater_equal(x, y), xp.less_equal(x, z)), g, 0),
     dy=lambda xp, g, x, y, z: xp.where(xp.logical_and(xp.less(y, z), xp.less(x, y)), g, 0),
     dz=lambda xp, g, x, y, z: xp.where(xp.logical_or(xp.greater(x, z), xp.less(z, y)), g, 0),
@@ -457,25 +432,24 @@ lerp = elementwise(
 lerp.shows_edges("LerpBackward0", 0, 1)
 
 
-def _lerp(xp, x, y, weight):
+@formula
+def _lerp_by_each(xp, x, y, weight):
     # from the nearer end, so that both ends are reached exactly
-    if weight.size >= LARGE and kernels.is_large(x) and kernels.is_large(weight) and x.shape == y.shape == weight.shape:
-        return kernels.lerp(x, y, weight)
     step = y - x
-    if not weight.ndim:
-        if step.size >= LARGE and kernels.is_large(step) and weight.dtype == step.dtype:
-            near = abs(weight) < 0.5
-            step *= weight if near else 1 - weight
-            return xp.module.add(x, step, step) if near else xp.module.subtract(y, step, step)
-        return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
-    near = xp.less(xp.abs(weight), 0.5)
-    return xp.where(near, x + weight * step, y - step * (1 - weight))
+    return xp.where(xp.abs(weight) < 0.5, x + weight * step, y - step * (1 - weight))
+
+
+def _lerp(xp, x, y, weight):
+    if weight.ndim or max(x.size, y.size) >= _lerp_by_each.start:
+        return _lerp_by_each(xp, x, y, weight)
+    step = y - x
+    return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
 
 
 addcmul = elementwise(
     "addcmul",
     statics=("value",),
-    implementation=wide(lambda xp, x, y, z, *, value: x + (y * z if value == 1 else value * y * z)),
+    implementation=typed(formula(lambda xp, x, y, z, *, value: x + y * z * value, numbers=("value",))),
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (z * value),
     dz=lambda xp, g, y, value: g * (y * value),
@@ -484,7 +458,7 @@ addcmul = elementwise(
 addcdiv = elementwise(
     "addcdiv",
     statics=("value",),
-    implementation=wide(lambda xp, x, y, z, *, value: x + (y / z if value == 1 else value * (y / z))),
+    implementation=typed(formula(lambda xp, x, y, z, *, value: x + y / z * value, numbers=("value",))),
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (value / z),
     dz=lambda xp, g, y, z, value: -g * (value * y / (z * z)),

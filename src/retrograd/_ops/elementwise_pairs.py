@@ -5,25 +5,14 @@ from __future__ import annotations
 import math
 import operator
 
-from .._core import kernels
 from .._core.primitive import elementwise
+from .._native.program import formula
 from . import elementwise_unary as _  # noqa: F401 - the rules read its names
-from .implementations import typed, wide
-
-
-def _ufunc(name):
-    return wide(lambda xp, x, y: getattr(xp.module, name)(x, y))
-
-
-def _copysign(xp, x, y):
-    if kernels.is_large(x) and kernels.is_large(y) and x.shape == y.shape:
-        return kernels.copysign(x, y)
-    return xp.module.copysign(x, y)
-
+from .implementations import typed, ufunc, wide
 
 copysign = elementwise(
     "copysign",
-    implementation=wide(_copysign),
+    implementation=ufunc("copysign"),
     dx=lambda xp, g, x, out: g * xp.where(xp.equal(x, 0), xp.zeros_like(out), out / x),  # 0 at 0, as torch
     dy=lambda xp, g: xp.zeros_like(g),
 )
@@ -32,27 +21,21 @@ copysign.shows_edges("CopysignBackward1", 0)
 # A tie, and a NaN, give everything to the first operand, as torch.
 fmax = elementwise(
     "fmax",
-    implementation=_ufunc("fmax"),
+    implementation=ufunc("fmax"),
     dx=lambda xp, g, x, y: xp.where(xp.logical_or(xp.greater_equal(x, y), xp.isnan(y)), g, 0),
     dy=lambda xp, g, x, y: xp.where(xp.logical_or(xp.greater_equal(x, y), xp.isnan(y)), 0, g),
 )
 fmin = elementwise(
     "fmin",
-    implementation=_ufunc("fmin"),
+    implementation=ufunc("fmin"),
     dx=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), g, 0),
     dy=lambda xp, g, x, y: xp.where(xp.logical_or(xp.less_equal(x, y), xp.isnan(y)), 0, g),
 )
 
 
-def _hypot(xp, x, y):
-    if kernels.is_large(x) and kernels.is_large(y) and x.shape == y.shape:
-        return kernels.hypot(x, y)
-    return xp.module.hypot(x, y)
-
-
 hypot = elementwise(
     "hypot",
-    implementation=wide(_hypot),
+    implementation=ufunc("hypot"),
     dx=lambda xp, g, x, out: g * (x / out),
     dy=lambda xp, g, y, out: g * (y / out),
 )
@@ -109,13 +92,22 @@ ldexp = elementwise(
 
 # ---- x times a logarithm, which is 0 where x is 0 ----
 def _times(logarithm):
+    @formula(slow=True)
+    def whole(xp, x, y):
+        flat = xp.logical_and(xp.equal(x, 0), xp.logical_not(xp.isnan(y)))
+        return xp.where(flat, 0, x * getattr(xp, logarithm)(y))
+
     def implementation(xp, x, y):
+        if max(x.size, y.size) >= whole.start:
+            return whole(xp, x, y)
         out = x * getattr(xp.module, logarithm)(y)
         if xp.module.count_nonzero(x) == x.size:
             return out
-        return xp.where(xp.logical_and(xp.equal(x, 0), xp.logical_not(xp.isnan(y))), xp.zeros_like(out), out)
+        return whole.formula(xp, x, y)
 
-    return wide(implementation)
+    implementation = wide(implementation)
+    implementation.formula = whole.formula
+    return implementation
 
 
 def _xlogy_dx(xp, g, x, y):

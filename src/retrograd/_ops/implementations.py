@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
 from .._core.numpy_namespace import HALVES, numpy_namespace
 from .._native.program import formula
+from .._native.library import Library
 
 numpy = numpy_namespace.module
 
@@ -39,7 +40,9 @@ def from_scipy(name):
 def with_kernel(small, kernel):
     """Return an implementation of one array: `small`, and for large ones a kernel made from another formula. See Note [Formulas]."""
     small = getattr(small, "plain", small)  # formulas have arrays of full precision
-    return formula(lambda xp, x: kernel(xp, x) if xp.module is None else small(xp, x))
+    made = formula(lambda xp, x: kernel(xp, x) if xp.module is None else small(xp, x))
+    made.has_steps = False
+    return made
 
 
 def named_kernel(name, scipy_name=None):
@@ -56,6 +59,7 @@ def typed(implementation):
         rest = [y if hasattr(y, "dtype") else x.dtype.type(y) for y in rest]
         return implementation(xp, x, *rest, **params)
 
+    called.formula = getattr(implementation, "formula", None)
     return called
 
 
@@ -78,6 +82,13 @@ def wide(implementation):
 
     called.plain = implementation  # for those who know that they have arrays of full precision
     return called
+
+
+def ufunc(name):
+    """Return the implementation that NumPy has under a name; large arrays go through a kernel."""
+    few = wide(lambda xp, *arrays: getattr(xp.module, name)(*arrays))
+    kernels = Library(name, partial(few, numpy_namespace))
+    return lambda xp, *arrays: kernels.of_any_size(*arrays) if xp is numpy_namespace else few(xp, *arrays)
 
 
 def is_complex(x):

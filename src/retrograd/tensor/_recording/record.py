@@ -20,12 +20,12 @@ from ..._core.arrays import LEVEL_TYPES, NO_LEVELS, levels_of
 from ..._core.fused import Fused
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, numpy_namespace
-from ..._core.parallel import split
 from ..._core.primitive import ELEMENTWISE, Primitive
 from ..._generated import emit
 from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
+from ..._native.library import library
 from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
@@ -421,10 +421,12 @@ def _write(call: Any, recipe: Elementwise) -> Any:
         count = "one tensor" if len(primitive.inputs) == 1 else "two tensors"
         code = _codes[text] = emit(f"an elementwise function of {count}", text, names)["call"].__code__
     own = plain if len(primitive.inputs) == 1 or ufunc is not None else getattr(numpy_namespace, primitive.name)
-    function, wide = recipe.function or own, split(plain)
-    names |= {"allowed": recipe.allowed, "function": function, "ufunc": plain, "wide": wide, "name": name}
-    names |= {"off_path": off_path, "unusual_call": unusual_call}
-    names["wide_with_number"] = wide if isinstance(plain, np.ufunc) else function
+    function = recipe.function or own
+    kernels = library(primitive.name, plain) if isinstance(plain, np.ufunc) else None
+    names |= {"allowed": recipe.allowed, "function": function, "ufunc": plain, "name": name}
+    names |= {"off_path": off_path, "unusual_call": unusual_call, "wide": plain, "wide_with_number": function}
+    if kernels is not None:
+        names |= {"wide": kernels.large, "wide_with_number": kernels.large, "WIDE": kernels.start}
     call.__globals__.update(names)
     words = code.co_argcount - len(primitive.inputs) - 2
     call.__defaults__ = (*(MISSING,) * len(primitive.inputs), NOTHING, *(None,) * (words + 1))

@@ -1,0 +1,75 @@
+"""The backward of elementwise operations on large arrays: the rules of one operation are one formula, and one kernel computes them.
+
+A rule is written in `xp` and operators already. All gradients of an operation are computed in one pass, in which the gradient that
+arrives and the saved values are read once. See Note [Formulas].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _thresholds
+from .._core.numpy_namespace import numpy_namespace
+from .._native.program import Formula
+
+NDARRAY = np.ndarray
+FIXED = ("exponent", "base")  # of powers: rules look at these numbers, and each value has a kernel of its own
+_HANDS_ON = (lambda xp, g: g).__code__.co_code
+
+
+def hands_on(rule: Any) -> bool:
+    """Tell whether a rule returns the gradient as it is."""
+    return not rule.names and rule.function.__code__.co_code == _HANDS_ON
+
+
+class LargeBackward:
+    """The rules of an operation, for gradients from `start` elements on."""
+
+    def __init__(self, primitive: Any, rules: Sequence[Any]) -> None:
+        self.name = primitive.name
+        self.rules = rules
+        self.formulas: dict[Any, Formula] = {}  # by the gradients that are wanted, and which values are arrays
+        # Memory is what takes the time of a single product: there, a call of NumPy is quicker up to sizes at which threads pay.
+        plain = primitive.plain_rules
+        simple = all(
+            rule is None or hands_on(rule) or isinstance(plain.get(name), np.ufunc)
+            for rule, name in zip(rules, primitive.inputs, strict=False)
+        )
+        self.start = _thresholds.WIDE if simple else _thresholds.NATIVE
+
+    def __call__(self, values: Any, g: np.ndarray, edges: Sequence[Any], reuse: bool = False) -> list[Any]:
+        """Return the gradients of the inputs with edges; `values` has what rules read as attributes.
+
+        `reuse`: nobody needs the gradient any more, and the last result may be written into its memory, which is at hand where new memory
+        is not.
+        """
+        wanted = tuple([e is not None and r is not None for e, r in zip(edges, self.rules, strict=True)])
+        rules = [r for r, w in zip(self.rules, wanted, strict=True) if w and not hands_on(r)]
+        if not rules:
+            return [g if w else None for w in wanted]
+        read = {name: getattr(values, name) for rule in rules for name in rule.names}
+        arrays = {name: value for name, value in read.items() if isinstance(value, NDARRAY | np.generic)}
+        params = {name: value for name, value in read.items() if name not in arrays}
+        numbers = tuple([n for n, value in params.items() if type(value) is float and n not in FIXED])
+        key = wanted, tuple(arrays), numbers
+        formula = self.formulas.get(key)
+        if formula is None:
+            formula = self.formulas[key] = self._formula(rules, tuple(arrays), numbers)
+        out = None
+        if reuse and len(rules) == sum(wanted):
+            out = [*[np.empty(g.shape, g.dtype) for _ in rules[1:]], g]
+        found = iter(formula.large(numpy_namespace, [g, *arrays.values()], params, out))
+        return [(g if hands_on(r) else next(found)) if w else None for r, w in zip(self.rules, wanted, strict=True)]
+
+    def _formula(self, rules: Sequence[Any], names: tuple[str, ...], numbers: tuple[str, ...]) -> Formula:
+        def gradients(xp: Any, g: Any, *arrays: Any, **params: Any) -> tuple[Any, ...]:
+            read = dict(zip(names, arrays, strict=True)) | params
+            return tuple([rule.function(xp, g, *[read[name] for name in rule.names]) for rule in rules])
+
+        gradients.__name__ = f"{self.name}_backward"
+        formula = Formula(gradients, numbers, ())
+        formula.elementwise = True  # also where it cannot be traced
+        return formula

@@ -1,0 +1,99 @@
+"""NumPy's own functions: on large arrays of floats they are kernels, too.
+
+NumPy computes many of them one by one (log1p takes 17 ns an element, a kernel 1), and half precision slower than float32. What it does in
+all lanes already is left to it until threads pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .. import _thresholds
+from . import machine, math
+from .program import Formula
+from .trace import HALVES, STORAGE, TracedNamespace
+
+NDARRAY = np.ndarray
+# what NumPy does in all lanes of the processor
+QUICK: Final = frozenset(
+    """add subtract multiply divide negative abs sqrt square maximum minimum floor ceil trunc rint exp log sin cos tanh equal not_equal
+    less less_equal greater greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
+)
+FLOATS: Final = {
+    dtype: storage in HALVES for dtype, storage in STORAGE.items() if storage[-3:] in ("f16", "f32", "f64")
+}
+
+
+class Library:
+    """A function of NumPy of one to three operands, and its kernels."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        self.start = _thresholds.WIDE if name in QUICK else _thresholds.NATIVE_SLOW
+        self.formulas: dict[Any, Formula] = {}  # by the operands that are numbers
+
+    def of_any_size(self, *operands: Any) -> Any:
+        """Compute by a kernel if an array is large."""
+        for operand in operands:
+            if type(operand) is NDARRAY and operand.size >= _thresholds.NATIVE_SLOW:
+                half = FLOATS.get(operand.dtype)
+                if half is not None and operand.size >= (_thresholds.NATIVE if half else self.start):
+                    return self.large(*operands)
+        return self.function(*operands)
+
+    def large(self, *operands: Any) -> Any:
+        """Compute by a kernel, if operands are floats of one dtype, truth values and numbers."""
+        numbers = tuple([not isinstance(o, NDARRAY | np.generic) for o in operands])
+        dtypes = {o.dtype for o, number in zip(operands, numbers, strict=True) if not number} - {_TRUTH}
+        if len(dtypes) != 1 or not dtypes <= FLOATS.keys() or any(type(o) is complex for o in operands):
+            return self.function(*operands)
+        # the first array says which precision a result has
+        order = sorted(range(len(operands)), key=lambda k: numbers[k] or operands[k].dtype == _TRUTH)
+        key = numbers, tuple(order)
+        formula = self.formulas.get(key)
+        if formula is None:
+            formula = self.formulas[key] = self._formula(numbers, order)
+        from .._core.numpy_namespace import numpy_namespace
+
+        params = {f"n{k}": operands[k] for k in order if numbers[k]}
+        return formula.large(numpy_namespace, [operands[k] for k in order if not numbers[k]], params)
+
+    def _formula(self, numbers: Sequence[bool], order: Sequence[int]) -> Formula:
+        places = [k for k in order if not numbers[k]]
+
+        def call(xp: Any, *arrays: Any, **params: Any) -> Any:
+            given = dict(zip(places, arrays, strict=True)) | {int(name[1:]): value for name, value in params.items()}
+            function = getattr(xp, self.name) if xp.module is None else self.function
+            return function(*[given[k] for k in range(len(numbers))])
+
+        formula = Formula(call, tuple(f"n{k}" for k, number in enumerate(numbers) if number), ())
+        formula.elementwise = True
+        return formula
+
+
+_TRUTH: Final = np.dtype(bool)
+
+
+def library(name: str, function: Callable[..., Any]) -> Library | None:
+    """Return a function of NumPy with its kernels; None if there are none for its name."""
+    known = name in math.FUNCTIONS or hasattr(TracedNamespace, name)
+    return Library(name, function) if known else None
+
+
+_casts: dict[str, Formula] = {}
+
+
+def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Convert a large array to another dtype: between half precision and float32 by a kernel."""
+    before, after = STORAGE.get(x.dtype), STORAGE.get(dtype)
+    narrow = {before, after}
+    if len(narrow) != 2 or not narrow <= {"f16", "bf16", "f32"} or not machine.is_available():
+        return x.astype(dtype)
+    formula = _casts.get(str(after))
+    if formula is None:
+        formula = _casts[str(after)] = Formula(lambda xp, x: x, (), ())
+        formula.stored = after
+    return formula.large(None, [x], {})  # type: ignore[no-any-return]
