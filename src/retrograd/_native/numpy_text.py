@@ -185,7 +185,9 @@ def written(
     varying = {n for n in nodes if not _is_number(n)}
     if any(n not in varying and n.op not in _PYTHON and n.op != "const" for n in nodes):
         return None
-    if any(n.op == "call" and n.detail != "erf" and not isinstance(getattr(np, n.detail, None), np.ufunc) for n in nodes):
+    if any(
+        n.op == "call" and n.detail != "erf" and not isinstance(getattr(np, n.detail, None), np.ufunc) for n in nodes
+    ):
         return None
     if any(n.type not in (*FLOATS, I1) or (n.op not in _UFUNCS and n.op not in _OTHERS) for n in nodes):
         return None

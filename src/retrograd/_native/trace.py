@@ -220,9 +220,6 @@ class TracedNamespace:
 
     conj = copy = real
 
-    def isfinite(self, x: Any) -> Any:
-        return self.abs(x) < float("inf")
-
     def isinf(self, x: Any) -> Any:
         return self.abs(x) == float("inf")
 

@@ -6,8 +6,8 @@ from functools import cache, partial
 from importlib import import_module
 
 from .._core.numpy_namespace import HALVES, numpy_namespace
-from .._native.program import formula
 from .._native.library import Library
+from .._native.program import formula
 
 numpy = numpy_namespace.module
 
