@@ -30,7 +30,7 @@ def test_values():
         a.grad = b.grad = None
         (rg.tanh(-(a * b)) * a).sum().backward()
         for leaf, expected in zip((a, b), _expected(_values(0), _values(1)), strict=True):
-            np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=2e-5, atol=1e-5)  # 1 - t^2 loses digits
 
 
 def test_the_seed_stays():
@@ -78,7 +78,9 @@ def test_twice_through_a_kept_graph_and_by_grad():
 def test_numbers_and_other_dtypes():
     a = rg.tensor(_values(0).astype(np.float64), requires_grad=True)
     (rg.tanh(a * 2.0) * 3.0).sum().backward()
-    np.testing.assert_allclose(a.grad.numpy(), 6 * (1 - np.tanh(2 * _values(0).astype(np.float64)) ** 2), rtol=1e-9)
+    np.testing.assert_allclose(
+        a.grad.numpy(), 6 * (1 - np.tanh(2 * _values(0).astype(np.float64)) ** 2), rtol=1e-9, atol=1e-14
+    )
 
 
 def test_a_gradient_that_is_handed_on_is_not_written():
@@ -118,4 +120,4 @@ def test_large_arrays_have_the_gradients_of_their_halves(name):
         large = gradients(*values[: 1 + count])
     halves = [gradients(*[v[part] for v in values[: 1 + count]]) for part in (slice(WIDE // 2), slice(WIDE // 2, None))]
     for found, *parts in zip(large, *halves, strict=True):
-        np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-6)
+        np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-6, atol=2e-6)  # 1 - tanh^2 loses digits

@@ -77,12 +77,12 @@ class Formula:
                     if other.dtype is not first.dtype or other.shape != first.shape or other.strides != first.strides:
                         break
                 else:  # most of the time
-                    key: Any = char
+                    key: Any = (char, len(rest)) if rest else char
                     if params:
                         if not self.numbers:
-                            key = char, *params.values()
+                            key = key, *params.items()
                         elif self.is_fixed or None in params.values():
-                            key = char, self._fixed(params)
+                            key = key, self._fixed(params)
                     steps: Any = self.steps.get(key, self)
                     if steps is self:
                         steps = self.steps[key] = self._write_steps((first, *rest), params)
