@@ -42,6 +42,16 @@ def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     return widened
 
 
+# Installed by `_native/library.py`: kernels for large arrays.
+native: Any = None
+
+
+def install_native(module: Any) -> None:
+    """Receive the module that makes kernels of NumPy's functions."""
+    global native
+    native = module
+
+
 # Filled by `primitive.py`: the table of primitives by name.
 declared: dict[str, Any] = {}
 
@@ -54,10 +64,8 @@ def on(implementation: Any, xp: Any) -> Any:
 
 def _sized(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy that is a kernel for large arrays, and computes half precision in float32."""
-    from .._native.library import library
-
     wide = in_float32(function)
-    if (kernels_of := library(name, wide)) is None:
+    if (kernels_of := native.library(name, wide)) is None:
         return wide
     of_any_size, few = kernels_of.of_any_size, _thresholds.NATIVE_SLOW
 
@@ -73,9 +81,7 @@ def _quick_where(condition: Any, x: Any, y: Any) -> Any:
     """Choose; NumPy branches on every element, which a kernel does not."""
     if condition.size < _thresholds.NATIVE_SLOW or type(condition) is not np.ndarray:
         return np.where(condition, x, y)
-    from .._native.library import library
-
-    large: Any = library("where", np.where)
+    large: Any = native.library("where", np.where)
     numpy_namespace.where = large.of_any_size
     return large.of_any_size(condition, x, y)
 
@@ -202,9 +208,7 @@ class ArrayNamespace:
     def _large_erf(self) -> Any:
         from scipy.special import erf
 
-        from .._native.library import Library
-
-        return Library("erf", lambda x: np.asarray(erf(x))).of_any_size
+        return native.library("erf", lambda x: np.asarray(erf(x))).of_any_size
 
     # ---- reductions; half precision accumulates in float32 ----
     def _reduced(self, name: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
@@ -277,9 +281,7 @@ class ArrayNamespace:
             return x.real.astype(dtype)
         if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
             return x.astype(dtype)
-        from .._native.library import cast
-
-        return cast(x, dtype)
+        return native.cast(x, dtype)
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
         rows, columns = x.shape[-2:]

@@ -35,6 +35,7 @@ from .._stored import StoredArray, run_stored
 from .._thresholds import NATIVE_SLOW
 from .._warnings import warn
 from . import heap as heap
+from . import numpy_namespace as numpy_vocabulary
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
 from .numpy_namespace import _NUMPY_TYPES, declared, is_half, numpy_namespace, raw_namespace
@@ -281,9 +282,7 @@ class Primitive(Shown):
         function = getattr(numpy_namespace, self.name)
         for arg in args:
             if type(arg) is np.ndarray and arg.size >= NATIVE_SLOW and not params:
-                from .._native.library import library
-
-                self.library = self.library or library(self.name, function)
+                self.library = self.library or numpy_vocabulary.native.library(self.name, function)
                 return function(*args) if self.library is None else self.library.of_any_size(*args)
         return function(*args, **params)
 

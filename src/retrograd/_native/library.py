@@ -6,12 +6,14 @@ all lanes already is left to it until threads pay.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from .. import _thresholds
+from .._core.numpy_namespace import install_native, numpy_namespace
 from . import machine, math
 from .program import Formula
 from .trace import HALVES, STORAGE, TracedNamespace
@@ -56,8 +58,6 @@ class Library:
         formula = self.formulas.get(key)
         if formula is None:
             formula = self.formulas[key] = self._formula(numbers, order)
-        from .._core.numpy_namespace import numpy_namespace
-
         params = {f"n{k}": operands[k] for k in order if numbers[k]}
         return formula.large(numpy_namespace, [operands[k] for k in order if not numbers[k]], params)
 
@@ -97,3 +97,6 @@ def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
         formula = _casts[str(after)] = Formula(lambda xp, x: x, (), ())
         formula.stored = after
     return formula.large(None, [x], {})  # type: ignore[no-any-return]
+
+
+install_native(sys.modules[__name__])
