@@ -251,3 +251,15 @@ def test_weights_of_a_layer_and_its_normalisation_are_fused() -> None:
     for one, other in zip(*found, strict=True):
         assert type(one).__name__ == "Parameter"
         close(one, other)
+
+
+@pytest.mark.parametrize("given", [{"weight": 3}, {"bias": 3}])
+def test_weights_that_are_no_tensors_are_refused_by_position(given):
+    x = retrograd.ones(2, 2)
+    position = 3 if "weight" in given else 4
+    for call in (
+        lambda: retrograd.nn.functional.group_norm(x, 1, **given),
+        lambda: retrograd.nn.functional.layer_norm(x, (2,), **given),
+    ):
+        with pytest.raises(TypeError, match=rf"\(position {position}\) must be Tensor, not int"):
+            call()

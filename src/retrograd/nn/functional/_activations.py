@@ -160,6 +160,8 @@ def gelu(input: Any, *, approximate: str = "none") -> Any:
 @takes_out(raised="cuda", out_dtype="kernel")
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
+    if type(beta) is complex or type(threshold) is complex:
+        raise RuntimeError("value cannot be converted to type float without overflow")
     return _SOFTPLUS.slow((input,), {"beta": beta, "threshold": threshold})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _errors
 from ..._core.numpy_namespace import HALVES
 from ...overrides import overridable, takes_out
-from ...tensor._functions.matrix_checks import scalar_name
+from ...tensor._functions.matrix_checks import need_tensor, scalar_name
 from ...tensor._functions.norms import vector
 from ...tensor._functions.rearrange import constant_pad_nd
 from ._public import public_names
@@ -69,15 +69,26 @@ def instance_norm(
     return by_instance(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
+def _need_optional(name: str, weight: Any, bias: Any = None) -> None:
+    """Refuse weights that are no tensors; torch's function hands them on by position, and says so, however they were given."""
+    for position, (argument, value) in enumerate((("weight", weight), ("bias", bias)), 3):
+        if value is not None:
+            need_tensor(value, name, argument, position)
+
+
 @overridable(raised="cuda")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
     """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
+    if weight is not None or bias is not None:
+        _need_optional("layer_norm", weight, bias)
     return layers(input, normalized_shape, weight, bias, eps)
 
 
 @overridable
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Divide by the root of the mean square over the last axes; then scale."""
+    if weight is not None:
+        _need_optional("rms_norm", weight)
     return root_mean_squares(input, normalized_shape, weight, eps)
 
 
@@ -88,6 +99,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     if len(size) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(size)}")
     _need_several([size[0] * size[1] // num_groups, num_groups, *size[2:]])
+    if weight is not None or bias is not None:
+        _need_optional("group_norm", weight, bias)
     return groups_of_channels(input, num_groups, weight, bias, eps)
 
 
