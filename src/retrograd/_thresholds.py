@@ -18,9 +18,6 @@ WIDE_CONVOLUTION: Final = 1 << 22
 # ---- blocks ----
 # A few blocks of float32 fit into the second cache, and Python's part is small beside them. Not measured.
 BLOCK: Final = 1 << 16
-# Rules of one or two calls: with 2^16, two threads update parameters more slowly than one, because they find
-# Python's lock taken and sleep longer than a call lasts (ADR 0008). They share the third cache.
-RULE_BLOCK: Final = 1 << 18
 # Kernels with a handful of temporaries, all of which stay in the second cache. Not measured.
 KERNEL_BLOCK: Final = 1 << 15
 ATTENTION_BLOCK: Final = 1 << 15  # scores

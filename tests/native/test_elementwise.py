@@ -65,9 +65,8 @@ def test_values_and_gradients_are_those_of_torch(name: str, dtype: str, torch: A
     exact = [torch.tensor(a.double().numpy()) for a in ours]
     for got, wanted in zip(run(rg, name, *ours), run(torch, name, *exact), strict=True):
         assert got.dtype == getattr(rg, dtype)
-        steps = (
-            60 if name == "a chain" else 16
-        )  # half precision rounds between operations, and gradients read rounded results
+        # half precision rounds between operations, gradients read rounded results, and the slope of sinc cancels near 0
+        steps = 100 if name in ("a chain", "sinc") else 16
         scale = np.maximum(np.abs(wanted.numpy()), 1)
         assert (np.abs(got.double().numpy() - wanted.numpy()) <= steps * EPS[dtype] * scale).all()
 
