@@ -79,8 +79,8 @@ class Pointwise:
 
 def _are_few(arrays):
     """Tell whether arrays are computed as formulas are written: all are small, and none is half precision."""
-    sizes = [array.size if array.dtype.itemsize > 2 else NATIVE for array in arrays if array is not None]
-    return max(sizes) < NATIVE
+    x, y = arrays[0], arrays[1]
+    return x.size < NATIVE > y.size and x.dtype.itemsize > 2 < y.dtype.itemsize  # weights are no larger
 
 
 def _given(arrays):
