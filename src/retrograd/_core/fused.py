@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .._stored import refuse
-from .numpy_namespace import ArrayNamespace, is_half, numpy_namespace, raw_namespace
+from .numpy_namespace import SINGLE, ArrayNamespace, cast, is_half, numpy_namespace, raw_namespace
 from .primitive import FUSED, parameters_of
 from .shown import Shown
 
@@ -143,7 +143,7 @@ def _half_of(arrays: Sequence[Any]) -> np.dtype[Any] | None:
 
 
 def _single(array: Any) -> Any:
-    return array if array is None or not is_half(array.dtype) else array.astype(np.float32)
+    return array if array is None or not is_half(array.dtype) else cast(array, SINGLE)
 
 
 def fused(node_name: str, **options: Any) -> Callable[[Callable[..., Any]], Fused]:

@@ -21,11 +21,19 @@ from .._thresholds import NATIVE
 from . import kernels, passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+SINGLE = np.dtype(np.float32)
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Tell whether a dtype is a storage format that is computed in float32."""
     return dtype.itemsize == 2 and dtype in HALVES
+
+
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Convert an array; large ones between half precision and float32 by a kernel."""
+    if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
+        return x.astype(dtype)
+    return native.cast(x, dtype)
 
 
 def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,9 +42,8 @@ def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     def widened(x: Any, *rest: Any, **params: Any) -> Any:
         dtype = x.dtype if hasattr(x, "dtype") else rest[0].dtype
         if dtype.itemsize == 2 and dtype in HALVES:
-            single = np.float32
-            args = [a.astype(single) if getattr(a, "dtype", None) in HALVES else a for a in (x, *rest)]
-            return function(*args, **params).astype(dtype)
+            args = [cast(a, SINGLE) if getattr(a, "dtype", None) in HALVES else a for a in (x, *rest)]
+            return cast(function(*args, **params), dtype)
         return function(x, *rest, **params)
 
     return widened
@@ -279,9 +286,7 @@ class ArrayNamespace:
             return convert(x, dtype)
         if x.dtype.kind == "c" and dtype.kind not in "cb":
             return x.real.astype(dtype)
-        if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
-            return x.astype(dtype)
-        return native.cast(x, dtype)
+        return cast(x, dtype)
 
     def triangle(self, x: Any, *, upper: bool, k: int) -> Any:
         rows, columns = x.shape[-2:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import SINGLE, cast, is_half
 from .._core.primitive import multilinear
 from .matrices import conjugate
 
@@ -54,7 +54,7 @@ def contract(xp, x, y, *, left, right, made):
     """Multiply and sum; every label of an operand is in the other operand or in `made`, and none is repeated."""
     dtype = x.dtype
     if is_half(dtype):
-        x, y = x.astype("float32"), y.astype("float32")
+        x, y = cast(x, SINGLE), cast(y, SINGLE)
     x_axes, y_axes, batches, rows, inner, made_axes = _order(left, right, made)
     if not inner:
         (x_axes, x_index), (y_axes, y_index) = _spread(left, made), _spread(right, made)
@@ -66,7 +66,8 @@ def contract(xp, x, y, *, left, right, made):
         found = xp.module.matmul(x.reshape(math.prod(lead), m, k), y.reshape(math.prod(lead), k, n))
     else:
         found = x.reshape(m, k).dot(y.reshape(k, n))
-    return _turned(found.reshape((*lead, *over, *across)), made_axes).astype(dtype, copy=False)
+    found = found if found.dtype == dtype else cast(found, dtype)
+    return _turned(found.reshape((*lead, *over, *across)), made_axes)
 
 
 @contract.vjp("x")

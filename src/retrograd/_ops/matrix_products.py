@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy import array
 
-from .._core.numpy_namespace import is_half, numpy_namespace
+from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace
 from .._core.primitive import Gathers, aligned, behind, front, general, linear, multilinear, vocabulary
 from .._core.shown import given
 from .._thresholds import LARGE_PRODUCT as LARGE
@@ -189,7 +189,7 @@ def _weighted_sum(xp, bias, product, beta, alpha, dtype):
         product = xp.broadcast_to(product, shape=bias.shape[: bias.ndim - product.ndim] + product.shape).copy()
     if beta != 0:
         product += bias if beta == 1 else bias * beta
-    return product if product.dtype is dtype else product.astype(dtype, copy=False)
+    return product if product.dtype == dtype else cast(product, dtype)
 
 
 @general
@@ -197,7 +197,7 @@ def addmm(xp, bias, x, y, *, beta, alpha):
     """beta * bias + alpha * (x @ y): of matrices, of batches of them, or of a matrix and a vector."""
     dtype = x.dtype
     if is_half(dtype):
-        bias, x, y = (a.astype("float32") for a in (bias, x, y))
+        bias, x, y = (cast(a, SINGLE) for a in (bias, x, y))
     product = x.dot(y) if x.ndim < 3 and y.ndim < 3 else xp.matmul(x, y)
     return _weighted_sum(xp, bias, product, beta, alpha, dtype)
 

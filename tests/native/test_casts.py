@@ -1,0 +1,68 @@
+"""Large arrays between float32 and half precision: the bits that NumPy's conversions make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd._core.numpy_namespace import SINGLE, cast
+
+HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_every_number_of_half_precision_is_read_exactly(half: Any) -> None:
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(half)
+    np.testing.assert_array_equal(cast(numbers, SINGLE), numbers.astype(np.float32))
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_numbers_between_are_rounded_to_even(half: Any) -> None:
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(half).astype(np.float32)
+    numbers = numbers[np.isfinite(numbers)]
+    bits = numbers.view(np.int32)
+    around = np.concatenate(
+        [numbers, *[(bits + step).view(np.float32) for step in (-1, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000)]]
+    )
+    around = np.concatenate([around, np.array([np.inf, -np.inf, np.nan, 65519.99, 65520, 1e30, 1e-30], np.float32)])
+    with np.errstate(over="ignore"):
+        expected, found = around.astype(half), cast(around, half)
+    assert found.dtype == half
+    same = found.view(np.uint16) == expected.view(np.uint16)
+    assert (same | (np.isnan(found.astype(np.float32)) & np.isnan(expected.astype(np.float32)))).all()
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_arrays_in_other_orders_keep_them(half: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(130, 70, 3)).astype(np.float32)
+    for view in (x.transpose(2, 0, 1), x[::2], x[:, ::-1], x.T):
+        there = cast(view, half)
+        np.testing.assert_array_equal(there, view.astype(half))
+        np.testing.assert_array_equal(cast(there, SINGLE), view.astype(half).astype(np.float32))
+        assert there.strides == view.astype(half).strides
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_half_precision_are_those_of_torch(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    drawn = np.random.default_rng(1).normal(size=(6, 70, 90)).astype(np.float32)
+    found: list[list[np.ndarray]] = []
+    for library in (rg, torch):
+        x = library.from_numpy(drawn.copy()).to(getattr(library, dtype)).requires_grad_(True)
+        outs = [
+            x @ x.transpose(1, 2),
+            x[0].t() @ x[1],
+            library.nn.functional.linear(x, x[2]),
+            library.einsum("bij,bkj->bik", x, x),
+            library.baddbmm(x[:, :, :70], x, x.transpose(1, 2)),
+        ]
+        sum((out.float() * 0.01).sum() for out in outs).backward()
+        found.append([value.detach().float().numpy() for value in (*outs, x.grad)])
+    for ours, theirs in zip(*found, strict=True):
+        near = 0.02 if dtype == "bfloat16" else 0.003
+        np.testing.assert_allclose(ours, theirs, rtol=near, atol=near * np.abs(theirs).max())
