@@ -8,6 +8,7 @@ from importlib import import_module
 from .._core.numpy_namespace import HALVES, numpy_namespace
 from .._native.library import Library
 from .._native.program import formula
+from .._thresholds import NATIVE_SLOW
 
 numpy = numpy_namespace.module
 
@@ -85,10 +86,18 @@ def wide(implementation):
 
 
 def ufunc(name):
-    """Return the implementation that NumPy has under a name; large arrays go through a kernel."""
+    """Return the implementation that NumPy has under a name, of two arrays; large ones go through a kernel."""
     few = wide(lambda xp, *arrays: getattr(xp.module, name)(*arrays))
-    kernels = Library(name, partial(few, numpy_namespace))
-    return lambda xp, *arrays: kernels.of_any_size(*arrays) if xp is numpy_namespace else few(xp, *arrays)
+    kernels, function = Library(name, partial(few, numpy_namespace)), getattr(numpy, name)
+
+    def implementation(xp, *arrays):
+        return kernels.of_any_size(*arrays) if xp is numpy_namespace else few(xp, *arrays)
+
+    def plain(xp, x, y):
+        return function(x, y) if x.size < NATIVE_SLOW > y.size else kernels.of_any_size(x, y)
+
+    implementation.plain = plain  # for those who know that they have arrays of full precision
+    return implementation
 
 
 def is_complex(x):
