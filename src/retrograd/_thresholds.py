@@ -35,6 +35,8 @@ PAIRS_OF_CLASSES: Final = 1 << 20
 # `_core/passes.py`: NumPy's branches cost ten times as much as bit arithmetic, `maximum` with a number three times as much as `clip`;
 # below, the calls do.
 LARGE: Final = 1 << 12
+# Numbers of a matrix that is small: many transposed ones are quicker copied first, and then multiplied.
+SMALL_MATRIX: Final = 1 << 10
 LARGE_PRODUCT: Final = 1 << 12  # of a matrix; not measured
 LARGE_POOL: Final = 1 << 11  # not measured
 LARGE_CROSS_ENTROPY: Final = 1 << 13  # not measured

@@ -8,6 +8,7 @@ from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace
 from .._core.primitive import Gathers, aligned, behind, front, general, linear, multilinear, vocabulary
 from .._core.shown import given
 from .._thresholds import LARGE_PRODUCT as LARGE
+from .._thresholds import SMALL_MATRIX
 from .matrices import conjugate, sizes_of, strides_of, transposed
 
 
@@ -22,7 +23,7 @@ def matmul(xp, x, y):
         return x.dot(y)  # the same BLAS call, without the machinery of a gufunc
     if x.ndim > 2 < y.ndim and x.shape[-1] == 1 == y.shape[-2]:
         return x * y  # outer products, one by one, at which BLAS takes ten times as long
-    if x.size < LARGE > y.size and x.dtype.char in "fd":
+    if x.size < SMALL_MATRIX > y.size and x.dtype.char in "fd":
         return xp.module.matmul(x, y)
     return xp.matmul(x, y)
 
