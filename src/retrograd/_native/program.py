@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import _thresholds
 from .._core import parallel
+from .._settings import get_num_threads
 from . import expression as ex
 from . import machine
 from .expression import Expr
@@ -506,6 +507,9 @@ class _Plan:
         self.sizes = struct.pack(f"{len(sizes)}q", *sizes)
         self.cells = struct.Struct(f"{len(self.in_strides) + len(outputs)}Q").pack
         self.numbers = struct.Struct(f"{len(self.scalars)}d").pack
+        self.chunked = any(
+            level in ("column", "room") for _, level, _, _ in outputs
+        )  # results have a row for each chunk
         self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
 
     def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
@@ -532,11 +536,16 @@ class _Plan:
         cells = self.cells(*[id(a) + DATA for a in (*arrays, *results)])
         numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
         function, sizes = self.function, self.sizes
-        if not self.threads and self.chunk == self.items:
+        chunk, threads = self.chunk, self.threads and (count := get_num_threads()) > 1
+        if (
+            not self.chunked
+        ):  # few parts: after each, a thread asks for Python's lock; a late one still finds something to do
+            chunk = -(-self.items // (2 * count)) if threads else self.items
+        if chunk == self.items:
             function(cells, sizes, numbers, 0, self.items)
         else:
             parallel.over_blocks(
-                lambda low, high: function(cells, sizes, numbers, low, high), self.items, self.chunk, self.threads
+                lambda low, high: function(cells, sizes, numbers, low, high), self.items, chunk, threads
             )
         for number, (level, op, _) in enumerate(self.levels):
             if level == "column" or (level == "row" and self.partial):
