@@ -96,3 +96,10 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("RETROGRAD_CACHE", str(tmp_path / "file" / "kernels"))
     cache.write(DIGEST, b"code")
     assert cache.read(DIGEST) is None
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_not_loaded(folder, make):
+    folder.mkdir(mode=0o700)
+    make(folder / f"{DIGEST}.kernel")
+    assert cache.read(DIGEST) is None

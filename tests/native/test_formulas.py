@@ -296,3 +296,75 @@ thread.join()
 print("done")
 """
     assert run(code, RETROGRAD_CACHE="0") == ["done"]
+
+
+@pytest.mark.parametrize("single", [(1,), (1, 4), (4, 1), (1, 1)])
+def test_what_is_learnt_from_an_axis_of_one_element_is_not_used_for_longer_ones(single):
+    made = formula(lambda xp, x, *, axis: x - xp.sum(x, axis=axis, keepdims=True))
+    for axis in range(len(single)):
+        x = numbers(*single)
+        np.testing.assert_allclose(made(xp, x, axis=(axis,)), x - x.sum(axis, keepdims=True))
+        y = numbers(*[3 * n for n in single])
+        np.testing.assert_allclose(made(xp, y, axis=(axis,)), y - y.sum(axis, keepdims=True), rtol=1e-6)
+
+
+def test_a_large_row_of_one_element_says_nothing_about_others():
+    made = formula(lambda xp, x, *, axis: x - xp.sum(x, axis=axis, keepdims=True))
+    wide, tall = numbers(1, 70_000), numbers(7, 10_000)
+    for x in (wide, tall):
+        expected = x - x.sum(0, keepdims=True)
+        np.testing.assert_allclose(made(xp, x, axis=(0,)), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(made._in_blocks(xp, [x], {"axis": (0,)}), expected, rtol=1e-4, atol=1e-5)
+
+
+@needs_llvm
+@pytest.mark.parametrize("make", [
+    pytest.param(lambda: np.ones((1 << 23, 6), np.float32)[:, :5], id="rows with gaps"),
+    pytest.param(lambda: np.ones((1024, 3, 33, 33), np.float32)[:, :, 1:, 1:], id="inner squares"),
+    pytest.param(lambda: np.ones((1 << 22, 5), np.float32)[::2], id="every other row"),
+])  # fmt: skip
+def test_long_sums_of_any_layout_keep_their_digits(make):
+    """One float32 sum of ones would stop at 2^24."""
+    x = make()
+    rank = x.ndim
+    assert total.large(xp, [x], {"axis": tuple(range(rank))}).item() == x.size
+    for axis in range(rank):
+        found = total.large(xp, [x], {"axis": (axis,)})
+        assert (found == x.shape[axis]).all()
+    fractions = x * np.float32(0.1)
+    found = total.large(xp, [fractions], {"axis": tuple(range(rank))}).item()
+    assert abs(found / (x.size * float(np.float32(0.1))) - 1) < 2e-6
+
+
+@needs_llvm
+def test_columns_of_tall_arrays_keep_their_digits():
+    x = np.random.default_rng(0).random((1 << 21, 4), np.float32)
+    found = total.large(xp, [x], {"axis": (0,)})
+    np.testing.assert_allclose(found, x.sum(0, keepdims=True, dtype=np.float64), rtol=3e-7)
+
+
+@needs_llvm
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals that interrupt")
+def test_an_interrupt_waits_for_the_threads():
+    """A thread that goes on would read arrays that are gone."""
+    code = """
+import signal
+import retrograd as torch
+torch.set_num_threads(2)
+x = torch.ones(3, 1 << 22)
+def stop(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, stop)
+x.softmax(1)
+stopped = 0
+for k in range(40):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01 + 0.0011 * k)
+        while True:
+            x.softmax(1)
+    except KeyboardInterrupt:
+        stopped += 1
+assert torch.equal(x.softmax(1), torch.full_like(x, 2.0 ** -22))
+print(stopped)
+"""
+    assert run(code) == ["40"]

@@ -57,6 +57,6 @@ def test_behind_takes_no_axes_at_all() -> None:
 
 
 def test_an_elementwise_operation_that_numpy_lacks_needs_an_implementation() -> None:
-    with pytest.raises(TypeError, match="softsquare: NumPy has no function of this name; give the operation an impl"):
-        elementwise("softsquare", dx=lambda xp, g, x: 2 * g * x)
-    assert "softsquare" not in primitives
+    with pytest.raises(TypeError, match="softcube: NumPy has no function of this name; give the operation an impl"):
+        elementwise("softcube", dx=lambda xp, g, x: 2 * g * x)
+    assert "softcube" not in primitives

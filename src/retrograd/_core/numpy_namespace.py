@@ -268,6 +268,10 @@ class ArrayNamespace:
     def cumsum(self, x: Any, *, axis: int, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
+        if (
+            dtype is None and x.dtype.char == "f" and x.size > 64
+        ):  # torch adds float32 in float64; few numbers lose nothing
+            return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
         return x.cumsum(axis=axis, dtype=x.dtype if dtype is None else dtype)
 
     # ---- shape ----

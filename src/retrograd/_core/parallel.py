@@ -1,7 +1,7 @@
 """Elementwise work on large arrays, split over threads.
 
 NumPy's loops let other threads run, so two halves of an array are computed at the same time, and so do kernels.
-Workers sleep on a lock between calls; a call that finds them busy (another of the user's threads) does its work alone.
+Workers sleep between calls; a call that finds them busy (another of the user's threads) does its work alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -18,29 +19,52 @@ from .._settings import get_num_threads
 WIDE, BLOCK = _thresholds.WIDE, _thresholds.BLOCK
 
 
+class _Job:
+    """A part of some work: whoever claims it does it, a worker or the thread that waits for it."""
+
+    __slots__ = ("claim", "done", "end", "failure", "finished", "start", "work")
+
+    def __init__(self, work: Callable[[int, int], None], start: int, end: int) -> None:
+        self.work, self.start, self.end = work, start, end
+        self.claim, self.done = threading.Lock(), threading.Lock()
+        self.done.acquire()
+        self.finished = False
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        if not self.claim.acquire(blocking=False):
+            return
+        try:
+            self.work(self.start, self.end)
+        except BaseException as error:  # raised again in the thread that waits
+            self.failure = error
+        self.finished = True
+        self.done.release()
+
+    def wait(self) -> None:
+        """Return when the job is done: memory that it reads and writes must not go before. Interrupts are kept for later."""
+        self.run()  # nobody has begun
+        while not self.finished:
+            try:
+                self.done.acquire()
+            except BaseException as error:
+                self.failure = error
+
+
 class _Worker(threading.Thread):
-    """A thread that runs one job after another."""
+    """A thread that runs one job after another, and sleeps between them."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="retrograd-worker")
-        self.ready, self.done = threading.Lock(), threading.Lock()
-        self.ready.acquire()
-        self.done.acquire()
-        self.job: Callable[[], None] | None = None
-        self.failure: BaseException | None = None
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
         self.start()
 
     def run(self) -> None:
         np.seterr(all="ignore")  # as in every thread that computes
         while True:
-            self.ready.acquire()
-            job, self.job = self.job, None
-            try:
-                job()  # type: ignore[misc]
-            except BaseException as error:  # raised again in the thread that waits
-                self.failure = error
+            job = self.jobs.get()
+            job.run()
             del job
-            self.done.release()
 
 
 _busy = threading.Lock()
@@ -68,24 +92,19 @@ def over_ranges(work: Callable[[int, int], None], size: int) -> None:
         while len(_workers) < count - 1:
             _workers.append(_Worker())
         step = -(-size // count)
-        helpers = _workers[: count - 1]
-        for k, worker in enumerate(helpers, 1):
-            start, end = min(k * step, size), min((k + 1) * step, size)
-            worker.job = lambda start=start, end=end: work(start, end)
-            worker.ready.release()
+        jobs = [_Job(work, min(k * step, size), min((k + 1) * step, size)) for k in range(1, count)]
         try:
+            for worker, job in zip(_workers, jobs):  # noqa: B905 - there may be more workers
+                worker.jobs.put(job)
             work(0, step)
         finally:
-            failures = []
-            for worker in helpers:
-                worker.done.acquire()
-                failures.append(worker.failure)
-                worker.failure = None
+            for job in jobs:
+                job.wait()
     finally:
         _busy.release()
-    for failure in failures:
-        if failure is not None:
-            raise failure
+    for job in jobs:
+        if job.failure is not None:
+            raise job.failure
 
 
 def over_blocks(work: Callable[[int, int], None], size: int, block: int, threads: bool) -> None:

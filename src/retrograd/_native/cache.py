@@ -45,13 +45,15 @@ def read(digest: str) -> bytes | None:
     try:
         if not _is_ours(where.stat()):
             return None
-        handle = os.open(where / (digest + _SUFFIX), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe does not let us wait
+        handle = os.open(where / (digest + _SUFFIX), flags)
     except OSError:
         return None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
+        os.close(handle)
+        return None
     with open(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
-            return None
         content = file.read()
     check, code = content[:32], content[32:]
     return code if len(check) == 32 and hashlib.sha256(digest.encode() + code).digest() == check else None

@@ -204,4 +204,8 @@ def run(function: Any, arrays: Sequence[np.ndarray | None], sizes: Sequence[int]
     if parts == 1:
         function(cells, numbers, None, 0, items)
     else:
-        parallel.over_blocks(lambda low, high: function(cells, numbers, None, low, high), items, part, True)
+
+        def work(low: int, high: int, _kept: Any = arrays) -> None:  # which live as long as a thread works on them
+            function(cells, numbers, None, low, high)
+
+        parallel.over_blocks(work, items, part, True)

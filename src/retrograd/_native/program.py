@@ -37,6 +37,7 @@ NATIVE: Final = _thresholds.NATIVE
 BLOCK: Final = _thresholds.NATIVE_BLOCK
 # Where in an array object the pointer to its memory stands: behind the header that every object has (PyArrayObject_fields).
 DATA: Final = object.__basicsize__
+LONG: Final = 1024  # float32 numbers that are added one after the other: more are added in float64
 SHORT: Final = 64  # elements of a last axis that is not worth an item of its own
 COLUMNS: Final = 1 << 14  # numbers of a row of partial sums, of which every chunk has one
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
@@ -123,7 +124,7 @@ class Formula:
         if not self.has_steps:
             return None
         try:
-            results, xp, several = self.traced(arrays, params)
+            results, xp, several = self.traced(arrays, params, any_sizes=True)
         except UntraceableError:
             return None
         return written(self.__name__, [r.expr for r in results], xp.scalars, params, len(arrays), several)
@@ -180,15 +181,20 @@ class Formula:
             if value is not out:
                 out[...] = value
 
-    def traced(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[list[Traced], TracedNamespace, bool]:
-        """Trace the formula: its results, the vocabulary with the numbers that a call brings, and whether there are several results."""
+    def traced(
+        self, arrays: Sequence[Any], params: dict[str, Any], any_sizes: bool = False
+    ) -> tuple[list[Traced], TracedNamespace, bool]:
+        """Trace the formula: its results, the vocabulary with the numbers that a call brings, and whether there are several results.
+
+        A sum over an axis of one element is none. With `any_sizes` nothing is taken from the sizes that these arrays happen to have.
+        """
         rank = max(a.ndim for a in arrays)
         xp = TracedNamespace(rank)
         given = []
         for number, a in enumerate(arrays):
             if a.dtype not in STORAGE:
                 raise UntraceableError(f"arrays of {a.dtype}")
-            axes = frozenset(k + rank - a.ndim for k, size in enumerate(a.shape) if size != 1)
+            axes = frozenset(k + rank - a.ndim for k, size in enumerate(a.shape) if size != 1 or any_sizes)
             given.append(xp.operand(number, a.dtype, axes))
         double = any(a.dtype == np.float64 for a in arrays)
         known = {
@@ -239,7 +245,7 @@ class Formula:
         known = self.independent.get(key)
         if known is None:
             try:
-                results, _, _ = self.traced(arrays, params)
+                results, _, _ = self.traced(arrays, params, any_sizes=True)
                 nodes = ex.nodes_of(*[r.expr for r in results])
                 known = not any(n.op in ("reduce", "position") for n in nodes)
             except UntraceableError:
@@ -346,7 +352,10 @@ class _Plan:
             raise UntraceableError("reductions over different axes")
         self._split(geometry)
         self._add_room(outputs, nodes, half)
-        plain = _with_plain_reductions([value for value, *_ in outputs])
+        plain = _with_plain_reductions([value for value, *_ in outputs], self._sums_are_long())
+        if self.columns and self.items > LONG:  # of which every column is one
+            columns = [level == "column" and v.type == "f32" and op == "sum" for v, level, _, op in outputs]
+            plain = [ex.cast(v, "f64") if wide else v for v, wide in zip(plain, columns, strict=True)]
         operands = [
             loops.Operand(STORAGE[a.dtype], *self._pattern(strides, a.itemsize))
             for a, strides in zip(arrays, self.in_strides, strict=True)
@@ -365,6 +374,14 @@ class _Plan:
         kernel = loops.Kernel(tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked)
         self.function = machine.compiled(llvm.render(loops.lower(kernel), "KERNEL"))
         self._prepare(outputs, plain)
+
+    def _sums_are_long(self) -> bool:
+        """Tell whether a running sum takes so many numbers, one after the other, that float32 would lose digits."""
+        if self.form == "lanes":
+            return math.prod(size for _, size in self.inner[:-1]) > LONG
+        last = self.inner[-1][1]
+        together = min(last, SHORT) if last >= 8 else 1  # sums that LLVM has running side by side
+        return (BLOCK if self.blocked else self.length) // together > LONG
 
     # ---- the shape of the loops ----
     def _choose(self, geometry: _Geometry, results: list[Traced], nodes: list[Expr], stages: set[Any]) -> None:
@@ -544,9 +561,12 @@ class _Plan:
         if chunk == self.items:
             function(cells, sizes, numbers, 0, self.items)
         else:
-            parallel.over_blocks(
-                lambda low, high: function(cells, sizes, numbers, low, high), self.items, chunk, threads
-            )
+            kept = arrays, results  # as long as a thread works on them
+
+            def work(low: int, high: int, _kept: Any = kept) -> None:
+                function(cells, sizes, numbers, low, high)
+
+            parallel.over_blocks(work, self.items, chunk, threads)
         for number, (level, op, _) in enumerate(self.levels):
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
@@ -579,7 +599,13 @@ class Repeated:
         low, count = low * self.items, (high - low) * self.items
         if self.threads:
             block = -(-count // CHUNKS)
-            parallel.over_blocks(lambda a, b: function(cells, sizes, b"", low + a, low + b), count, block, True)
+
+            def work(
+                start: int, end: int, _kept: Any = self
+            ) -> None:  # and its arrays, as long as a thread works on them
+                function(cells, sizes, b"", low + start, low + end)
+
+            parallel.over_blocks(work, count, block, True)
         else:
             function(cells, sizes, b"", low, low + count)
 
@@ -604,11 +630,14 @@ def _merged(axes: Sequence[int], shape: Sequence[int], strides: list[list[int]])
     return dims
 
 
-def _with_plain_reductions(values: Sequence[Expr]) -> list[Expr]:
-    """Forget the axes of reductions: from here on they are those of the row."""
+def _with_plain_reductions(values: Sequence[Expr], long: bool) -> list[Expr]:
+    """Forget the axes of reductions: from here on they are those of the row. Long sums of float32 are taken in float64."""
     done: dict[Expr, Expr] = {}
     for node in ex.nodes_of(*values):
         args = tuple(done[a] for a in node.args)
         detail = node.detail[0] if node.op == "reduce" else node.detail
-        done[node] = ex.node(node.op, args, node.type, detail)
+        if long and detail == "sum" and node.op == "reduce" and node.type == "f32":
+            done[node] = ex.cast(ex.node("reduce", (ex.cast(args[0], "f64"),), "f64", detail), "f32")
+        else:
+            done[node] = ex.node(node.op, args, node.type, detail)
     return [done[v] for v in values]

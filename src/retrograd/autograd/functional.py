@@ -20,7 +20,6 @@ from ..tensor._functions.creation import zeros, zeros_like
 from ..tensor._functions.joining import stack
 from ..tensor._object.leaves import set_requires_grad
 from ..tensor._tensor import Tensor
-from . import grad
 from .forward_ad import dual_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -165,6 +164,8 @@ def _grad(
     batched: bool = False,
 ) -> tuple[Any, ...]:
     """Compute gradients of those outputs that have any; None where nothing arrives."""
+    from . import grad  # at each call: a trace puts its own in its place
+
     given = [None] * len(outputs) if vectors is None else vectors
     chosen = [(out, v) for out, v in zip(outputs, given, strict=True) if out is not None and out.requires_grad]
     if not chosen:
