@@ -26,7 +26,7 @@ def _both_along(call, args, batched, size, *, axis):
 
 def _powers_of_few(x, axis):
     """Return exp(x) of few numbers near 0, which need no shift, and the sums along an axis; None for others."""
-    if not x.size or not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
+    if not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
         return None
     powers = np.exp(x)
     totals = sum_of_few(powers, axis)
@@ -34,14 +34,17 @@ def _powers_of_few(x, axis):
 
 
 def _shifted(xp, x, axis):
-    """Return x - max(x) in memory of its own; an axis without elements has no maximum."""
+    """Return x - max(x) in memory of its own."""
     if xp.module is not np:
-        if xp.module is not None and not x.size:
-            return x - x
         return x - xp.max(x, axis=(axis,), keepdims=True)
-    if x.ndim == 1 and x.size:
+    if x.ndim == 1:
         return x - x[x.argmax()]
-    return x - np.maximum.reduce(x, axis, None, None, True, -np.inf)
+    return x - np.maximum.reduce(x, axis, None, None, True)
+
+
+def _is_empty(xp, x):
+    """Tell whether there is nothing to compute: then torch takes integers and truth values, too. Traces have no sizes."""
+    return xp.module is not None and not x.size
 
 
 # ---- softmax ----
@@ -49,6 +52,8 @@ def _shifted(xp, x, axis):
 @formula
 def softmax(xp, x, *, axis):
     """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
+    if _is_empty(xp, x):
+        return x.copy()
     if not x.ndim:
         return x - x + 1
     if xp.module is np and (few := _powers_of_few(x, axis)) is not None:
@@ -110,6 +115,8 @@ softmax_back.batch(_both_along)
 @formula
 def log_softmax(xp, x, *, axis):
     """x - logsumexp(x) along one axis."""
+    if _is_empty(xp, x):
+        return x.copy()
     if not x.ndim:
         return x - x
     if xp.module is np and (few := _powers_of_few(x, axis)) is not None:
