@@ -15,8 +15,10 @@ import numpy as np
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.primitive import ELEMENTWISE, engine_state
 from .._generated import emit
+from .._thresholds import REGION
 from .guards import intact
 from .large_backward import LargeBackward, hands_on
+from .regions import pairs_of_region
 
 _STRAIGHT = """
 def straight(self, g, freed, mine=False):
@@ -45,8 +47,10 @@ def release(self, freed):
 """
 # Large arrays are computed by one kernel.
 _LARGE_PAIRS = """if type(g) is ndarray and g.size >= START:
-        edges = self._edges
-        pairs = [*zip(edges, large(self, g, edges, mine and g.flags.owndata and g.flags.writeable))]
+        edges, reuse = self._edges, mine and g.flags.owndata and g.flags.writeable
+        pairs = pairs_of_region(self, g, freed, reuse) if g.size >= REGION else None
+        if pairs is None:
+            pairs = [*zip(edges, large(self, g, edges, reuse))]
     else:
         """
 _UNARY_PAIRS = "pairs = ((self._edges[0], {plain_x}{or_x}),)"
@@ -82,7 +86,7 @@ def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...],
     scope |= {"in_general": in_general, "intact": intact}
     if primitive.kind == ELEMENTWISE:
         large = primitive.large_backward = primitive.large_backward or LargeBackward(primitive, rules)
-        scope |= {"large": large, "START": large.start}
+        scope |= {"large": large, "START": large.start, "REGION": REGION, "pairs_of_region": pairs_of_region}
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
     scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}
     scope["engine_state"] = engine_state

@@ -55,19 +55,23 @@ class Task:
     """One run of the engine, as hooks may ask for it."""
 
     __slots__ = (
-        "__weakref__", "callbacks", "capture", "counts", "gathered", "keep", "keep_levels", "needed", "node", "number", "root",
+        "__weakref__", "callbacks", "capture", "counts", "gathered", "keep", "keep_levels", "needed", "node", "number", "pending", "root",
     )  # fmt: skip
 
     def __init__(
         self,
         counts: dict[Any, int],
+        pending: dict[Any, Any],
         roots: Sequence[Any],
         capture: Any,
         needed: Any,
         keep: bool,
         keep_levels: frozenset[Any],
     ) -> None:
-        self.counts = counts
+        self.counts, self.pending = (
+            counts,
+            pending,
+        )  # gradients still to come, and those that are there, by nodes and leaves
         self.keep = keep  # whether saved values stay
         self.keep_levels = keep_levels
         self.node: Any = None  # or leaf whose backward may call a user's function just now
@@ -214,7 +218,7 @@ def _run(
     ready: list[tuple[int, int, Any]] = []
     _start(roots, seeds, counts, pending, owned, ready, graph)
     freed = Freed(place)
-    task, outer = Task(counts, roots, capture, needed, keep, keep_levels), _state.task
+    task, outer = Task(counts, pending, roots, capture, needed, keep, keep_levels), _state.task
     _state.task = task
     watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None or dispatched
     plain = capture is None and not graph and not current_mode().inference
