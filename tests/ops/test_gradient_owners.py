@@ -18,7 +18,8 @@ from tests.ops.test_all import each, function, on_all_samples
 
 @each(DIFFERENTIABLE)
 def test_rules_never_return_what_somebody_else_has(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = SimpleNamespace(gather=lambda *product: False)  # products are not gathered
+    # products are not gathered, and no node joins another: Note [Regions] in `_graph/regions.py`
+    task = SimpleNamespace(gather=lambda *product: False, counts={}, pending={})
     monkeypatch.setattr(engine_state, "task", task, raising=False)
 
     def check(sample: Sample) -> None:
