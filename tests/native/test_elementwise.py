@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.oracle import assert_same_answer
 
 COUNT = (1 << 14) + 77
 EPS = {"float32": 1.2e-7, "float64": 2.3e-16, "bfloat16": 7.9e-3, "float16": 9.8e-4}
@@ -160,3 +162,20 @@ def test_another_number_needs_no_other_kernel() -> None:
         x.clamp(-bound, bound).sum().backward()
         counts.append((len(clip.implementation.plans), *[len(f.plans) for f in clip.large_backward.formulas.values()]))
     assert counts[0] == counts[2]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("turned", [*itertools.product([False, True], repeat=3)])
+@pytest.mark.parametrize(
+    "shapes", [((120,), (120, 120, 1)), ((120, 1), (120, 120)), ((1, 120), (120, 1)), ((3, 1, 120), (120, 120))]
+)
+def test_results_of_broadcasting_lie_in_memory_as_torchs(turned: Any, shapes: Any) -> None:
+    def layouts(lib: Any) -> Any:
+        a, b = (lib.ones(shape) for shape in shapes)
+        a, b = a.mT if turned[0] and a.ndim > 1 else a, b.mT if turned[1] and b.ndim > 1 else b
+        a, b = (b, a) if turned[2] else (a, b)
+        results = [lib.add(a, b, alpha=2), lib.lerp(a, b, 0.3), lib.addcmul(a, b, b), lib.where(a > b, a, b)]
+        results += [lib.atan2(a, b), lib.pow(a, b), a.half() * b.half()]
+        return [[step for step, n in zip(r.stride(), r.shape, strict=True) if n > 1] for r in results]
+
+    assert_same_answer(layouts)

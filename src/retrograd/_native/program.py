@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import _thresholds
 from .._core import parallel
+from .._core.memory_order import output_order
 from .._settings import get_num_threads
 from . import expression as ex
 from . import machine
@@ -292,14 +293,11 @@ class _Geometry:
             missing = rank - a.ndim
             own = [0 if n == 1 else s for n, s in zip(a.shape, a.strides, strict=True)]
             self.strides.append([0] * missing + own)
-        leading = max(range(len(arrays)), key=lambda k: (arrays[k].size, -k))
-        along = self.strides[leading]
-        # those along which the leading array has no elements of its own come first
-        sized = [k for k in range(rank) if self.shape[k] != 1]
-        self.axes = sorted(sized, key=lambda k: (along[k] != 0, -abs(along[k]), k))
+        steps = [[abs(step) for step in own] for own in self.strides]
+        self.axes = [k for k in reversed(output_order(self.shape, steps)) if self.shape[k] != 1]
 
     def dense(self, shape: Sequence[int]) -> list[int]:
-        """Return the order of axes in which a new array lies in memory: as the leading array, the others before."""
+        """Return the order of axes in which a new array lies in memory, as torch has it; those of one element come first."""
         rest = [k for k in range(self.rank) if k not in self.axes]
         return rest + self.axes
 
