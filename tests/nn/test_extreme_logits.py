@@ -55,3 +55,12 @@ def test_value_and_gradient(loss: str, dtype: str) -> None:
     for row in ROWS:
         for ours, theirs in zip(told(retrograd, row), told(torch, row), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=rtol, err_msg=str(row))
+
+
+@pytest.mark.parametrize("function", ["softmax", "log_softmax"])
+def test_nan_in_one_row_does_not_spoil_the_others(function: str) -> None:
+    torch = pytest.importorskip("torch")
+    rows = [[float("nan"), 0.0], [1000.0, 999.0], [1.0, 2.0]]
+    found = getattr(retrograd.nn.functional, function)(retrograd.tensor(rows), 1)
+    expected = getattr(torch.nn.functional, function)(torch.tensor(rows), 1)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5)

@@ -233,8 +233,7 @@ class ArrayNamespace:
         return self._total("prod", x, axis, keepdims, dtype)
 
     def _total(self, name: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
-        found = self._reduced(name, x, axis, keepdims, dtype)
-        if found is not None:
+        if x.size >= NATIVE and (found := self._reduced(name, x, axis, keepdims, dtype)) is not None:
             return found
         dtype = x.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize == 2 and dtype in HALVES:
@@ -269,7 +268,7 @@ class ArrayNamespace:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
         if (
-            dtype is None and x.dtype.char == "f" and x.size > 64
+            dtype is None and x.dtype.char == "f" and x.shape[axis] > 64
         ):  # torch adds float32 in float64; few numbers lose nothing
             return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
         return x.cumsum(axis=axis, dtype=x.dtype if dtype is None else dtype)

@@ -199,6 +199,35 @@ def written(
     return emit(f"the steps of {what}", text, writer.scope)["steps"]  # type: ignore[no-any-return]
 
 
+def direct(
+    what: str,
+    arrays: Sequence[str],
+    numbers: Sequence[str],
+    call: Callable[..., Any],
+    steps: dict[Any, Any],
+    start: int,
+) -> Callable[..., Any]:
+    """Return the call of a formula as a function of its own parameters: small arrays of one layout go to the steps that are known."""
+    first, *rest = arrays
+    asked = [
+        f"type({first}) is ndarray and {first}.size < start and (char := {first}.dtype.char) in 'fd' and {first}.ndim"
+    ]
+    for other in rest:
+        asked += [
+            f"{other}.{of} {'is' if of == 'dtype' else '=='} {first}.{of}" for of in ("dtype", "shape", "strides")
+        ]
+    asked += [f"{number} is not None" for number in numbers]
+    key = f"char, {len(rest)}" if rest else "char"
+    known = ", ".join([*arrays, *numbers])
+    given = ", ".join([*arrays, *[f"{number}={number}" for number in numbers]])
+    text = f"""def direct(xp, {", ".join([*arrays, *(["*", *numbers] if numbers else [])])}):
+    if {" and ".join(asked)} and (steps := known.get(({key}))) is not None:
+        return steps({known})
+    return call(xp, {given})"""
+    scope = {"ndarray": np.ndarray, "start": start, "known": steps, "call": call}
+    return emit(f"the call of {what}", text, scope)["direct"]  # type: ignore[no-any-return]
+
+
 def _with_bounds(results: Sequence[Expr]) -> list[Expr]:
     """Write `x < c ? c : x` as NumPy's `maximum(c, x)`, of equal numbers the second: x keeps NaN and the sign of its zero."""
     done: dict[Expr, Expr] = {}

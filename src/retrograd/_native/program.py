@@ -16,10 +16,11 @@ What runs depends on the formula, dtypes and shapes alone: never on time, nor on
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -75,11 +76,16 @@ class Formula:
         """Compute on raw arrays of one library."""
         if xp.module is np:
             start = self.start
-            if type(first) is NDARRAY and first.size < start and (char := first.dtype.char) in "fd" and first.ndim:
+            if type(first) is NDARRAY and first.size < start and (char := first.dtype.char) in "fd":
+                has_steps = self.has_steps and first.ndim
                 for other in rest:
-                    if other.dtype is not first.dtype or other.shape != first.shape or other.strides != first.strides:
+                    if other.dtype is not first.dtype or other.size >= start:
                         break
+                    if has_steps and (other.shape != first.shape or other.strides != first.strides):
+                        has_steps = False
                 else:  # most of the time
+                    if not has_steps:
+                        return self.formula(xp, first, *rest, **params)
                     key: Any = (char, len(rest)) if rest else char
                     if params:
                         if not self.numbers:
@@ -88,7 +94,7 @@ class Formula:
                             key = key, self._fixed(params)
                     steps: Any = self.steps.get(key, self)
                     if steps is self:
-                        steps = self.steps[key] = self._write_steps((first, *rest), params)
+                        steps = self.steps[key] = self._written((first, *rest), params)
                     if steps is not None:
                         return steps(first, *rest, **params)
                     return self.formula(xp, first, *rest, **params)
@@ -100,35 +106,48 @@ class Formula:
                 return self.small(xp, (first, *rest), params)
         return self.formula(xp, first, *rest, **params)
 
+    def of_size(self, x: Any) -> Callable[..., Any]:
+        """Return the formula itself where the largest array is small and of full precision: a call of it asks nothing."""
+        small = type(x) is NDARRAY and x.size < self.start and x.dtype.itemsize > 2
+        return self.formula if small else self
+
     def on(self, xp: Any) -> Callable[..., Any]:
-        """Return the function of arrays of one library; that of one array, without parameters, is quick for small ones."""
-        code = self.formula.__code__
-        if xp.module is not np or code.co_argcount != 2 or code.co_kwonlyargcount:
-            return partial(self, xp)
-        start, known = self.start, self.steps
+        """Return the function of arrays of one library."""
+        return partial(self.direct if xp.module is np else self, xp)
 
-        def call(x: Any) -> Any:
-            if x.size < start and x.ndim and (steps := known.get(x.dtype.char)) is not None:
-                return steps(x)
-            return self(xp, x)
+    @cached_property
+    def direct(self) -> Callable[..., Any]:
+        """Return this call as a function with the formula's own parameters, which asks little where steps are known.
 
-        return call
+        An object's call packs its arguments twice, which takes as long as a step.
+        """
+        from .numpy_text import direct
+
+        code = self.__code__
+        if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or self.is_fixed or self.__kwdefaults__:
+            return self.__call__
+        names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        count = code.co_argcount - 1
+        return direct(self.__name__, names[:count], names[count:], self.__call__, self.steps, self.start)
 
     def _fixed(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the parameters that are part of a kernel: all but numbers that are given."""
         numbers = self.numbers
         return tuple([(name, value) for name, value in params.items() if name not in numbers or value is None])
 
-    def _write_steps(self, arrays: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+    def _written(self, arrays: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+        """Return what NumPy does to small arrays, written down; None if it cannot be."""
         from .numpy_text import written
 
-        if not self.has_steps:
-            return None
         try:
             results, xp, several = self.traced(arrays, params, any_sizes=True)
         except UntraceableError:
             return None
-        return written(self.__name__, [r.expr for r in results], xp.scalars, params, len(arrays), several)
+        values = [r.expr for r in results]
+        if any(n.op == "reduce" for n in ex.nodes_of(*values)):
+            self.has_steps = False  # nor for other parameters: nobody asks again
+            return None
+        return written(self.__name__, values, xp.scalars, params, len(arrays), several)
 
     def small(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Compute as the formula is written; half precision in float32."""

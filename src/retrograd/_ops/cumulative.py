@@ -56,8 +56,7 @@ def _sums(xp, x, axis, reverse):
     """Sum up along an axis of a raw array, from the end if `reverse`."""
     if not x.ndim:
         return x.copy()
-    found = _by_kernel("sum", [x], axis, reverse)
-    if found is not None:
+    if x.size >= NATIVE and (found := _by_kernel("sum", [x], axis, reverse)) is not None:
         return found[0]
     if not reverse:
         return xp.cumsum(x, axis=axis)

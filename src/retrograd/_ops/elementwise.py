@@ -446,10 +446,18 @@ def _lerp(xp, x, y, weight):
     return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
 
 
+_plus_product = formula(lambda xp, x, y, z: x + y * z)
+_plus_multiple = formula(lambda xp, x, y, z, *, value: x + y * z * value, numbers=("value",))
+
+
+def _addcmul(xp, x, y, z, *, value):
+    return _plus_product.direct(xp, x, y, z) if value == 1 else _plus_multiple.direct(xp, x, y, z, value=value)
+
+
 addcmul = elementwise(
     "addcmul",
     statics=("value",),
-    implementation=typed(formula(lambda xp, x, y, z, *, value: x + y * z * value, numbers=("value",))),
+    implementation=typed(_addcmul),
     dx=lambda xp, g: g,
     dy=lambda xp, g, z, value: g * (z * value),
     dz=lambda xp, g, y, value: g * (y * value),

@@ -55,6 +55,12 @@ def typed(implementation):
     """Let an implementation see NumPy's scalars in place of Python's numbers."""
 
     def called(xp, x, *rest, **params):
+        for y in rest:
+            if type(y) is not numpy.ndarray:
+                break
+        else:  # most of the time
+            if type(x) is numpy.ndarray:
+                return implementation(xp, x, *rest, **params)
         if not hasattr(x, "dtype"):
             x = rest[0].dtype.type(x)
         rest = [y if hasattr(y, "dtype") else x.dtype.type(y) for y in rest]

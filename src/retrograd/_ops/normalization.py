@@ -61,7 +61,7 @@ def moments(xp, x, axis, count, wide=False):
     mean = _share(xp, total(xp, x, axis, wide), count, wide, x.dtype)
     away = x - mean
     variance = _share(xp, total_product(xp, away, away, axis, wide), count, wide, x.dtype)
-    if xp.module is np and not np.count_nonzero(mean * mean > variance * NEAR):
+    if xp.module is np and not np.count_nonzero(mean * mean > variance * passes.number(np, NEAR, x.dtype)):
         return away, None, mean, variance
     wrong = _share(xp, total(xp, away, axis, wide), count, wide, x.dtype)
     return away, wrong, mean + wrong, variance - wrong * wrong
@@ -84,7 +84,7 @@ def scaled(away, wrong, scale, weight, bias):
 def normalise(xp, x, *affine, axis, count, eps, weighted, wide=False):
     """Return normalised numbers, scaled and shifted, mean and 1 / deviation; `affine` are the weights, if any, and the shifts, if any."""
     away, wrong, mean, variance = moments(xp, x, axis, count, wide)
-    scale = 1 / xp.sqrt(variance + eps)
+    scale = passes.number(xp.module, 1, x.dtype) / xp.sqrt(variance + eps)
     return scaled(away, wrong, scale, *parameters(affine, weighted)), mean, scale
 
 
@@ -96,6 +96,13 @@ def divide_by_size(xp, x, *weight, count, eps):
     return out * weight[0] if weight else out, scale
 
 
+def _weighted(xp, x, weight):
+    """Add the columns of a matrix up, each times its weight, if any."""
+    if weight is None:
+        return total(xp, x, (1,))
+    return x.dot(weight)[:, None] if xp.module is np else total(xp, x * weight, (1,))
+
+
 def _down(xp, x):
     """Add the rows of a matrix up."""
     return passes.ones(len(x), x.dtype).dot(x) if xp.module is np else xp.sum(x, axis=(0,), keepdims=True)
@@ -103,18 +110,20 @@ def _down(xp, x):
 
 def _rows_back(xp, g, x, scale, *rest, count, centred, needed):
     """Return those gradients of rows, column weights and column shifts that are needed; `rest`: means if centred, weights if any."""
-    normal = (x - rest[0]) * scale if centred else x * scale
+    weight = rest[-1] if len(rest) > centred else None
+    away = x - rest[0] if centred else x
+    products = g * away if needed[0] or needed[1] else None
     found = []
     if needed[0]:
-        # dx = s (g w - average(g w) - n average(g w n)); without a mean there is no average of g w
-        steep = g * rest[-1] if len(rest) > centred else g
-        out = steep - normal * (total_product(xp, steep, normal, (1,)) / count)
+        # dx = s (g w - average(g w) - away s^2 average(g w away)); without a mean there is no average of g w
+        out = away * (_weighted(xp, products, weight) * scale * (scale / count))
         if centred:
-            out -= total(xp, steep, (1,)) / count
+            out += _weighted(xp, g, weight) / count
+        out = (g if weight is None else g * weight) - out
         out *= scale
         found.append(out)
     if needed[1]:
-        found.append(_down(xp, g * normal))
+        found.append(scale[:, 0].dot(products) if xp.module is np else _down(xp, products * scale))
     if needed[2]:
         found.append(_down(xp, g))
     return tuple(found)
@@ -127,10 +136,12 @@ def _matrix_back(xp, g, needed, mean, scale, x, weight, ndim):
     """Return the gradients of an array whose last axes are rows, of their weights and of their shifts."""
     shape, inner = _as_rows(x, ndim), x.shape[x.ndim - ndim :]
     g, rows = dense(xp.module, g, shape), dense(xp.module, x, shape)
-    back = rows_back if needed[0] else columns_back
+    back = (rows_back if needed[0] else columns_back).of_size(rows)
     rest = given(mean, _flat(weight))
-    found = iter(back(xp, g, rows, scale, *rest, count=shape[1], centred=mean is not None, needed=needed))
-    return [next(found).reshape(s) if need else None for need, s in zip(needed, (x.shape, inner, inner), strict=True)]
+    count = _number(xp, shape[1], x.dtype)
+    found = iter(back(xp, g, rows, scale, *rest, count=count, centred=mean is not None, needed=needed))
+    shapes = x.shape, inner, inner
+    return [dense(xp.module, next(found), s) if need else None for need, s in zip(needed, shapes, strict=True)]
 
 
 # ---- a single row: numbers instead of columns ----
@@ -175,6 +186,11 @@ def _is_row(x, ndim):
 
 
 # ---- layer_norm ----
+def _number(xp, value, dtype):
+    """Return a number as NumPy takes it in half the time, but for half precision, which is computed in float32."""
+    return passes.number(xp.module, value, dtype) if dtype.itemsize > 2 else value
+
+
 def _flat(parameter):
     return parameter if parameter is None or parameter.ndim == 1 else parameter.reshape(-1)
 
@@ -204,10 +220,10 @@ def layer_norm(xp, x, weight, bias, *, ndim, eps):
     if _is_row(x, ndim):
         return _normalise_row(x, weight, bias, eps)
     rows = dense(xp.module, x, _as_rows(x, ndim))
-    affine, count = given(_flat(weight), _flat(bias)), rows.shape[1]
-    if x.dtype.itemsize > 2:
-        count = passes.number(xp.module, count, x.dtype)  # which NumPy divides by in half the time
-    out, mean, scale = normalise(xp, rows, *affine, axis=(1,), count=count, eps=eps, weighted=weight is not None)
+    affine = given(_flat(weight), _flat(bias))
+    count, eps = _number(xp, rows.shape[1], x.dtype), _number(xp, eps, x.dtype)
+    run = normalise.of_size(rows)
+    out, mean, scale = run(xp, rows, *affine, axis=(1,), count=count, eps=eps, weighted=weight is not None)
     return dense(xp.module, out, x.shape), (mean, scale)
 
 

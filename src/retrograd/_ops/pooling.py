@@ -20,6 +20,7 @@ from .._core.primitive import front, general, linear, unmoved, vocabulary
 from .._core.shown import second_output
 from .._native import nests
 from .._native import windows as native
+from .._native.program import NATIVE
 from .._thresholds import LARGE_POOL as FEW
 from .order import has_nan
 from .resizing import adaptive_windows
@@ -97,7 +98,8 @@ def are_apart(windows):
 def _is_native(x, windows):
     """Tell whether a kernel goes through windows. See Note [Phases] in `_native.windows`."""
     return (
-        nests.takes(x)
+        x.size >= NATIVE
+        and nests.takes(x)
         and math.prod([w.kernel for w in windows]) <= native.PLACES
         and 0 not in [w.count for w in windows]
     )

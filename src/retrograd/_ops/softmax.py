@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.primitive import front, general
-from .._native.program import formula
+from .._native.program import NATIVE, formula
 from .cumulative import along_one_axis
-from .reduce import is_small, sum_of_few
+from .reduce import sum_of_few
 
 NEAR = 8  # the exponentials of numbers up to this far from 0 can be summed as they are
 
@@ -24,13 +24,16 @@ def _both_along(call, args, batched, size, *, axis):
     )
 
 
-def _powers_of_few(x, axis):
-    """Return exp(x) of few numbers near 0, which need no shift, and the sums along an axis; None for others."""
-    if not is_small(x, (axis,)) or x.item(x.argmax()) >= NEAR or x.item(x.argmin()) <= -NEAR:
+def _powers(x, axis):
+    """Return exp(x) of numbers near 0, which need no shift, and their sums along an axis; None for others."""
+    last = axis == x.ndim - 1
+    if type(x) is not np.ndarray or (not last and x.ndim > 2):
+        return None
+    if x.dtype.char not in "fd" or not (x.item(x.argmin()) > -NEAR and x.item(x.argmax()) < NEAR):  # or NaN
         return None
     powers = np.exp(x)
     totals = sum_of_few(powers, axis)
-    return powers, totals[:, None] if axis else totals  # a row of them fits columns, or the only vector
+    return powers, totals[..., None] if last and axis else totals
 
 
 def _shifted(xp, x, axis):
@@ -42,25 +45,28 @@ def _shifted(xp, x, axis):
     return x - np.maximum.reduce(x, axis, None, None, True)
 
 
-def _is_empty(xp, x):
-    """Tell whether there is nothing to compute: then torch takes integers and truth values, too. Traces have no sizes."""
-    return xp.module is not None and not x.size
-
-
 # ---- softmax ----
 @general(shows="dim result", dense=True)
-@formula
 def softmax(xp, x, *, axis):
-    """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
-    if _is_empty(xp, x):
-        return x.copy()
-    if not x.ndim:
-        return x - x + 1
-    if xp.module is np and (few := _powers_of_few(x, axis)) is not None:
-        weights, totals = few
+    """exp(x) / sum(exp(x)) along one axis."""
+    if not x.size or not x.ndim:  # of nothing torch takes integers and truth values, too
+        return x - x + 1 if x.size else x.copy()
+    if x.size < NATIVE and (near := _powers(x, axis)) is not None:
+        weights, totals = near
         weights /= totals
         return weights
-    weights = xp.exp(_shifted(xp, x, axis))
+    return _softmax(xp, x, axis=axis)
+
+
+@formula
+def _softmax(xp, x, *, axis):
+    """exp(x) / sum(exp(x)) along one axis, shifted by the maximum."""
+    weights = _shifted(xp, x, axis)
+    if xp.module is np:  # in the same memory
+        np.exp(weights, weights)
+        weights /= np.add.reduce(weights, axis, None, None, True)
+        return weights
+    weights = xp.exp(weights)
     weights *= 1 / xp.sum(weights, axis=(axis,), keepdims=True)
     return weights
 
@@ -112,17 +118,23 @@ softmax_back.batch(_both_along)
 
 # ---- its logarithm ----
 @general(shows="dim result", dense=True)
-@formula
 def log_softmax(xp, x, *, axis):
     """x - logsumexp(x) along one axis."""
-    if _is_empty(xp, x):
-        return x.copy()
-    if not x.ndim:
-        return x - x
-    if xp.module is np and (few := _powers_of_few(x, axis)) is not None:
-        return x - np.log(few[1])
+    if not x.size or not x.ndim:
+        return x - x if x.size else x.copy()
+    if x.size < NATIVE and (near := _powers(x, axis)) is not None:
+        return x - np.log(near[1])
+    return _log_softmax(xp, x, axis=axis)
+
+
+@formula
+def _log_softmax(xp, x, *, axis):
+    """x - logsumexp(x) along one axis, shifted by the maximum."""
     shifted = _shifted(xp, x, axis)
-    shifted -= xp.log(xp.sum(xp.exp(shifted), axis=(axis,), keepdims=True))
+    if xp.module is np:
+        shifted -= np.log(np.add.reduce(np.exp(shifted), axis, None, None, True))
+    else:
+        shifted -= xp.log(xp.sum(xp.exp(shifted), axis=(axis,), keepdims=True))
     return shifted
 
 

@@ -780,10 +780,16 @@ def _compiled(primitive: Any, writer: _Writer, names: dict[str, Any]) -> Callabl
     scope = _names() | names
     scope |= {
         "primitive": primitive,
-        "function": primitive.implementation or getattr(numpy_namespace, primitive.name),
+        "function": _function(primitive),
         "cls": writer.cls,
     }
     return emit(f"recording {primitive.name}", writer.text(), scope)["record_flat"]  # type: ignore[no-any-return]
+
+
+def _function(primitive: Any) -> Any:
+    """Return what computes a primitive: that of a formula with its own parameters, where it has one."""
+    implementation = primitive.implementation or getattr(numpy_namespace, primitive.name)
+    return getattr(implementation, "direct", implementation)
 
 
 def all_of(dtype: Any, arrays: Any) -> bool:
