@@ -337,7 +337,8 @@ def render(function: Function, name: str) -> str:
         *text.lines,
         "  ret void",
         "}",
-        'attributes #0 = { nounwind "no-trapping-math"="true" }',
+        # no-builtins: a loop that stores zeros does not become a call of memset, for which `flat` would need a linker
+        'attributes #0 = { nounwind "no-builtins" "no-trapping-math"="true" }',
         *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
     ]
     return "\n".join(lines) + "\n"
