@@ -64,7 +64,7 @@ def test_kernels_from_the_cache_do_not_load_llvm(tmp_path):
 import sys
 import retrograd as torch
 x = torch.linspace(-3, 3, 20_000)
-image = x.reshape(2, 4, 50, 50).requires_grad_()
+image = x.reshape(10, 25, 8, 10).requires_grad_()
 torch.nn.functional.max_pool2d(image, 2).sum().backward()  # stores zeros, for which LLVM knows a function of the C library
 print((torch.nn.functional.silu(x).sum() + image.grad.sum()).item(), "llvmlite" in sys.modules)
 """
