@@ -496,6 +496,11 @@ def test_limits(tmp_path):
             x = x + 1
     assert len(recording.trace.steps) == 5
     assert "limit of 5 events" in recording.trace.notes[0]
+    weight = torch.ones(2, requires_grad=True)
+    with recorded(limit=7) as recording:
+        weight.sin().cos().exp().tanh().sum().backward()
+    assert len(recording.trace.steps) == 7  # in the midst of backward, which goes on
+    assert weight.grad is not None
     path = tmp_path / "early.html"
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -525,6 +530,16 @@ def test_without_statistics():
     assert box_of(recording, "exp").gradient is None
     assert recording.findings == []
     assert backward_names(recording) == ["SumBackward0", "ExpBackward0"]
+
+
+def test_nothing_changes_after_the_end():
+    x = torch.ones(2, requires_grad=True)
+    with recorded() as recording:
+        y = x.exp()
+    before = recording.html()
+    y.sum().backward()
+    del y
+    assert recording.html() == before
 
 
 def test_wrong_use():

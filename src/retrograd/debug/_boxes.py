@@ -29,6 +29,7 @@ class Boxes:
         self.memory = Memory(lambda: len(trace.steps))
         self.origin = perf_counter_ns()
         self.run = 0  # the backward that is running; 0: none
+        self.when_ran: Callable[[], None] = lambda: None  # called after each step
         self.leaves: dict[int, tuple[Any, int]] = {}  # by id: a weak reference, and the number of the leaf
         self.leaf_names: dict[int, tuple[Any, str]] = {}
         self._statistics = statistics
@@ -47,6 +48,7 @@ class Boxes:
         """Add a step."""
         live = self.memory.live
         self.trace.steps.append(Step(kind, at, self.run, started - self.origin, took, live, **facts))
+        self.when_ran()
 
     def add_result(self, at: int, tensor: Any, *, written: bool) -> None:
         """Note that an operation has returned a tensor, or has written into it."""
@@ -229,7 +231,7 @@ class Boxes:
     def release(self, at: int) -> None:
         """Note that what an operation saved was given back."""
         box = self.trace.operations[at]
-        if box.saved and box.released is None:
+        if box.saved and box.released is None and not self.memory.is_closed:
             box.released = len(self.trace.steps)
 
 

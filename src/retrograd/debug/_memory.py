@@ -30,6 +30,7 @@ class Memory:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.live = 0  # bytes
+        self.is_closed = False  # whether the recording has ended, so that what is freed now is none of its business
         self._clock = clock
         self._pieces: dict[int, Piece] = {}  # by the id of the array that owns it
 
@@ -73,5 +74,5 @@ class Memory:
     def _freed(self, key: int, _: Any) -> None:
         piece = self._pieces.pop(key)
         self.live -= piece.bytes
-        for value in piece.values:
+        for value in piece.values if not self.is_closed else ():
             value.freed = self._clock()

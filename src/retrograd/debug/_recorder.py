@@ -49,6 +49,7 @@ class Recorder(TorchFunctionMode):
         self, trace: Trace, *, limit: int, steps: int | None, statistics: bool, when_full: Callable[[], None]
     ) -> None:
         self.boxes = Boxes(trace, statistics=statistics, group=self._group)
+        self.boxes.when_ran = self._check_limits
         self.watcher = Watcher(self.boxes, self._is_seeing, self._seeing_program, lambda: self._until)
         self.trace = trace
         self._limit, self._steps, self._when_full = limit, steps, when_full
@@ -92,6 +93,7 @@ class Recorder(TorchFunctionMode):
         if Observer.running is not self.watcher:
             return
         Observer.running = None
+        self.boxes.memory.is_closed = True
         if self._entry is not None:
             self._entry.holds = None
         for handle in self._handles:
@@ -117,6 +119,8 @@ class Recorder(TorchFunctionMode):
             change_mode(function_modes=before)
 
     def _check_limits(self) -> None:
+        if Observer.running is not self.watcher:
+            return
         if len(self.trace.steps) >= self._limit:
             self.trace.notes.append(f"The recording ended at its limit of {self._limit} events; the program went on.")
         elif self._steps is None or self._taken < self._steps:
@@ -171,7 +175,6 @@ class Recorder(TorchFunctionMode):
             boxes.add_result(at, tensor, written=writes)
             boxes.claim(tensor, at, number)
         boxes.ran(FORWARD, at, started, took)
-        self._check_limits()
 
     def _group(self) -> int:
         return self._calls[-1] if self._calls else -1
@@ -234,10 +237,9 @@ class Recorder(TorchFunctionMode):
         self.boxes.note_memory(tensors_in(list(optimizer.state.values())))
         name = f"{type(optimizer).__name__}.step"
         at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads)))
-        self.boxes.ran(STEP, at, started, took)
         self._taken += 1
         self._resume()
-        self._check_limits()
+        self.boxes.ran(STEP, at, started, took)
 
     def _resume(self) -> None:
         """See operations again, after an optimizer's step has ended or was left by an error."""

@@ -177,6 +177,7 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
         trace.notes.append("A backward has freed the graph: there are no saved values and no gradients to show.")
     elif gradients:
         _run_backward(edges, outputs, leaves, watcher)
+    boxes.memory.is_closed = True
     trace.findings += find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
     if path is not None:
         recording.save(path)

@@ -86,6 +86,9 @@ class Watcher(Observer):
     def node(self, node: Any, g: Any, released: Any) -> Iterator[Any]:
         """Time a node, and describe what arrives and what comes out."""
         boxes, run = self.boxes, SimpleNamespace(pairs=())
+        if not self._is_seeing():  # any more: the recording has ended in this run
+            yield run
+            return
         at = boxes.of_node(node)
         box = boxes.trace.operations[at]
         given = [_raw(one) for one in (g if type(g) is tuple else (g,)) if one is not None]
