@@ -49,6 +49,15 @@ def taken_over(values: Iterable[Any]) -> bool:
     return bool(current_mode().dispatch_modes) or any(overridden(value) for value in values)
 
 
+def unwatched(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the package that goes another way where modes are on, as if modes that only watch were off."""
+    modes = current_mode().function_modes
+    if not modes or not all(mode._only_watches for mode in modes):
+        return function(*args)
+    with using(function_modes=()):
+        return function(*args)
+
+
 def _overloaded(values: Iterable[Any]) -> list[Any]:
     """Collect one value per overriding class, subclasses before their parents, else in order."""
     by_function = tensor_layer()._recording.unusual_calls.by_function
@@ -178,6 +187,7 @@ class TorchFunctionMode(TakingOver):
     """A mode that sees every call; override `__torch_function__(self, func, types, args=(), kwargs=None)`."""
 
     _block_fields = ("function_modes",)
+    _only_watches = False  # whether it runs every call as it is, so that nobody need go another way because of it
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("TorchFunctionMode: override __torch_function__")

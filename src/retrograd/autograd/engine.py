@@ -39,6 +39,7 @@ from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
 from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
+from ._observing import Observer
 from ._profiling import OPERATION, Recorder
 from .anomaly_mode import run_watched
 from .forward_ad import MADE_BY_USER
@@ -226,6 +227,8 @@ def _run(
     straight = not (graph or watched or selecting or current_mode().inference)
     if straight and LeafDtypes.wanted:
         straight = not _choose_dtypes(counts)
+    observer = None if Observer.running is None else Observer.running.backward_begins(roots, counts)
+    observed_straight, straight = straight, straight and observer is None
     released = None if keep else freed
     leaf_types, gathered = _base.leaf_types, task.gathered
     node = g = None
@@ -251,7 +254,15 @@ def _run(
                 if selecting and not capture.passes(node, g, graph, needed, len(roots) == 1):  # type: ignore[union-attr]
                     node = None
                     continue
-                pairs = _pull_back(node, g, graph, released, task, selecting, watched)
+                if observer is None:
+                    pairs = _pull_back(node, g, graph, released, task, selecting, watched)
+                else:
+                    with observer.node(node, g, released) as seen:
+                        pairs = node.straight(g, released, mine) if observed_straight and g is not None else None
+                        makes = pairs is not None
+                        if pairs is None:
+                            pairs = _pull_back(node, g, graph, released, task, selecting, watched)
+                        seen.pairs = pairs
             given, handed_on = g, mine and len(pairs) == 1
             if type(given) is tuple:
                 makes = makes and _are_new(pairs, given)
@@ -348,6 +359,8 @@ def _run(
             callback()
     finally:
         _state.task = outer
+        if observer is not None:
+            observer.backward_ends(roots)
 
 
 def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, selecting: bool, watched: bool) -> Any:

@@ -16,24 +16,38 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         return _coverage.report(which=options.which, every=options.all)
 
+    if options.command == "view":
+        from retrograd.cli import _view
+
+        return _view.run_recorded(lambda: _run_program(options, program_arguments), options)
+    _run_program(options, program_arguments)
+
+
+def _run_program(options: argparse.Namespace, arguments: list[str]) -> None:
     from retrograd.cli import _run  # after parsing: help and usage errors need none of it
 
     if options.module is not None:
-        _run.run_module(options.module, program_arguments)
+        _run.run_module(options.module, arguments)
     elif options.code is not None:
-        _run.run_code(options.code, program_arguments)
+        _run.run_code(options.code, arguments)
     elif options.script == "-":
-        _run.run_stdin(program_arguments)
+        _run.run_stdin(arguments)
     else:
-        _run.run_script(options.script, program_arguments)
+        _run.run_script(options.script, arguments)
 
 
 def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
     """Cut after the program's name: what follows is the program's, even if it looks like our option."""
-    if argv[:1] != ["run"]:
+    if argv[:1] not in (["run"], ["view"]):
         return argv, []
-    length = 3 if argv[:2] in (["run", "-m"], ["run", "-c"]) else 2
+    at = 1
+    while argv[0] == "view" and at < len(argv) and argv[at] in _VIEW_OPTIONS:
+        at += _VIEW_OPTIONS[argv[at]]
+    length = at + (2 if argv[at : at + 1] in (["-m"], ["-c"]) else 1)
     return argv[:length], argv[length:]
+
+
+_VIEW_OPTIONS = {"-o": 2, "--output": 2, "--steps": 2, "--all": 1, "--open": 1}  # each with the words it takes
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,7 +74,32 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a program as python would, with `import torch` giving retrograd.",
         epilog="All arguments after the script or module are the program's.",
     )
-    program = run.add_mutually_exclusive_group(required=True)
+    _add_program(run)
+    view = commands.add_parser(
+        "view",
+        help="run a program and write a page that shows what it computes",
+        usage="retrograd view [-h] [-o file.html] [--steps N | --all] [--open] (script.py | -m module | -c code | -) [argument ...]",
+        description="Run a program as `retrograd run` does, record it up to its first optimizer step, and write one HTML file with its "
+        "graph, memory and gradients. The program goes on after that.",
+        epilog="All arguments after the script or module are the program's.",
+    )
+    view.add_argument("-o", "--output", metavar="file.html", default="retrograd-view.html", help="default: %(default)s")
+    extent = view.add_mutually_exclusive_group()
+    extent.add_argument("--steps", type=_positive, metavar="N", default=1, help="record N optimizer steps (default: 1)")
+    extent.add_argument("--all", dest="steps", action="store_const", const=None, help="record the whole program")
+    view.add_argument("--open", action="store_true", help="open the file in the browser")
+    _add_program(view)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive integer, but got {text!r}")
+    return int(text)
+
+
+def _add_program(command: argparse.ArgumentParser) -> None:
+    program = command.add_mutually_exclusive_group(required=True)
     program.add_argument("-m", dest="module", metavar="module", help="run a module by its name")
     program.add_argument("-c", dest="code", metavar="code", help="run a program given as a string")
     program.add_argument(
@@ -69,7 +108,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="script.py",
         help="a file, or a folder with __main__.py; - reads the program from stdin",
     )
-    return parser
 
 
 def _version() -> str:

@@ -2,5 +2,6 @@
 
 from ._gradient_flow import GradientFlow, gradient_flow
 from ._saved_bytes import SavedBytes, saved_bytes
+from ._view import Recording, record, view
 
-__all__ = ["GradientFlow", "SavedBytes", "gradient_flow", "saved_bytes"]
+__all__ = ["GradientFlow", "Recording", "SavedBytes", "gradient_flow", "record", "saved_bytes", "view"]

@@ -101,50 +101,55 @@ def saved_bytes(*outputs: Any) -> SavedBytes:
     return SavedBytes(sorted(lines, key=lambda one: -one.bytes), parameters)
 
 
-def _saved_buffers(node: Node) -> Iterator[tuple[int, int]]:
+def saved_values(node: Node) -> Iterator[tuple[str, Any]]:
+    """Return what a node keeps for backward, with its names: of a custom Function, also tensors that its ctx has as attributes."""
     if isinstance(node, BackwardCFunction):
-        yield from _kept_by_function(node)
+        yield "saved_tensors", node._kept
+        yield from users_attributes(node).items()  # which are not freed
     if type(node.guard) is Freed:
         return
     packed = {} if node.guard is None else node.guard.packed
     for name in (*node.array_names, "residuals"):  # residuals: what a fused operation keeps for itself
-        yield from _held(packed[name] if name in packed else getattr(node, name, None))
+        yield name, packed[name] if name in packed else getattr(node, name, None)
 
 
-def _kept_by_function(node: BackwardCFunction) -> Iterator[tuple[int, int]]:
-    """Return what a custom Function saved, unless it was freed, and what its ctx has as attributes, which is not freed."""
-    yield from _held(node._kept)
-    for value in users_attributes(node).values():
-        yield from _held(value)
+def _saved_buffers(node: Node) -> Iterator[tuple[int, int]]:
+    for _, value in saved_values(node):
+        yield from pieces_of(value)
 
 
-def _held(value: Any) -> Iterator[tuple[int, int]]:
+def pieces_of(value: Any) -> Iterator[tuple[int, int]]:
     """Return the pieces of memory behind a saved value: an array, a tensor, what a pack hook returned, or several."""
     if isinstance(value, (tuple, list)):
         for part in value:
-            yield from _held(part)
+            yield from pieces_of(part)
     elif isinstance(value, dict):
-        yield from _held(list(value.values()))
+        yield from pieces_of(list(value.values()))
     elif isinstance(value, Packed):
-        yield from _held(value.value)
+        yield from pieces_of(value.value)
         call = getattr(value.unpack, "__self__", None)  # of a checkpoint, which keeps the arguments
-        yield from _held(getattr(getattr(call, "arguments", None), "kept", ()))
+        yield from pieces_of(getattr(getattr(call, "arguments", None), "kept", ()))
     elif isinstance(value, Saved):
-        yield from _held(value.array if value.packed is None else value.packed)
+        yield from pieces_of(value.array if value.packed is None else value.packed)
     else:
         yield from _buffers(value._array if isinstance(value, _base.Tensor) else value)
 
 
 def _buffers(array: Any) -> Iterator[tuple[int, int]]:
     """Return a key and the size in bytes of each piece of memory behind an array."""
+    for owner in owners_of(array):
+        yield id(owner), owner.nbytes
+
+
+def owners_of(array: Any) -> Iterator[Any]:
+    """Return the raw arrays whose memory an array uses."""
     if isinstance(array, Dual):
         for part in (array.primal, array.tangent):
             if part is not None:
-                yield from _buffers(part)
+                yield from owners_of(part)
     elif isinstance(array, Batched):
-        yield from _buffers(array.array)
+        yield from owners_of(array.array)
     elif isinstance(array, np.ndarray):
-        base = owner_of_memory(array)
-        yield id(base), base.nbytes
+        yield owner_of_memory(array)
     elif not isinstance(array, LevelArray) and hasattr(array, "nbytes"):
-        yield id(array), array.nbytes
+        yield array

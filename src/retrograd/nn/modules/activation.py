@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._public import set_all
 from ..._warnings import warn
-from ...overrides import taken_over
+from ...overrides import taken_over, unwatched
 from ...tensor._functions.creation import empty
 from ...tensor._functions.elementwise import sigmoid, tanh
 from ...tensor._tensor import Tensor
@@ -459,7 +459,7 @@ class MultiheadAttention(Module):
             self.dropout if self.training else 0.0,
         )
         turned = self.batch_first and query.dim() == 3
-        if not taken_over((query, key, value, heads.in_weight, heads.in_bias, heads.out_weight)):
+        if not unwatched(taken_over, (query, key, value, heads.in_weight, heads.in_bias, heads.out_weight)):
             masks = Masks(key_padding_mask, attn_mask, is_causal)
             return run_heads(query, key, value, heads, masks, need_weights, average_attn_weights, time=int(turned))
         return self._forward_seen(

@@ -11,7 +11,7 @@ from ..._absent import finder
 from ..._modes import current_mode
 from ..._public import set_all
 from ..._warnings import warn
-from ...overrides import taken_over
+from ...overrides import taken_over, unwatched
 from ...tensor._functions.creation import full
 from ...tensor._functions.diagonals import triu
 from .. import functional as F  # noqa: N812 - torch's name
@@ -245,7 +245,7 @@ class TransformerEncoder(Module):
         if getattr(self, "mask_check", True) and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
             return None
         tensors = [src, *self.layers[0].parameters()]
-        if taken_over(tensors) or (current_mode().grad and any(one.requires_grad for one in tensors)):
+        if unwatched(taken_over, tensors) or (current_mode().grad and any(one.requires_grad for one in tensors)):
             return None
         return hidden
 

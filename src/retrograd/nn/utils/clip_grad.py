@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._modes import using
 from ..._warnings import warn
+from ...overrides import unwatched
 from ...tensor import _base
 from ...tensor._aliasing.writers import memory_to_write
 from ...tensor._functions.creation import tensor as make_tensor
@@ -30,7 +31,7 @@ def get_total_norm(
         norm_type = float(norm_type)
         if not given:
             return make_tensor(0.0)
-        total = _dense_norm(given) if norm_type == 2.0 else None
+        total = unwatched(_dense_norm, given) if norm_type == 2.0 else None
         if total is None:
             norms = [vector_norm(one, norm_type) for one in given]
             total = vector_norm(stack([norm.to(given[0].device) for norm in norms]), norm_type)

@@ -1,0 +1,153 @@
+"""What a reader of a recording should look at first: NaN, gradients that vanish or are cut, errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ._gradient_flow import Flow
+from ._statistics import Statistics
+from ._trace import BACKWARD, FORWARD, Finding, Operation, Trace, Value
+
+MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tensor", "fill_")
+MOST = 8  # findings of a kind
+
+
+def of_error(trace: Trace, error: BaseException) -> Finding:
+    """Say what has ended a recording, and in which operation, if it was one."""
+    words = first_words(error)
+    raised = [at for at, box in enumerate(trace.operations) if box.remark == words]
+    return Finding("error", f"The program was left by {words}", raised[-1] if raised else None)
+
+
+def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[int, str]) -> Iterable[Finding]:
+    """Return what stands out in a trace; `roots`: operations from which a backward began, the others are numbers of leaves."""
+    yield from _not_finite(trace)
+    yield from _stopped(trace)
+    leads = _leading_to(trace, roots)
+    yield from _leaves(trace, reached, unreached, leads)
+    yield from _cuts(trace, leads)
+
+
+def first_words(error: BaseException) -> str:
+    """Return the class of an error and the first line of its message."""
+    words = str(error).splitlines()
+    return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+
+
+def _not_finite(trace: Trace) -> Iterable[Finding]:
+    """Return where NaN or an infinity came out of finite values for the first time, forward and backward."""
+    operations = trace.operations
+    for at, step in enumerate(trace.steps):
+        box = operations[step.operation]
+        if step.kind == FORWARD and _is_bad(box) and not any(_is_bad(operations[one]) for one in box.inputs):
+            text = f"{_what(box.values)} first appears in {box.name}{trace.places.written(box.stack)}"
+            yield Finding("nan", text, step.operation, at)
+            break
+    for at, step in enumerate(trace.steps):
+        if step.kind == BACKWARD and step.spoiled:
+            box = operations[step.operation]
+            text = f"The gradient stops being finite in the backward of {box.name}{trace.places.written(box.stack)}"
+            yield Finding("nan", text, step.operation, at)
+            break
+    for leaf in trace.leaves:
+        if not all(one is None or one.is_finite for one in [leaf.value.statistics]):
+            at_box = next(
+                i for i, box in enumerate(operations) if box.leaf is not None and trace.leaves[box.leaf] is leaf
+            )
+            yield Finding("nan", f"{_what([leaf.value])} is in {leaf.name}, which was there before", at_box)
+
+
+def _is_bad(box: Operation) -> bool:
+    """Tell whether values are not finite; infinities that a mask has put there are as they should be."""
+    found = [one.statistics for one in box.values if one.statistics is not None]
+    if box.name in MASKS:
+        return any(one.nans for one in found)
+    return not all(one.is_finite for one in found)
+
+
+def _what(values: list[Value]) -> str:
+    found = [one.statistics for one in values if one.statistics is not None]
+    names = [
+        name for name, some in (("NaN", any(o.nans for o in found)), ("Inf", any(o.infinities for o in found))) if some
+    ]
+    return " and ".join(names)
+
+
+def _stopped(trace: Trace) -> Iterable[Finding]:
+    """Return the operations behind which nothing but zeros is left of a gradient."""
+    found: dict[tuple[str, int], list[int]] = {}  # by name and line
+    for at, step in enumerate(trace.steps):
+        if step.stopped:
+            box = trace.operations[step.operation]
+            found.setdefault((box.name, box.stack), []).append(at)
+    for (name, stack), steps in list(found.items())[:MOST]:
+        times = "" if len(steps) == 1 else f", {len(steps)} times on this line"
+        text = f"The gradient vanishes in {name}{trace.places.written(stack)}: nothing but zeros comes out of its backward{times}"
+        yield Finding("vanished", text, trace.steps[steps[0]].operation, steps[0])
+
+
+def _leaves(trace: Trace, reached: set[int], unreached: dict[int, str], leads: set[int]) -> Iterable[Finding]:
+    """Return leaves whose gradients are missing, vanish or explode."""
+    boxes = {box.leaf: at for at, box in reversed([*enumerate(trace.operations)])}
+    remarks = 0
+    for number, leaf in enumerate(trace.leaves):
+        if leaf.gradient is not None and leaf.value.statistics is not None:
+            count = math.prod(leaf.value.shape)
+            flow = Flow(
+                leaf.name,
+                _norm(leaf.gradient, count),
+                _norm(leaf.value.statistics, count) or 0.0,
+                leaf.gradient.nans,
+                leaf.gradient.infinities,
+            )
+            leaf.remark = flow.remark
+            if leaf.remark and remarks < MOST:
+                remarks += 1
+                yield Finding("vanished", f"The gradient of {leaf.name}: {leaf.remark}", boxes.get(number))
+        elif number in unreached and number not in reached:
+            leaf.remark = "no gradient arrives"
+            why = _cut_of(trace, number, leads) or unreached[number]
+            yield Finding("missing", f"{leaf.name} gets no gradient. {why}".strip(), boxes.get(number))
+
+
+def _norm(statistics: Statistics, count: int) -> float | None:
+    if statistics.mean is None or statistics.deviation is None:
+        return None
+    return math.sqrt(count) * math.hypot(statistics.mean, statistics.deviation)
+
+
+def _leading_to(trace: Trace, roots: set[int]) -> set[int]:
+    """Return the operations whose values have gone into something from which a backward began."""
+    leads, stack = set(roots), list(roots)
+    while stack:
+        new = set(trace.operations[stack.pop()].inputs) - leads
+        leads |= new
+        stack += new
+    return leads
+
+
+def _cut_of(trace: Trace, leaf: int, leads: set[int]) -> str:
+    """Say where the way from a leaf to a backward is cut, as far as operations that were seen have done it."""
+    follows = {at for at, box in enumerate(trace.operations) if box.leaf == leaf}
+    for at, box in enumerate(trace.operations):  # inputs come before what uses them
+        if at in follows or follows.isdisjoint(box.inputs):
+            continue
+        if box.cut and at in leads:
+            return f"It is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}."
+        if not box.cut:
+            follows.add(at)
+    return ""
+
+
+def _cuts(trace: Trace, leads: set[int]) -> Iterable[Finding]:
+    """Return the cuts whose values have gone into something from which a backward began."""
+    cuts = [at for at in sorted(leads) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
+    for at in cuts[:MOST]:
+        box = trace.operations[at]
+        yield Finding("cut", f"A gradient is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}", at)
+
+
+def _passes_numbers(box: Operation) -> bool:
+    """Tell whether a gradient might be expected behind a cut; nobody expects one behind a comparison or an index."""
+    return any(one.dtype.startswith(("float", "bfloat", "complex")) for one in box.values)

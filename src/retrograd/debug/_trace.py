@@ -1,0 +1,170 @@
+"""What a recording holds: operations, the steps in which they ran, and where in the program they stand."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from .._places import is_own, line_of
+from ._statistics import Statistics
+
+FORWARD, BACKWARD, STEP = "forward", "backward", "optimizer"  # kinds of steps
+OPERATION, PARAMETER, INPUT, READ, OPTIMIZER = (
+    "operation",
+    "parameter",
+    "input",
+    "read",
+    "optimizer",
+)  # of boxes, besides BACKWARD
+LEAVES = (PARAMETER, INPUT)
+
+
+@dataclass
+class Value:
+    """A tensor as it was when it was made."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    statistics: Statistics | None = None
+    freed: int | None = None  # the step after which its memory was given back
+
+
+@dataclass
+class SavedValue:
+    """A value that the graph kept for backward."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    source: int | None  # the operation that made it
+    is_first: bool  # no other operation has saved this memory before, and no leaf owns it
+
+
+@dataclass
+class Operation:
+    """A box of the graph: a call of the program, or a tensor that was there before."""
+
+    name: str
+    kind: str
+    group: int  # of modules; -1: none
+    stack: int  # the lines of the program that led to it, the outermost first; -1: unknown
+    inputs: list[int] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    gradient: Statistics | None = None  # of the first output, as it arrived last
+    node: str = ""  # its class in the graph
+    saved: list[SavedValue] = field(default_factory=list)
+    released: int | None = None  # the step after which what it saved was given back
+    remark: str = ""  # why no gradient passes, what it raised
+    cut: bool = False
+    leaf: int | None = None  # which of the leaves it stands for, or has made
+
+
+@dataclass
+class Step:
+    """Something that ran: an operation, the backward of a node, an optimizer's step."""
+
+    kind: str
+    operation: int
+    run: int  # which backward, counted from 1; 0 outside of one
+    began: int  # nanoseconds since the beginning
+    took: int
+    live: int = 0  # bytes of all tensors that were alive after it
+    name: str = ""  # of the node
+    finite: bool = True  # whether the gradient that arrived was
+    spoiled: bool = False  # gradients that were not finite came out, though the one that arrived was
+    stopped: bool = False  # zeros alone came out, though something else arrived
+
+
+@dataclass
+class Leaf:
+    """A parameter or another tensor that takes a gradient."""
+
+    name: str
+    value: Value
+    requires_grad: bool
+    gradient: Statistics | None = None
+    steps: list[int] = field(default_factory=list)  # in which gradients arrived
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One call of a module."""
+
+    name: str
+    module: str  # its class
+    parent: int
+
+
+@dataclass
+class Finding:
+    """Something that a reader should look at."""
+
+    kind: str  # "nan", "vanished", "cut", "missing", "error"
+    text: str
+    operation: int | None = None
+    step: int | None = None
+
+
+class Places:
+    """The lines of a program, numbered, and the stacks of lines that led to operations."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, int, str], int] = {}
+        self.stacks: dict[tuple[int, ...], int] = {}
+
+    def line(self, file: str, line: int, function: str) -> int:
+        """Return the number of a line."""
+        return self.lines.setdefault((file, line, function), len(self.lines))
+
+    def stack(self, frame: FrameType | None, until: FrameType | None) -> int:
+        """Return the number of the stack of the program's lines from a frame up to another."""
+        found = []
+        while frame is not None:
+            code = frame.f_code
+            if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
+                found.append(self.line(code.co_filename, frame.f_lineno, code.co_name))
+            if frame is until:
+                break
+            frame = frame.f_back
+        return self.stack_of(tuple(reversed(found)))
+
+    def of_node(self, node: Any) -> int:
+        """Return the number of the stack that is known of a node: one line."""
+        if node.code is None or is_own(node.code.co_filename):
+            return -1
+        return self.stack_of((self.line(node.code.co_filename, line_of(node.code, node.lasti), node.code.co_name),))
+
+    def stack_of(self, lines: tuple[int, ...]) -> int:
+        """Return the number of a stack."""
+        return self.stacks.setdefault(lines, len(self.stacks)) if lines else -1
+
+    def written(self, stack: int) -> str:
+        """Return the innermost line of a stack as words: ` (train.py:12)`; nothing, if it is not known."""
+        if stack < 0:
+            return ""
+        file, line, _ = [*self.lines][[*self.stacks][stack][-1]]
+        return f" ({os.path.basename(file)}:{line})"
+
+    def sources(self) -> dict[str, list[str]]:
+        """Return the text of every file that is named."""
+        return {file: linecache.getlines(file) for file, _, _ in self.lines}
+
+
+@dataclass
+class Trace:
+    """All that was recorded."""
+
+    title: str = ""
+    operations: list[Operation] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    places: Places = field(default_factory=Places)
+    notes: list[str] = field(default_factory=list)

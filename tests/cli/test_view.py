@@ -1,0 +1,82 @@
+"""`retrograd view`: a program runs as with `retrograd run`, and a page is written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    loss = model(torch.ones(2, 3)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, loss.item())
+print(sys.argv, __name__)
+"""
+
+
+def call(folder, *arguments):
+    command = [sys.executable, "-m", "retrograd", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_it_runs_the_program_and_writes_a_page(folder):
+    seen = call(folder, "view", "program.py", "--steps", "7")
+    plain = call(folder, "run", "program.py", "--steps", "7")
+    assert (seen.returncode, seen.stdout) == (plain.returncode, plain.stdout)
+    page = folder / "retrograd-view.html"
+    assert seen.stderr.startswith("retrograd view: ")
+    assert str(page) in seen.stderr
+    assert "<title>program.py · retrograd</title>" in page.read_text()
+
+
+def test_its_own_options_stand_before_the_program(folder):
+    one = call(folder, "view", "-o", "one.html", "program.py")
+    whole = call(folder, "view", "--all", "--output", "all.html", "-m", "program", "-o", "x")
+    assert (folder / "one.html").exists()
+    assert (folder / "all.html").exists()
+    assert "'-o', 'x']" in whole.stdout  # the program's
+    counts = [int(done.stderr.split()[2]) for done in (one, whole)]
+    assert counts[0] * 2 < counts[1]
+
+
+def test_an_error_of_the_program_is_its_own(folder):
+    (folder / "bad.py").write_text("import torch\ntorch.ones(2).exp()\nraise KeyError('here')\n")
+    done = call(folder, "view", "bad.py")
+    assert done.returncode == 1
+    assert (folder / "retrograd-view.html").exists()
+    assert done.stderr.splitlines()[1:] == [
+        "Traceback (most recent call last):",
+        f'  File "{folder / "bad.py"}", line 3, in <module>',
+        "    raise KeyError('here')",
+        "KeyError: 'here'",
+    ]
+
+
+def test_an_exit_is_no_error(folder):
+    done = call(folder, "view", "-c", "import torch, sys; torch.ones(1); sys.exit(3)")
+    assert done.returncode == 3
+    assert "0 findings" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--steps", "0", "program.py"], ["--steps", "many", "program.py"], []])
+def test_wrong_use(folder, words):
+    done = call(folder, "view", *words)
+    assert done.returncode == 2
+    assert "usage: retrograd view" in done.stderr
+    assert not (folder / "retrograd-view.html").exists()
