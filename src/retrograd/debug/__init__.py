@@ -1,6 +1,20 @@
 """Looking into a graph and its gradients: tools that torch does not have."""
 
+from ._activations import Activations, activations
 from ._gradient_flow import GradientFlow, gradient_flow
+from ._loss_landscape import LossLandscape, loss_landscape
 from ._saved_bytes import SavedBytes, saved_bytes
+from ._switches import full_tracebacks, progress
 
-__all__ = ["GradientFlow", "SavedBytes", "gradient_flow", "saved_bytes"]
+__all__ = [
+    "Activations",
+    "GradientFlow",
+    "LossLandscape",
+    "SavedBytes",
+    "activations",
+    "full_tracebacks",
+    "gradient_flow",
+    "loss_landscape",
+    "progress",
+    "saved_bytes",
+]
