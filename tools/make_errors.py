@@ -109,7 +109,7 @@ MISTAKES = [
         "    @staticmethod\n"
         "    def backward(ctx, g):\n"
         "        x, y = ctx.saved_tensors\n"
-        "        return g * y\n\n"
+        "        return g * y\n\n\n"
         "x = torch.ones(3, requires_grad=True)\n"
         "Product.apply(x, torch.ones(3)).sum().backward()",
         "return one gradient for each argument",
@@ -118,7 +118,7 @@ MISTAKES = [
     Mistake("an optimizer without parameters", "torch.optim.SGD([], lr=0.1)"),
     Mistake(
         "a module without super().__init__()",
-        "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 2)\n\nNet()",
+        "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 2)\n\n\nNet()",
     ),
     Mistake("a state dict of another model", "nn.Linear(3, 2).load_state_dict(nn.Linear(2, 2).state_dict())"),
     Mistake("item() of more than one number", "torch.ones(3).item()"),
