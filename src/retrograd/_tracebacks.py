@@ -23,12 +23,12 @@ import re
 import sys
 from collections.abc import Callable
 from functools import wraps
-from inspect import isgeneratorfunction
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
 
 from ._places import is_own
 
+GENERATOR = 0x20  # inspect.CO_GENERATOR
 Function = TypeVar("Function", bound=Callable[..., Any])
 _full = os.environ.get("RETROGRAD_TRACEBACK", "") == "full"
 
@@ -168,7 +168,7 @@ def guard_public(file: dict[str, Any]) -> None:
     for name, value in list(file.items()):
         if name[0] == "_" or getattr(value, "__module__", None) != file["__name__"]:
             continue
-        if isinstance(value, FunctionType) and not isgeneratorfunction(value):
+        if isinstance(value, FunctionType) and not value.__code__.co_flags & GENERATOR:
             file[name] = guarded(value)
         elif isinstance(value, type):
             guard_methods(value, "__init__")

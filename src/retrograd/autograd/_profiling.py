@@ -35,8 +35,6 @@ NAMES = {
     "backward": None,  # its nodes are recorded
 }
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "pow", "matmul", "mod")
-
-
 SUMS = ("aten::add", "aten::sub")  # whose gradients take no operations
 DEEPEST = 32  # lines of a stack that are kept
 
