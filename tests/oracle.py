@@ -7,6 +7,7 @@ it a value, `Raised`, with the name of its class and as many of its words as the
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,18 +30,34 @@ class Raised:
 
 
 # ---- how much of an error's words is compared ----
+# Where torch sends its users to its tracker, its pull requests or its developers. retrograd sends nobody there.
+_TO_THE_TRACKER = re.compile(
+    r"(?<=[.)])\s*(?:"
+    r"(?:Otherwise p|P)lease (?:open|file) (?:an issue|a bug)(?:[^.]|\.(?=\S))*\."
+    r"|If (?:said operator|error is|you have a specific use)(?:[^.]|\.(?=\S))*please file(?:[^.]|\.(?=\S))*\.?"
+    r"|You can find detailed upgrade instructions in \S*"
+    r"|See:? (?:https://)?github\.com/pytorch(?:[^.]|\.(?=\S))*\.)"
+    r"|[,;]? (?:please file an issue at|see) (?:https://)?github\.com/pytorch\S*(?: for more information)?(?: (?=\.))?"
+)
+
+
+def without_tracker(words: str) -> str:
+    """Return an error's words, or a warning's, without the sentence that sends users to torch's tracker."""
+    return _TO_THE_TRACKER.sub("", words)
+
+
 def whole(error: BaseException) -> str:
-    return str(error)
+    return without_tracker(str(error))
 
 
 def in_torchs_name(error: BaseException) -> str:
-    """Return all words; each library may call itself by its name."""
-    return str(error).replace("retrograd", "torch")
+    """Return torch's part of the words; each library may call itself by its name."""
+    return before_the_hint(error).replace("retrograd", "torch")
 
 
 def before_the_hint(error: BaseException) -> str:
     """Return torch's part of the words: retrograd's hint comes after it."""
-    return str(error).split("\nHint")[0]
+    return without_tracker(str(error).split("\nHint")[0])
 
 
 def before_the_signatures(error: BaseException) -> str:
@@ -81,7 +98,7 @@ def outcome_and_warnings(
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         found = outcome(work, *args, words=words, ignore_warnings=False)
-    return found, [(one.category.__name__, str(one.message)) for one in heard]
+    return found, [(one.category.__name__, without_tracker(str(one.message))) for one in heard]
 
 
 def said(work: Callable[..., Any], *args: Any, **options: Any) -> str:

@@ -8,7 +8,7 @@ from math import e, inf, nan, pi
 from types import ModuleType
 from typing import Any
 
-from . import _absent, _dtypes, _layer_names, _ops, _settings, autograd
+from . import _absent, _dtypes, _layer_names, _ops, _settings, _tracebacks, autograd
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -55,15 +55,19 @@ _absent_name = _absent.finder("torch", by_torchs_name=True)
 
 
 def __getattr__(name: str) -> Any:
-    function = find(name)
-    if function is not None:
-        globals()[name] = function
-        return function
-    if name == "as_torch":  # which torch does not have
-        return importlib.import_module("._as_torch", __package__).as_torch
-    if name in _submodules():  # most programs do not use them: they are loaded when asked for
-        return importlib.import_module(f"{__package__}.{name}")
-    return importlib.import_module(__package__) if name == "torch" else _absent_name(name)
+    try:
+        function = find(name)
+        if function is not None:
+            globals()[name] = function
+            return function
+        if name == "as_torch":  # which torch does not have
+            return importlib.import_module("._as_torch", __package__).as_torch
+        if name in _submodules():  # most programs do not use them: they are loaded when asked for
+            return importlib.import_module(f"{__package__}.{name}")
+        return importlib.import_module(__package__) if name == "torch" else _absent_name(name)
+    except Exception as error:
+        _tracebacks.hide(error)
+        raise
 
 
 def __dir__() -> list[str]:

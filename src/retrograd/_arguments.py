@@ -9,7 +9,6 @@ torch refuses ask `check` themselves, on a way that plain calls do not take.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from ast import literal_eval
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ._places import is_own, user_frame
+from ._places import user_frame
 from ._signatures import (
     NUMBERS_AS_TENSORS,
     NUMPY_NAMES,
@@ -35,6 +34,7 @@ from ._signatures import (
     table,
     type_name,
 )
+from ._tracebacks import is_internal
 
 
 def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def refusal(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     if isinstance(error, Warning) or error.__traceback__ is None:
         return None
     reason: Exception | None = _refused(function, args, kwargs, user_frame(error.__traceback__.tb_frame), error)
-    internal = isinstance(error, MemoryError) or _is_internal(error)
+    internal = isinstance(error, MemoryError) or is_internal(error)
     if reason is None and internal and _file(function) not in FILES and not with_numbers(function, args, kwargs):
         reason = _about_the_call(function, args, kwargs, error)
         reason.__cause__ = error
@@ -179,7 +179,7 @@ def _refused(
     """Return what torch says about a call; of a function that is a method as well, what it says about either."""
     as_function, as_method = signatures_of(function)
     in_python = (as_function or as_method or _UNKNOWN).binder == "python"
-    if in_python and error is not None and not _is_internal(error):
+    if in_python and error is not None and not is_internal(error):
         return None
     at = _instruction(frame)
     args, kwargs = _by_name(function, args, kwargs, _keywords(frame, at))
@@ -344,6 +344,12 @@ def plain_kinds(function: Any) -> dict[str, tuple[type, ...] | None]:
     return found
 
 
+def has_several(function: Any) -> bool:
+    """Tell whether torch has several forms of a function, which it lists when it refuses arguments."""
+    known = [one for one in signatures_of(function) if one is not None and one.binder == "parser"]
+    return any(len([form for form in one.forms if not form.old]) > 1 for one in known)
+
+
 def is_bound_by_python(function: Any) -> bool:
     """Tell whether torch writes a function in Python, where NumPy's words are not known."""
     as_function, as_method = signatures_of(function)
@@ -419,19 +425,3 @@ def _is_module(frame: FrameType, before: list[Any]) -> bool:
 
 
 VARARGS = 0x04  # inspect.CO_VARARGS
-_BINDING = r"[\w.]+\(\) (takes|missing|got) .*argument"
-
-
-def _is_internal(error: BaseException) -> bool:
-    """Tell whether an error comes from Python or NumPy while the package worked, and was not raised on purpose."""
-    from opcode import opmap
-
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or (isinstance(error, TypeError) and re.match(_BINDING, str(error))):
-        return False
-    code = trace.tb_frame.f_code
-    if is_own(code.co_filename):
-        return code.co_code[trace.tb_lasti] not in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
-    return f"{os.sep}numpy{os.sep}" in code.co_filename

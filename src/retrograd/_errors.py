@@ -22,6 +22,12 @@ class AcceleratorError(RuntimeError):
     __module__ = "retrograd"
 
 
+ONLY_FLOATS = (
+    "Only Tensors of floating point and complex dtype can require gradients\nHint: convert it first: x.float(), or dtype=torch.float32 "
+    "where it is made."
+)
+
+
 def sizes(shape: Any) -> str:
     """Write a shape as torch does in messages: [2, 3]."""
     return "[" + ", ".join(str(n) for n in shape) + "]"
@@ -40,23 +46,17 @@ def freed(place: Any) -> RuntimeError:
     return RuntimeError(text)
 
 
-def no_grad_fn(i: int, grad: bool) -> RuntimeError:
+def no_grad_fn(i: int, grad: bool, why: str) -> RuntimeError:
     """Build the error for an output of backward that requires no grad; `grad`: whether gradients are switched on."""
     text = f"element {i} of tensors does not require grad and does not have a grad_fn\nHint: "
-    if not grad:
-        text += "gradients are switched off here. "
-    return RuntimeError(
-        f"{text}torch.autograd.explain(output, input) names the line at which a value left the graph, for an input that "
-        "requires grad."
-    )
+    return RuntimeError(text + ("" if grad else "gradients are switched off here; ") + why)
 
 
-def not_used(i: int) -> RuntimeError:
+def not_used(i: int, why: str) -> RuntimeError:
     """Build the error for an input of `grad` to which no gradient came."""
     return RuntimeError(
         f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
-        f"this is the desired behavior.\nHint: torch.autograd.explain(output, inputs[{i}]) names the line at which the "
-        "path between them was cut."
+        f"this is the desired behavior.\nHint: {why}"
     )
 
 

@@ -102,11 +102,27 @@ def describe(code: CodeType, offset: int) -> str:
     return written(code.co_filename, line_of(code, offset), code.co_name)
 
 
+def cell_of(file: str) -> str | None:
+    """Return what a notebook calls the cell whose code is in a file, such as `Cell In[3]`; None if it is no cell."""
+    shell = None if (notebook := sys.modules.get("IPython")) is None else notebook.get_ipython()
+    words = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file)
+    return None if words is None else " ".join(words)
+
+
 def written(file: str, line: int, name: str) -> str:
-    """Write a line of a function as Python's tracebacks do."""
-    text = f'  File "{file}", line {line}, in {name}'
+    """Write a line of a function as Python's tracebacks do, or those of notebooks."""
+    if (cell := cell_of(file)) is None:
+        text = f'  File "{file}", line {line}, in {name}'
+    else:
+        text = f"  {cell}, line {line}" + ("" if name == "<module>" else f", in {name}")
     source = linecache.getline(file, line).strip()
     return f"{text}\n    {source}" if source else text
+
+
+def at_line(file: str, line: int) -> str:
+    """Write a line in short: `train.py:12`, or `Cell In[3], line 12`."""
+    cell = cell_of(file)
+    return f"{file}:{line}" if cell is None else f"{cell}, line {line}"
 
 
 def definition(function: Any) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from ._generated import emit
 from ._modes import current_mode
 from ._size import Size
+from ._tracebacks import hide
 from .overrides import (
     ALIASES,
     FOR_ASKING,
@@ -113,12 +114,14 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
 
     names = call.__globals__
     names |= {"Tensor": tensor_layer()._base.Tensor, "plain_types": plain_types, "general": general, "unusual": unusual}
-    names |= {"refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
+    names |= {"hide": hide, "refused": refused, "with_numbers": with_numbers, "NOTHING": NOTHING}
     names.update({f"kinds_of_{n}": frozenset(some) for n, some in plain_kinds().items() if some})
     names.update({f"default_{n}": value for n, value in zip(parameters_of(function)[0], defaults, strict=True)})
     names.update({f"default_{n}": value for n, value in keyword_defaults.items()})
     if together is None:
-        text = written(function, out, plain_kinds(), arguments().is_bound_by_python(call))
+        text = written(
+            function, out, plain_kinds(), arguments().is_bound_by_python(call), arguments().has_several(call)
+        )
     else:
         text = spreading(function, together)
     names["size_types"] = SIZE_TYPES
@@ -193,21 +196,27 @@ def _as_given(
 
 _QUICK_FORM = """
 def call({signature}):
-    try:
-        if {plain}:
-            return {function}({straight})
-    except Exception as _error:  # costs nothing as long as nothing is raised; no parameter has a name that begins so
-        if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
-            raise _refusal from _refusal.__cause__
-        if (_numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
-            raise
-        return general(*_numbers)
-    return unusual(({positional}), {more}, {{{named}}})
+    try:  # costs nothing as long as nothing is raised; no parameter has a name that begins like those below
+        try:
+            if {plain}:
+                return {function}({straight})
+        except Exception as _error:
+            if (_refusal := refused(_error, ({positional}), {more}, {{{named}}})) is not None:
+                raise _refusal from _refusal.__cause__
+            if (_numbers := with_numbers(({positional}), {more}, {{{named}}})) is None:
+                raise
+            return general(*_numbers)
+        return unusual(({positional}), {more}, {{{named}}})
+    except Exception as _error:
+        hide(_error)
+        raise
 """
 
 
-def written(function: Any, out: bool, kinds: dict[str, Any], in_python: bool) -> str:
+def written(function: Any, out: bool, kinds: dict[str, Any], in_python: bool, several: bool) -> str:
     """Write a public function in its quick form.
+
+    If torch has several forms of it, it takes unknown keywords (20 ns): then torch lists the forms, where Python names the word.
 
     What follows the positional parameters is positional too, after one that nothing should be given for: Python fills
     defaults of such parameters in a third of the time that keyword-only ones take.
@@ -243,16 +252,19 @@ def written(function: Any, out: bool, kinds: dict[str, Any], in_python: bool) ->
     plain += ["more is NOTHING", *(f"{alias} is None" for alias in aliases)] if rest is None else []
     plain += [f"plain_types.issuperset(map(type, {rest}))"] if rest is not None and not positional else []
     straight = [*positional, *([f"*{rest}"] if rest else []), *(f"{name}={name}" for name in keywords)]
+    unknown = ("**unknown",) if several else ()
+    plain += ["not unknown"] if several else []
     return _QUICK_FORM.format(
         signature=", ".join(
-            f"{n}=0" if n[0] != "*" else n for n in (*positional, f"*{rest}" if rest else "more", *others, *aliases)
+            f"{n}=0" if n[0] != "*" else n
+            for n in (*positional, f"*{rest}" if rest else "more", *others, *aliases, *unknown)
         ),
         plain=" and ".join(plain) or "True",
         function="function",
         straight=", ".join(straight),
         positional="".join(f"{name}, " for name in positional),
         more=rest or "more",
-        named=", ".join(f"{name!r}: {name}" for name in (*others, *aliases)),
+        named=", ".join([*(f"{name!r}: {name}" for name in (*others, *aliases)), *unknown]),
     )
 
 

@@ -23,6 +23,7 @@ from weakref import ref
 from . import _places, overrides
 from ._generated import emit
 from ._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ._tracebacks import hide
 from .overrides import flat, handle_torch_function, held, unseeing
 from .tensor import _base
 from .tensor import _tensor as _class
@@ -136,8 +137,9 @@ def _handing_on(free: tuple[str, ...]) -> CodeType:
     A function's new code must have as many as the old. They are true ones, though never read: whoever asks a frame for its
     local variables, as debuggers do, follows them.
     """
-    text = f"def make({', '.join(free)}):\n    def call(*args, **kwargs):\n        asked = 'asked'\n"
-    text += "        return asked(args, kwargs)\n"
+    text = f"def make({', '.join(free)}):\n    def call(*args, **kwargs):\n        try:\n            asked = 'asked'\n"
+    text += "            return asked(args, kwargs)\n        except Exception as error:\n            hide = 'hide'\n"
+    text += "            hide(error)\n            raise\n"
     text += "".join(f"        {name}\n" for name in free) + "    return call"
     made = emit(f"handing on, beside {', '.join(free) or 'nothing'}", text, {})["make"]
     return made(*free).__code__  # type: ignore[no-any-return]
@@ -164,5 +166,5 @@ def _asking_code(function: Any, plain: FunctionType, by_modes: bool) -> CodeType
         return plain(*args, **kwargs)
 
     made = _handing_on(plain.__code__.co_freevars)
-    consts = tuple(asked if one == "asked" else one for one in made.co_consts)
+    consts = tuple({"asked": asked, "hide": hide}.get(one, one) for one in made.co_consts)
     return made.replace(co_name=plain.__code__.co_name, co_consts=consts)

@@ -21,6 +21,8 @@ from urllib.error import URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
+from ._tracebacks import guard_public as _guard_public
+
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # "resnet18-f37072fd.pth"
 MODULE_HUBCONF = "hubconf.py"
 TRUSTED_OWNERS = ("facebookresearch", "facebookincubator", "pytorch", "fairinternal")
@@ -230,3 +232,6 @@ def _check_trust(owner: str, name: str, home: Path, trust_repo: Any) -> None:
 
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+
+_guard_public(globals())

@@ -20,6 +20,7 @@ from ._dispatch.schemas import parse
 from ._modes import using
 from ._places import user_place
 from ._public import set_all
+from ._tracebacks import guard_public as _guard_public
 from ._warnings import warn
 from .tensor import Tensor
 
@@ -513,3 +514,6 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 
 set_all(globals())
+
+
+_guard_public(globals())

@@ -28,6 +28,7 @@ from ._modes import (
 )
 from ._places import is_own, own_text
 from ._size import Size
+from ._tracebacks import hide as _hide
 
 VARARGS = 0x04  # inspect.CO_VARARGS; inspect takes long to import
 
@@ -320,7 +321,14 @@ def overridable(
     if function is None:
         return partial(overridable, out=out, old_forms=old_forms, together=together, **facts)
     declared(function, **facts)
-    names = {"first": _first, "function": function, "out": out, "old_forms": old_forms, "together": together}
+    names = {
+        "first": _first,
+        "function": function,
+        "out": out,
+        "old_forms": old_forms,
+        "together": together,
+        "_hide": _hide,
+    }
     call: Any = FunctionType(_at_first.__code__, names, function.__name__)
     names["call"] = call
     _dressed(call, function)
@@ -382,7 +390,11 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
             args, kwargs = _forms().in_present_words(call, function, args, kwargs, kinds)
             return function(*args, **kwargs)
         except Exception as error:
-            return answered(call, args, kwargs, error)
+            try:
+                return answered(call, args, kwargs, error)
+            except Exception as other:
+                _hide(other)
+                raise
 
     # Code of its own, of which the interpreter takes notes that hold for this function, under the name of a public function like
     # those that are written as text, through which `note_cut` looks for the user's call.
@@ -451,27 +463,29 @@ first = call = function = out = old_forms = together = general = plain = cast("A
 def _at_first(*args: Any, **kwargs: Any) -> Any:
     try:
         return first(args, kwargs, call, function, out, old_forms, together)
-    except BaseException as error:
-        shown = error.__traceback__  # this frame and those on the way to the function say nothing about the error
-        while shown is not None and shown.tb_frame.f_code is not function.__code__:
-            shown = shown.tb_next
-        raise error if shown is None else error.with_traceback(shown)  # noqa: B904 - the same error
+    except Exception as error:
+        _hide(error)
+        raise
 
 
 def asking(*args: Any, **kwargs: Any) -> Any:
-    mode = read_mode()
-    if (
-        (mode is PLAIN or mode is NO_GRAD)
-        and unseeing(map(type, args))
-        and (not kwargs or unseeing(map(type, kwargs.values())))
-    ):
-        if held[0]() is None:
-            unneeded()
-        return plain(*args, **kwargs)
-    mode = current_mode()
-    if mode.autocast is None and not mode.function_modes and not taken_over(flat(args, kwargs)):
-        return plain(*args, **kwargs)
-    return general(args, kwargs)
+    try:
+        mode = read_mode()
+        if (
+            (mode is PLAIN or mode is NO_GRAD)
+            and unseeing(map(type, args))
+            and (not kwargs or unseeing(map(type, kwargs.values())))
+        ):
+            if held[0]() is None:
+                unneeded()
+            return plain(*args, **kwargs)
+        mode = current_mode()
+        if mode.autocast is None and not mode.function_modes and not taken_over(flat(args, kwargs)):
+            return plain(*args, **kwargs)
+        return general(args, kwargs)
+    except Exception as error:
+        _hide(error)
+        raise
 
 
 def flat(args: Any, kwargs: Any) -> list[Any]:
@@ -515,7 +529,7 @@ def unneeded() -> None:
 
 FOR_ASKING = {
     one: globals()[one]
-    for one in ("NO_GRAD", "PLAIN", "current_mode", "flat", "held", "read_mode", "taken_over", "unneeded", "unseeing")
+    for one in "NO_GRAD PLAIN current_mode _hide flat held read_mode taken_over unneeded unseeing".split()  # noqa: SIM905
 }
 
 

@@ -7,10 +7,12 @@ import os
 import pickle
 import resource
 import signal
+import traceback
 import warnings
 from typing import Any, NamedTuple
 
-from retrograd import _arguments
+from retrograd._places import is_own
+from retrograd._tracebacks import is_internal
 from tests.arguments.calls import calls, scope
 
 LIMIT_S = 30  # far more than any call takes, on a busy machine too
@@ -18,11 +20,15 @@ MEMORY = 12 << 30
 
 
 class Answer(NamedTuple):
-    """What a call answers: the class of its error and the words, "" if there is none; whether it comes from inside."""
+    """What a call answers: the class of its error and the words, "" if there is none; whether it comes from inside.
+
+    `frames`: how many lines of the traceback are retrograd's.
+    """
 
     error: str
     words: str
     internal: bool = False
+    frames: int = 0
 
 
 class Slow(BaseException):
@@ -46,8 +52,9 @@ def answer(library: Any, program: str) -> Answer:
         return Answer("hang", "", True)
     except BaseException as error:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        internal = library.__name__ == "retrograd" and _arguments._is_internal(error)
-        return Answer(type(error).__name__, str(error).split("\nHint")[0], internal)
+        internal = library.__name__ == "retrograd" and is_internal(error)
+        frames = sum(is_own(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__))
+        return Answer(type(error).__name__, str(error).split("\nHint")[0], internal, frames)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return Answer("", "")

@@ -42,6 +42,10 @@ def test_bad_calls(written: tuple[str, str, str]) -> None:
             wrong.append(f"{program}: {ours.error}")
         elif ours.internal and ours[:2] != theirs[:2]:
             wrong.append(f"{program}: from inside: {ours.error}: {ours.words}")
+        elif ours.frames > 1:
+            wrong.append(
+                f"{program}: {ours.frames} lines of the library in the traceback of {ours.error}: {ours.words}"
+            )
         elif (
             theirs.error not in ("", "hang", "crash")
             and not ours.error

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from tests.oracle import Raised, answer, outcome, whole
+from tests.oracle import Raised, answer, before_the_hint, outcome
 
 TRANSFORMS = {
     "vmap": "torch.vmap(f)(y)",
@@ -41,7 +41,7 @@ def after(library: Any, transform: str, write: str, given: str) -> Any:
     scope["w"] = library.tensor(5.0, requires_grad=True)
     y = scope["y"] = eval(given, scope)
     scope["f"] = eval(write, scope)
-    run = outcome(eval, transform, scope, words=whole, kinds=RuntimeError, ignore_warnings=False)
+    run = outcome(eval, transform, scope, words=before_the_hint, kinds=RuntimeError, ignore_warnings=False)
     if isinstance(run, Raised):
         return run, y.tolist(), y.requires_grad, y._version
     if y.requires_grad:

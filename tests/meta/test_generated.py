@@ -56,7 +56,8 @@ def test_a_traceback_shows_the_line_of_a_public_function() -> None:
         "except IndexError:\n"
         "    traceback.print_exc()  # not Python's own printer: before 3.13 it knows files only"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    full = {**os.environ, "RETROGRAD_TRACEBACK": "full"}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=full)
     lines = run.stderr.splitlines()
     texts = [k for k, line in enumerate(lines) if 'File "<retrograd: ' in line]
     assert texts, run.stderr

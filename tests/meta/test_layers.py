@@ -37,7 +37,7 @@ LAYERS = [
         "_settings",
         "_thresholds",
     }
-    | {"_warnings", "_missing", "_absent", "_elsewhere", "_public"},
+    | {"_progress", "_tracebacks", "_warnings", "_missing", "_absent", "_elsewhere", "_public"},
     {"_core"},
     {"_native"},
     {"_random"},

@@ -149,3 +149,122 @@ def test_the_older_profiler_records() -> None:
 def test_nothing_is_known_before(call: Any, text: str) -> None:
     with pytest.raises(AssertionError, match=f"Profiler must be initialized before {text}"):
         call(profile())
+
+
+# ---- memory, stacks, operations ----
+def test_memory_is_counted(tmp_path: Path) -> None:
+    with profile(profile_memory=True) as prof:
+        a = retrograd.ones(100, 100)
+        b = a @ a  # 40,000 bytes
+        view = b.reshape(10000)  # none
+        c = a + 1
+        del b, view
+        with record_function("mine"):
+            del c
+    found = {event.key: event for event in prof.key_averages()}
+    assert {
+        key: found[key].cpu_memory_usage for key in ("aten::ones", "aten::matmul", "aten::reshape", "aten::add")
+    } == {
+        "aten::ones": 40000,
+        "aten::matmul": 40000,
+        "aten::reshape": 0,
+        "aten::add": 40000,
+    }
+    assert found["mine"].cpu_memory_usage == -40000
+    table = prof.key_averages().table(sort_by="self_cpu_memory_usage")
+    assert "CPU Mem  Self CPU Mem" in table
+    assert "39.06 KB" in table
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    changes = [one["args"]["Bytes"] for one in events if one["name"] == "[memory]"]
+    assert changes == [40000, 40000, 40000, -40000, -40000]
+    held = [one["args"]["bytes"] for one in events if one["ph"] == "C"]
+    assert held == [40000, 80000, 120000, 80000, 40000]
+    (of_product,) = [one["args"]["Bytes"] for one in events if one["name"] == "aten::matmul"]
+    assert of_product == 40000
+
+
+def test_memory_of_gradients_is_counted() -> None:
+    x = retrograd.ones(50, 20, requires_grad=True)
+    loss = (x * x).sum()
+    with profile(profile_memory=True) as prof:
+        loss.backward()
+    found = {event.key: event.self_cpu_memory_usage for event in prof.events()}
+    assert found["MulBackward0"] >= 50 * 20 * 4
+
+
+def test_source_lines_are_shown(tmp_path: Path) -> None:
+    def inner(a: Any) -> Any:
+        return a.exp()  # the line
+
+    def outer(a: Any) -> Any:
+        return inner(a)
+
+    x = retrograd.ones(3, requires_grad=True)
+    with profile(with_stack=True) as prof:
+        outer(x).sum().backward()
+    (event,) = [one for one in prof.events() if one.name == "aten::exp"]
+    assert [line.rpartition(" ")[2] for line in event.stack[:3]] == ["inner", "outer", "test_source_lines_are_shown"]
+    assert event.stack[0].startswith(f"{__file__}(")
+    (backward,) = [one for one in prof.events() if one.name == "ExpBackward0"]
+    assert backward.stack == event.stack[:1]  # the line of its forward
+    table = prof.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in table
+    assert ": inner" in table
+    assert "Source Location" not in prof.key_averages().table()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert any(one["args"].get("Call stack", "").endswith(": inner") for one in events)
+    prof.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+    assert any(";" in line and line.split()[-1].isdigit() for line in (tmp_path / "stacks").read_text().splitlines())
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.export_stacks(str(tmp_path / "stacks"), "time")
+    with profile() as without:
+        retrograd.ones(2)
+    with pytest.raises(RuntimeError, match="requires with_stack=True"):
+        without.export_stacks(str(tmp_path / "stacks"))
+
+
+def test_calls_from_different_lines_are_apart() -> None:
+    x = retrograd.ones(3)
+    with profile(with_stack=True) as prof:
+        x.exp()
+        x.exp()
+    assert [one.count for one in prof.key_averages() if one.key == "aten::exp"] == [2]
+    assert [one.count for one in prof.key_averages(group_by_stack_n=1) if one.key == "aten::exp"] == [1, 1]
+
+
+def operations(library: Any) -> dict[str, int]:
+    """Return the operations that a profile counts, by names that both libraries have."""
+    from importlib import import_module
+
+    a, b = library.ones(4, 5), library.ones(5, 6)
+    image, weight = library.ones(2, 3, 8, 8), library.ones(4, 3, 3, 3)
+    with import_module(f"{library.__name__}.profiler").profile(with_flops=True, record_shapes=True) as prof:
+        library.mm(a, b)
+        library.addmm(library.ones(6), a, b)
+        library.bmm(library.ones(2, 4, 5), library.ones(2, 5, 6))
+        library.mul(a, a)
+        library.add(a, a)
+        library.nn.functional.conv2d(image, weight, stride=2)
+    names = ("mm", "addmm", "bmm", "mul", "add", "conv2d")
+    return {name: sum(one.flops for one in prof.key_averages() if one.key == f"aten::{name}") for name in names}
+
+
+@pytest.mark.oracle
+def test_operations_as_torch_counts_them() -> None:
+    assert operations(retrograd) == operations(pytest.importorskip("torch"))
+
+
+def test_operations_are_counted() -> None:
+    layer = nn.Linear(5, 6)
+    x = retrograd.ones(4, 5)
+    with profile(with_flops=True) as prof:
+        layer(x).sum().backward()
+    found = {one.key: one.flops for one in prof.key_averages()}
+    assert found["aten::linear"] == 2 * 4 * 5 * 6
+    assert found["AddmmBackward0"] == 2 * 4 * 5 * 6  # for the weight alone: the input needs no gradient
+    assert found["aten::sum"] == 0
+    table = prof.key_averages().table(sort_by="flops")
+    assert "Total FLOPs" in table
+    assert "240.000" in table

@@ -86,7 +86,7 @@ def _sized(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _quick_where(condition: Any, x: Any, y: Any) -> Any:
     """Choose; NumPy branches on every element, which a kernel does not."""
-    if condition.size < _thresholds.NATIVE_SLOW or type(condition) is not np.ndarray:
+    if type(condition) is not np.ndarray or condition.size < _thresholds.NATIVE_SLOW:  # it may be a Python bool
         return np.where(condition, x, y)
     large: Any = native.library("where", np.where)
     numpy_namespace.where = large.of_any_size

@@ -40,8 +40,7 @@ def pack_value(tensor: Any, pack: Any, unpack: Any) -> Packed:
     if tensor._version != before:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
-            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
-            "you need to perform in-place operations on the input to a pack hook."
+            "be modified by in-place operations as this can lead to unexpected side-effects."
         )
     return Packed(value, unpack, tensor)
 

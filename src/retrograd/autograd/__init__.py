@@ -15,6 +15,7 @@ from .._graph.unpacked import SavedTensor
 from .._modes import current_mode, using
 from .._places import Place, user_frame, user_place
 from .._size import Size
+from .._tracebacks import hide
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._aliasing.views import Nowhere
@@ -142,7 +143,7 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
     for i, out in enumerate(outputs):
         edge = edge_from(out)
         if edge is None or type(edge) is Nowhere:
-            raise _errors.no_grad_fn(i, current_mode().grad)
+            raise _errors.no_grad_fn(i, current_mode().grad, _why_none(out))
         shape = None if not isinstance(out, Tensor) or out._extra is None else out._extra.node_shape
         if shape is not None and shape != tuple(seeds[i].shape):
             if not _expands(shape, tuple(seeds[i].shape)):
@@ -153,6 +154,31 @@ def _roots(outputs: tuple[Any, ...], seeds: list[Any]) -> tuple[list[Any], list[
             seeds[i] = seeds[i].reshape(shape)
         roots.append(edge)
     return roots, seeds
+
+
+def _why_none(output: Any) -> str:
+    """Say for an error why a tensor requires no grad."""
+    from . import _explain
+
+    try:
+        return _explain.why_none(output, user_frame(sys._getframe(1)))
+    except Exception:  # what explains an error must not replace it
+        return _EXPLAIN.format("input")
+
+
+def _why_not(outputs: tuple[Any, ...], inputs: tuple[Any, ...], i: int) -> str:
+    """Say for an error why no gradient came from the outputs to an input."""
+    from . import _explain
+
+    try:
+        (output,) = outputs
+        reason, cuts = _explain.why_not(output, _base.edge_of(inputs[i]), user_frame(sys._getframe(1)))
+        return repr(_explain.Explanation(False, [], cuts, reason))
+    except Exception:  # several outputs, an edge; and what explains an error must not replace it
+        return _EXPLAIN.format(f"inputs[{i}]")
+
+
+_EXPLAIN = "torch.autograd.explain(output, {}) names the line at which a value left the graph."
 
 
 def _expands(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
@@ -211,25 +237,29 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Compute the sum of gradients of tensors with respect to the graph's leaves."""
-    if overrides.may_take_over():
-        of = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
-        if overrides.has_torch_function(of):
-            more = {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph}
-            overrides.handle_torch_function(backward, of, tensors, inputs=inputs, **more)
-            return
-    if grad_variables is not None:
-        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
-        if grad_tensors is not None:
-            raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
-                "only use `grad_tensors`."
-            )
-        grad_tensors = grad_variables
-    outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
-    seeds = _tuple_of(grad_tensors, len(outputs))
-    if len(seeds) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
-    backward_from(outputs, seeds, retain_graph, create_graph, inputs)
+    try:
+        if overrides.may_take_over():
+            of = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+            if overrides.has_torch_function(of):
+                more = {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph}
+                overrides.handle_torch_function(backward, of, tensors, inputs=inputs, **more)
+                return
+        if grad_variables is not None:
+            warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+            if grad_tensors is not None:
+                raise RuntimeError(
+                    "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                    "only use `grad_tensors`."
+                )
+            grad_tensors = grad_variables
+        outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+        seeds = _tuple_of(grad_tensors, len(outputs))
+        if len(seeds) != len(outputs):
+            raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
+        backward_from(outputs, seeds, retain_graph, create_graph, inputs)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def _tuple_of(values: Any, length: int) -> tuple[Any, ...]:
@@ -250,32 +280,38 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Compute and return the sum of gradients of outputs with respect to inputs."""
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+    try:
+        if materialize_grads and allow_unused is False:
+            raise ValueError(
+                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+            )
+        if allow_unused is None:
+            allow_unused = materialize_grads
+        outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
+        inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
+        if not only_inputs:
+            warn(
+                "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+                "parts of the graph, please use torch.autograd.backward.",
+                FutureWarning,
+            )
+        seeds = _tuple_of(grad_outputs, len(outputs))
+        if len(seeds) != len(outputs):
+            raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
+        if is_grads_batched:
+            return _batched_grad(outputs, inputs, seeds, retain_graph, create_graph, allow_unused, materialize_grads)
+        made = make_seeds(outputs, seeds, False)
+        roots, made = _roots(outputs, made)
+        keep = create_graph if retain_graph is None else retain_graph
+        found = gradients(
+            roots, made, inputs, create_graph, keep, allow_unused, materialize_grads, user_place(2), outputs
         )
-    if allow_unused is None:
-        allow_unused = materialize_grads
-    outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
-    inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
-    if not only_inputs:
-        warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
-            "parts of the graph, please use torch.autograd.backward.",
-            FutureWarning,
-        )
-    seeds = _tuple_of(grad_outputs, len(outputs))
-    if len(seeds) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
-    if is_grads_batched:
-        return _batched_grad(outputs, inputs, seeds, retain_graph, create_graph, allow_unused, materialize_grads)
-    made = make_seeds(outputs, seeds, False)
-    roots, made = _roots(outputs, made)
-    keep = create_graph if retain_graph is None else retain_graph
-    found = gradients(roots, made, inputs, create_graph, keep, allow_unused, materialize_grads, user_place(2))
-    if not create_graph and (first := next((one for one in found if one is not None), None)) is not None:
-        note_cut("grad() without create_graph=True", roots[0], roots[0], first)  # a leaf is its own edge
-    return found
+        if not create_graph and (first := next((one for one in found if one is not None), None)) is not None:
+            note_cut("grad() without create_graph=True", roots[0], roots[0], first)  # a leaf is its own edge
+        return found
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def gradients(
@@ -287,8 +323,9 @@ def gradients(
     allow_unused: bool,
     materialize: bool,
     place: Any,
+    outputs: tuple[Any, ...] = (),
 ) -> tuple[Any, ...]:
-    """Return the gradients of roots with respect to tensors."""
+    """Return the gradients of roots with respect to tensors; errors explain paths from `outputs`."""
     edges = []
     for i, one in enumerate(inputs):
         edge = edge_from(one)
@@ -305,7 +342,7 @@ def gradients(
     results = []
     for i, result in enumerate(capture.results()):
         if result is None and not allow_unused:
-            raise _errors.not_used(i)
+            raise _errors.not_used(i, _why_not(outputs, inputs, i))
         results.append(result)
     return _materialized(inputs, results, create_graph) if materialize else tuple(results)
 

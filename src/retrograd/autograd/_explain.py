@@ -14,7 +14,7 @@ from .._core.arrays import owner_of_memory, raw_leaf
 from .._graph.cuts import Cut, recent_cuts
 from .._graph.node import Freed, Node
 from .._graph.walk import graph_of, node_of, path_between
-from .._places import line_of, user_frame
+from .._places import at_line, line_of, user_frame
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._functions.creation import ones_like
@@ -108,7 +108,7 @@ def _steps(path: list[Any], norms: list[float | None]) -> list[Step]:
 def _step(node: Any, norm: float | None) -> Step:
     if not isinstance(node, Node):
         return Step("input", None, norm)
-    where = None if node.code is None else f"{node.code.co_filename}:{line_of(node.code, node.lasti)}"
+    where = None if node.code is None else at_line(node.code.co_filename, line_of(node.code, node.lasti))
     return Step(node.name(), where, norm)
 
 
@@ -200,22 +200,8 @@ NO_PATH = "No gradient flows from output to input"
 def why_not(output: Any, target: Any, frame: FrameType) -> tuple[str, list[Cut]]:
     """Say why no path leads from a tensor to an edge; `frame` asks. Returns words, and the cuts they introduce."""
     nodes, leaves = graph_of([] if output._edge is None else [edge_of(output)])
-    possible = _possible(target)
     way = Way(frame)
-    links = _Links(output, nodes, leaves)
-    surely, perhaps = [], []
-    for cut in possible:
-        if cut.code is None:
-            how = f"{cut.how}(), which has no gradient"
-            places = way.places_of(cut.how)
-            surely += [cut._replace(how=how, where=where) for where in places or ()]
-            perhaps += [cut._replace(how=how)] if places is None else []
-            continue
-        leads = way.leads_through(cut.code, cut.offset)
-        if leads or links.has(cut):
-            surely.append(cut)
-        elif leads is None:
-            perhaps.append(cut)
+    surely, perhaps = _sorted_out(_possible(target), way, _Links(output, nodes, leaves))
     held = [cut for cut in surely if cut.source is not None and cut.source() is not None]
     if not held and (surely or perhaps) and way.never_reads(target):
         return f"{NO_PATH}: input was never used in what led to output.", []
@@ -243,6 +229,47 @@ def why_not(output: Any, target: Any, frame: FrameType) -> tuple[str, list[Cut]]
     return f"{NO_PATH}: output requires no grad. {_FROM_NOTHING}", []
 
 
+def _sorted_out(possible: list[Cut], way: Way, links: _Links) -> tuple[list[Cut], list[Cut]]:
+    """Return which cuts lead to the output for sure, and which perhaps do."""
+    surely, perhaps = [], []
+    for cut in possible:
+        if cut.code is None:
+            how = f"{cut.how}(), which has no gradient"
+            places = way.places_of(cut.how)
+            surely += [cut._replace(how=how, where=where) for where in places or ()]
+            perhaps += [cut._replace(how=how)] if places is None else []
+            continue
+        leads = way.leads_through(cut.code, cut.offset)
+        if leads or links.has(cut):
+            surely.append(cut)
+        elif leads is None:
+            perhaps.append(cut)
+    return surely, perhaps
+
+
+def why_none(output: Any, frame: FrameType) -> str:
+    """Say why a tensor requires no grad, in lines for an error: where values left the graph, or that none was ever in it."""
+    surely, perhaps = _sorted_out(_possible(None), Way(frame), _Links(output, set(), set()))
+    if surely:
+        return "values left the graph here:\n" + _written(surely)
+    if output._array.dtype.kind not in "fcV":
+        return f"it is {output.dtype}, and only floating point and complex tensors have gradients."
+    if perhaps:
+        return (
+            "nothing that it was computed from requires grad, or it has left the graph, perhaps at one of these lines:\n"
+            + _written(perhaps)
+        )
+    return (
+        "nothing that it was computed from requires grad. Call requires_grad_() on what you want gradients of, or make it with "
+        "requires_grad=True, before you compute with it."
+    )
+
+
+def _written(cuts: list[Cut]) -> str:
+    lines = [(f"{cut.how}:", *cut.place.splitlines()) if cut.place else (cut.how,) for cut in cuts[-MOST:]]
+    return "\n".join(f"  {line}" for some in lines for line in some)
+
+
 _FROM_NOTHING = "None of the values it was computed from does, or they were integers, as indices are."
 
 
@@ -255,15 +282,15 @@ def runs_again(nodes: Iterable[Any]) -> bool:
 
 
 def _possible(target: Any) -> list[Cut]:
-    """Return the cuts of values that depend on the target, or may have, one for each place, the oldest first."""
-    since = node_of(target).seq if isinstance(node_of(target), Node) else 0
+    """Return the cuts of values that depend on the target, or may have, one for each place, the oldest first. None: of any."""
+    since = 0 if target is None else node_of(target).seq if isinstance(node_of(target), Node) else 0
     fruitless: set[int] = set()
     found: dict[Any, Cut] = {}
     for cut in recent_cuts():
         if cut.number <= since:
             continue
         source = None if cut.source is None else cut.source()
-        if source is None or path_between(source, target, fruitless) is not None:
+        if source is None or target is None or path_between(source, target, fruitless) is not None:
             key = (cut.code, cut.offset, cut.how)
             found.pop(key, None)
             found[key] = cut

@@ -145,6 +145,16 @@ class Way:
         return found
 
 
+def _outputs(call: ast.Call) -> list[ast.expr]:
+    """Return what a call of `explain`, `grad` or `backward` asks for gradients of."""
+    method = call.func
+    if isinstance(method, ast.Attribute) and method.attr == "backward":
+        of = method.value
+        if (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) != "autograd":
+            return [of]
+    return [key.value for key in call.keywords if key.arg in ("output", "outputs", "tensors")] or call.args[:1]
+
+
 class _Step:
     """One function on the way, or a module: its statements that may change what is wanted."""
 
@@ -158,13 +168,14 @@ class _Step:
 
     @classmethod
     def of_call(cls, source: _Source, frame: FrameType, whole: bool) -> _Step | None:
-        """Look at the call that a frame is in: `explain` (what matters is `output`), or a function on the way (`whole`)."""
+        """Look at the call that a frame is in: of `explain`, `grad` or `backward` (what matters is the output that they are
+        given, or whose method is called), or of a function on the way (`whole`).
+        """
         position = _position(frame.f_code, frame.f_lasti)
         call = None if position is None else source.call(position)
         if position is None or call is None:
             return None
-        given = [key.value for key in call.keywords if key.arg == "output"] or call.args[:1]
-        seeds: list[Any] = [call] if whole else given
+        seeds: list[Any] = [call] if whole else _outputs(call)
         wanted = {MODE, *(name for seed in seeds for name in _names(seed))}
         step = cls(source, source.scope(position), frame, position, wanted)
         step.parts |= {id(seed): seed for seed in seeds}

@@ -6,14 +6,23 @@ started the recording is seen.
 
 from __future__ import annotations
 
+import sys
 import threading
+from functools import partial
 from importlib import import_module
 from time import perf_counter_ns
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
+import numpy as np
+
+from .._core.arrays import owner_of_memory, raw_leaf
 from .._modes import Entry as BlockEntry
 from .._modes import Mode, change_mode, current_mode
+from .._places import cell_of, is_own, line_of, user_frame
 from ..overrides import TorchFunctionMode
+from ._flops import flops_of
 
 USER, OPERATION = "user_annotation", "cpu_op"
 NAMES = {
@@ -26,17 +35,39 @@ NAMES = {
     "backward": None,  # its nodes are recorded
 }
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "pow", "matmul", "mod")
+SUMS = ("aten::add", "aten::sub")  # whose gradients take no operations
+DEEPEST = 32  # lines of a stack that are kept
+
+
+class Wanted(NamedTuple):
+    """What to take down besides times."""
+
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    flops: bool = False
+
+
+class Memory(NamedTuple):
+    """Memory that was taken (or given back: a negative number), and how much is held since."""
+
+    time: int
+    bytes: int
+    held: int
+    thread: int
 
 
 class Entry:
     """Something that took time."""
 
-    __slots__ = ("end", "index", "kind", "name", "parent", "shapes", "start", "thread")
+    __slots__ = ("end", "flops", "index", "kind", "memory", "name", "parent", "shapes", "stack", "start", "thread")
 
     def __init__(self, name: str, kind: str, shapes: Any, parent: Entry | None, index: int) -> None:
         self.name, self.kind, self.shapes, self.parent, self.index = name, kind, shapes, parent, index
         self.thread = threading.get_ident()
         self.end: int | None = None
+        self.flops = self.memory = 0  # bytes of results that were made in it, without those that were let go
+        self.stack: tuple[str, ...] = ()  # lines of the program, the innermost first
         self.start = perf_counter_ns()
 
 
@@ -45,9 +76,13 @@ class Recorder(TorchFunctionMode):
 
     running: Recorder | None = None
 
-    def __init__(self, shapes: bool = False) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         self.entries: list[Entry] = []
-        self._has_shapes = shapes
+        self.memory: list[Memory] = []
+        self.wanted = wanted
+        self._held: dict[int, tuple[Any, int]] = {}  # memory of results: a weak reference to its owner, and its bytes
+        self._total = 0
+        self._of_nodes: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # operations that the call of a node took
         self._open: list[Entry] = []
         self._handles: list[Any] = []
         self._names: dict[Any, str | None] = {}
@@ -99,12 +134,60 @@ class Recorder(TorchFunctionMode):
         name = self._names.get(func) or self._named(func)
         if name is None or Recorder.running is not self:
             return func(*args, **kwargs)
-        shapes = [list(one.shape) if hasattr(one, "_array") else [] for one in args] if self._has_shapes else ()
+        wanted = self.wanted
+        shapes = [list(one.shape) if hasattr(one, "_array") else [] for one in args] if wanted.shapes else ()
         entry = self.begin(name, OPERATION, shapes)
+        if wanted.stacks:
+            entry.stack = _stack(user_frame(sys._getframe(1)))
         try:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if wanted.flops and (flops := flops_of(name, args, result)):
+                entry.flops = flops
+                if result.grad_fn is not None and name.rstrip("_") not in SUMS:
+                    self._of_nodes[result.grad_fn] = flops
+            if wanted.memory:
+                self._take(result if isinstance(result, (tuple, list)) else (result,), args)
+            return result
         finally:
             self.end(entry)
+
+    def begin_node(self, node: Any) -> Entry:
+        """Note that the backward of a node begins; its line is that of its call, and it takes the call's operations for each factor."""
+        entry = self.begin(node.name(), OPERATION)
+        if self.wanted.stacks and node.code is not None:
+            entry.stack = (_line(node.code.co_filename, line_of(node.code, node.lasti), node.code.co_name),)
+        if (flops := self._of_nodes.get(node)) is not None:
+            factors = node._edges[1:3] if entry.name.startswith(("Addmm", "Baddbmm", "Addmv")) else node._edges[:2]
+            entry.flops = flops * sum(edge is not None for edge in factors)
+        return entry
+
+    def end_node(self, entry: Entry, given: Any, grads: Any) -> None:
+        """Note that the backward of a node has ended, with the gradients that it was given and made."""
+        if self.wanted.memory:
+            self._take(grads, given if isinstance(given, tuple) else (given,))
+        self.end(entry)
+
+    # ---- memory ----
+    def _take(self, made: Any, given: Any) -> None:
+        """Count the memory of results that no argument has; it is let go when its owner is."""
+        before = {id(_owner(one)) for one in given}
+        for one in made:
+            owner = _owner(one)
+            if owner is None or id(owner) in before or id(owner) in self._held:
+                continue
+            key, size = id(owner), int(owner.nbytes)
+            self._held[key] = ref(owner, partial(self._let_go, key)), size
+            self._count(size)
+
+    def _let_go(self, key: int, owner: Any) -> None:
+        if Recorder.running is self:
+            self._count(-self._held.pop(key)[1])
+
+    def _count(self, size: int) -> None:
+        self._total += size
+        self.memory.append(Memory(perf_counter_ns(), size, self._total, threading.get_ident()))
+        if self._open:
+            self._open[-1].memory += size
 
     def _named(self, func: Any) -> str | None:
         """Return torch's name of the operation behind a function; None if it is none, as a property."""
@@ -129,3 +212,24 @@ class Recorder(TorchFunctionMode):
             if entry.name == name:
                 self.end(entry)
                 return
+
+
+def _owner(value: Any) -> Any:
+    """Return the array that has the memory of a tensor, or of a raw gradient; None for what has none of its own."""
+    array = raw_leaf(getattr(value, "_array", value))
+    return owner_of_memory(array) if isinstance(array, np.ndarray) else None
+
+
+def _stack(frame: FrameType | None) -> tuple[str, ...]:
+    """Return the lines of the program from a frame on, as torch writes them, the innermost first."""
+    lines: list[str] = []
+    while frame is not None and len(lines) < DEEPEST:
+        code = frame.f_code
+        if not is_own(code.co_filename):
+            lines.append(_line(code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return tuple(lines)
+
+
+def _line(file: str, line: int, name: str) -> str:
+    return f"{cell_of(file) or file}({line}): {name}"

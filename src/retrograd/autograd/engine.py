@@ -40,7 +40,7 @@ from ._capture import Capture
 from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
 from ._observing import Observer
-from ._profiling import OPERATION, Recorder
+from ._profiling import Recorder
 from .anomaly_mode import run_watched
 from .forward_ad import MADE_BY_USER
 
@@ -357,10 +357,22 @@ def _run(
         task.node = None
         for callback in task.callbacks:  # which may queue others
             callback()
+    except Exception as error:
+        _tell_place(error, node)
+        raise
     finally:
         _state.task = outer
         if observer is not None:
             observer.backward_ends(roots)
+
+
+def _tell_place(error: Exception, node: Any) -> None:
+    """Note in an error of a backward where its operation was called, unless its words say so."""
+    place = node.place() if isinstance(node, Node) else None
+    if place is not None and place not in str(error):
+        note = f"In the backward of {node.name()}, which was recorded here:\n{place}"
+        if note not in getattr(error, "__notes__", ()):  # of a backward inside of this one
+            error.add_note(note)
 
 
 def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, selecting: bool, watched: bool) -> Any:
@@ -493,11 +505,12 @@ def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: 
     recorder = Recorder.running
     if recorder is None:
         return _run_watched(node, g, graph, keep_levels, mask)
-    entry = recorder.begin(node.name(), OPERATION)
+    entry, grads = recorder.begin_node(node), ()
     try:
-        return _run_watched(node, g, graph, keep_levels, mask)
+        grads = _run_watched(node, g, graph, keep_levels, mask)
+        return grads
     finally:
-        recorder.end(entry)
+        recorder.end_node(entry, g, grads)
 
 
 def _run_watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: Any = None) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _errors
 from .._graph.node import Node
 from .._modes import current_mode, using
+from .._tracebacks import hide
 from .._warnings import warn
 from ..tensor._base import wrap
 from ..tensor._tensor import Tensor
@@ -77,22 +78,26 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function."""
-        two_part = cls.setup_context is not Function.setup_context
-        if kwargs:
-            _refuse_named_tensors(kwargs)
-            import inspect
+        try:
+            two_part = cls.setup_context is not Function.setup_context
+            if kwargs:
+                _refuse_named_tensors(kwargs)
+                import inspect
 
-            ctx = () if two_part else (None,)
-            bound = inspect.signature(cls.forward).bind(*ctx, *args, **kwargs)
-            bound.apply_defaults()
-            args = bound.args[len(ctx) :]
-        if two_part:
-            args = _with_defaults(cls.forward, args)
-        if current_mode().transforms and not two_part and _in_transform():
-            raise _errors.no_setup_context(cls)
-        output, node = run(cls, args, two_part)
-        node.of_forward = ()
-        return output
+                ctx = () if two_part else (None,)
+                bound = inspect.signature(cls.forward).bind(*ctx, *args, **kwargs)
+                bound.apply_defaults()
+                args = bound.args[len(ctx) :]
+            if two_part:
+                args = _with_defaults(cls.forward, args)
+            if current_mode().transforms and not two_part and _in_transform():
+                raise _errors.no_setup_context(cls)
+            output, node = run(cls, args, two_part)
+            node.of_forward = ()
+            return output
+        except Exception as error:
+            hide(error)
+            raise
 
 
 def _refuse_named_tensors(kwargs: dict[str, Any]) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 
 from .._core.levels import DUAL, Level, running
 from .._modes import current_mode, using
+from .._progress import steps
+from .._tracebacks import guarded
 from ..tensor._base import wrap
 from ..tensor._functions.creation import zeros, zeros_like
 from ..tensor._functions.joining import stack
@@ -234,6 +236,7 @@ def _product(
     return _unwrapped(_outside(outputs, create_graph), many), _unwrapped(_outside(product, create_graph), of_outputs)
 
 
+@guarded
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -241,6 +244,7 @@ def vjp(
     return _product("vjp", func, inputs, v, create_graph, strict)
 
 
+@guarded
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -248,6 +252,7 @@ def jvp(
     return _product("jvp", func, inputs, v, create_graph, strict)
 
 
+@guarded
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -255,6 +260,7 @@ def vhp(
     return _product("vhp", func, inputs, v, create_graph, strict)
 
 
+@guarded
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -263,6 +269,7 @@ def hvp(
 
 
 # ---- matrices ----
+@guarded
 def jacobian(
     func: Callable[..., Any],
     inputs: Any,
@@ -307,7 +314,7 @@ def jacobian(
 def _rows(i: int, out: Any, inputs: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
     """Compute the Jacobian of one output with respect to all inputs, one element at a time."""
     columns: list[list[Any]] = [[] for _ in inputs]
-    for j in range(out.nelement()):
+    for j in steps(range(out.nelement()), "jacobian: rows"):
         grads = _grad((out.reshape(-1)[j],), inputs, create_graph=create_graph, retain_graph=True)
         for k, (one, other, column) in enumerate(zip(grads, inputs, columns, strict=True)):
             if one is None:
@@ -398,6 +405,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
     return matrix if is_tuple else tuple(matrix)  # lists in lists for several inputs, as torch has them here
 
 
+@guarded
 def hessian(
     func: Callable[..., Any],
     inputs: Any,

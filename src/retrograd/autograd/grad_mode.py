@@ -20,6 +20,7 @@ from .._modes import (
     with_grad,
     write,
 )
+from .._tracebacks import hide
 from .._warnings import warn
 from ..tensor import _base
 
@@ -53,8 +54,12 @@ class _Decorating:
 
         @functools.wraps(function)  # type: ignore[arg-type]
         def decorated(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)  # type: ignore[operator]
+            try:
+                with self.clone():
+                    return function(*args, **kwargs)  # type: ignore[operator]
+            except Exception as error:
+                hide(error)
+                raise
 
         return decorated  # type: ignore[return-value]
 

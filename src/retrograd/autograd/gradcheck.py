@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _dtypes
+from .._progress import steps
+from .._tracebacks import guarded
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._base import wrap
@@ -49,6 +51,7 @@ class _Tolerances(NamedTuple):
     check_dtypes: bool
 
 
+@guarded
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -103,6 +106,7 @@ def gradcheck(
     return True
 
 
+@guarded
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -547,7 +551,7 @@ def numerical_jacobian(
     """Return the Jacobians of chosen outputs with respect to one of the inputs, element by element."""
     memory = _base.materialise(tensor)
     rows: list[list[Any]] = [[] for _ in chosen]
-    for index in np.ndindex(*memory.shape):
+    for index in steps(np.ndindex(*memory.shape), "gradcheck: differences", memory.size):
         where = f"on index {index} "
         slopes = _difference(func, inputs, memory, index, memory.dtype.type(eps), eps, where)
         if memory.dtype.kind == "c":
@@ -617,7 +621,7 @@ def columns_of(inputs: Sequence[Any], output: Any, nondet_tol: float) -> Columns
 
     def columns() -> list[list[Any]]:
         found = []
-        for j in range(basis.size):
+        for j in steps(range(basis.size), "gradcheck: backward"):
             basis[j] = 1
             found.append(_pulled(output, tensors, wrap(basis.reshape(output.shape).copy()).to(output.device)))
             basis[j] = 0
@@ -744,8 +748,7 @@ def sum_of(vector: Any) -> float:
 def _warn(name: str) -> None:
     warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
-        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to be a "
-        "stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        "removed in a future version of PyTorch.",
         FutureWarning,
     )
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from .._absent import finder
-from ._profiling import Entry, Recorder
+from ._profiling import Entry, Recorder, Wanted
 from .profiler_util import EventList, FunctionEventAvg, events_of
 
 __getattr__ = finder("torch.autograd.profiler")
@@ -134,7 +134,8 @@ class profile:  # noqa: N801
         **others: Any,
     ) -> None:
         self.enabled = enabled
-        self.record_shapes = record_shapes
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack, self.with_flops = with_stack, with_flops
         self.function_events: EventList | None = None
         self._recorder: Recorder | None = None
 
@@ -143,14 +144,14 @@ class profile:  # noqa: N801
             return None
         if self._recorder is not None:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self._recorder = Recorder(self.record_shapes)
+        self._recorder = Recorder(Wanted(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops))
         self._recorder.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._recorder is not None:
             self._recorder.stop()
-            self.function_events = events_of(self._recorder.entries, self.record_shapes)
+            self.function_events = events_of(self._recorder)
 
     def _need_events(self) -> EventList:
         if self.function_events is None:
@@ -176,7 +177,7 @@ class profile:  # noqa: N801
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Sum up the calls of each name."""
-        return self._need_events().key_averages(group_by_input_shape)
+        return self._need_events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
         """Sum up all calls."""
@@ -189,3 +190,9 @@ class profile:  # noqa: N801
     def export_chrome_trace(self, path: Any) -> None:
         """Write the calls as chrome://tracing and Perfetto read them."""
         self._need_events().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks and a time of each, as programs that draw flame graphs read them."""
+        if not self.with_stack:
+            raise RuntimeError("export_stacks() requires with_stack=True")
+        self._need_events().export_stacks(path, metric)

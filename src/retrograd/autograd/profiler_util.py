@@ -7,10 +7,10 @@ import gzip
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ._profiling import USER, Entry
+from ._profiling import USER, Entry, Memory, Recorder
 
 OLD_WORDS = ("cuda", "xpu", "privateuse1")  # in the names of columns: torch says "device" now
 WIDTH = 12  # of a column of numbers
@@ -27,6 +27,13 @@ def _format_time_share(time_us: float, total_time_us: float) -> str:
     if not total_time_us:
         return "NaN"
     return f"{time_us * 100.0 / total_time_us:.2f}%"
+
+
+def _format_memory(nbytes: int) -> str:
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(nbytes) >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} B"
 
 
 class Interval:
@@ -50,7 +57,11 @@ class _Times:
     input_shapes: Any
 
     device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
-    cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = flops = 0
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
+    flops: int
+    stack: list[str]
+    device_memory_usage = self_device_memory_usage = 0
     is_async = is_remote = is_legacy = False
     node_id, use_device, overload_name = -1, None, ""
 
@@ -121,12 +132,17 @@ class FunctionEvent(_Times):
         self.thread = entry.thread
         self.input_shapes = entry.shapes or []
         self.is_user_annotation = entry.kind == USER
+        self.self_cpu_memory_usage, self.flops, self.stack = entry.memory, entry.flops, list(entry.stack)
         self.cpu_parent: FunctionEvent | None = None
         self.cpu_children: list[FunctionEvent] = []
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
         return self.time_range.elapsed_us()
+
+    @property
+    def cpu_memory_usage(self) -> int:  # type: ignore[override]
+        return self.self_cpu_memory_usage + sum(one.cpu_memory_usage for one in self.cpu_children)
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
@@ -148,6 +164,8 @@ class FunctionEventAvg(_Times):
         self.key = key
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = self.flops = 0
+        self.stack: list[str] = []
         self.input_shapes: Any = None
         self.is_user_annotation = False
 
@@ -156,9 +174,13 @@ class FunctionEventAvg(_Times):
         if not self.count:
             self.key = self.key or other.key
             self.input_shapes, self.is_user_annotation = other.input_shapes, other.is_user_annotation
+            self.stack = other.stack
         self.count += other.count
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.cpu_memory_usage += other.cpu_memory_usage
+        self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.flops += other.flops
         return self
 
     __iadd__ = add
@@ -167,16 +189,29 @@ class FunctionEventAvg(_Times):
         shapes = "" if self.input_shapes is None else self.input_shapes
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}  "
-            f"self_cuda_time=0.000us cuda_time=0.000us input_shapes={shapes} cpu_memory_usage=0 cuda_memory_usage=0>"
+            f"self_cuda_time=0.000us cuda_time=0.000us input_shapes={shapes} cpu_memory_usage={self.cpu_memory_usage} "
+            "cuda_memory_usage=0>"
         )
 
 
 class EventList(list[Any]):
     """Calls, or sums of calls."""
 
-    def __init__(self, events: Iterable[Any] = (), *, has_shapes: bool = False) -> None:
+    def __init__(
+        self,
+        events: Iterable[Any] = (),
+        *,
+        has_shapes: bool = False,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+        memory: Sequence[Memory] = (),
+        origin: int = 0,
+    ) -> None:
         super().__init__(events)
         self._has_shapes = has_shapes
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._memory, self._origin = memory, origin
 
     def __str__(self) -> str:
         return self.table()
@@ -189,15 +224,21 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Sum up the calls of each name, or of each name and shapes of inputs."""
+        """Sum up the calls of each name, or of each name and shapes of inputs, and the last `group_by_stack_n` lines of stacks."""
         sums: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            key = (event.key, str(event.input_shapes)) if group_by_input_shape else event.key
-            sums.setdefault(key, FunctionEventAvg()).add(event)
-        if not group_by_input_shape:
-            for one in sums.values():
-                one.input_shapes = ""
-        return EventList(sums.values(), has_shapes=group_by_input_shape and self._has_shapes)
+            shapes = str(event.input_shapes) if group_by_input_shape else ""
+            lines = tuple(event.stack[:group_by_stack_n])
+            sums.setdefault((event.key, shapes, lines), FunctionEventAvg()).add(event)
+        for (_, _, lines), one in sums.items():
+            one.stack = list(lines)
+            one.input_shapes = one.input_shapes if group_by_input_shape else ""
+        return EventList(
+            sums.values(),
+            has_shapes=group_by_input_shape and self._has_shapes,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """Sum up all calls."""
@@ -229,11 +270,21 @@ class EventList(list[Any]):
         if not rows:
             return ""
         name_width = min(max(len(event.key) for event in rows) + 4, max_name_column_width)
-        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"]
-        widths = [name_width, *[WIDTH] * 6]
+        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+        titles += ["CPU Mem", "Self CPU Mem"] if self._profile_memory else []
+        titles.append("# of Calls")
+        widths = [name_width, *[WIDTH] * (len(titles) - 1)]
         if self._has_shapes:
             titles.append("Input Shapes")
             widths.append(min(max(len(str(event.input_shapes)) for event in rows) + 4, max_shapes_column_width))
+        has_stack = any(event.stack for event in rows)
+        if has_stack:
+            titles.append("Source Location")
+            widths.append(min(max(len(one) for event in rows for one in event.stack) + 4, max_src_column_width))
+        unit, divisor = _flops_unit(max(event.flops for event in rows))
+        if self._with_flops:
+            titles.append(f"Total {unit}FLOPs")
+            widths.append(WIDTH)
         total = self.self_cpu_time_total
         line = "  ".join("-" * width for width in widths) + "  "
         lines = [line, *([header, line] if header else []), _row(titles, widths), line]
@@ -245,11 +296,20 @@ class EventList(list[Any]):
                 _format_time_share(event.cpu_time_total, total),
                 event.cpu_time_total_str,
                 event.cpu_time_str,
-                str(event.count),
             ]
+            if self._profile_memory:
+                cells += [_format_memory(event.cpu_memory_usage), _format_memory(event.self_cpu_memory_usage)]
+            cells.append(str(event.count))
             if self._has_shapes:
                 cells.append(_cut(str(event.input_shapes), max_shapes_column_width))
+            if has_stack:
+                cells.append(_end_of(event.stack[0], max_src_column_width) if event.stack else "")
+            if self._with_flops:
+                cells.append(f"{event.flops / divisor:8.3f}" if event.flops else "--")
             lines.append(_row(cells, widths))
+            at = titles.index("Source Location") if has_stack else 0
+            for one in event.stack[1:MOST_LINES]:
+                lines.append(_row([_end_of(one, widths[k]) if k == at else "" for k in range(len(titles))], widths))
         return "\n".join([*lines, line, f"Self CPU time total: {_format_time(total)}", ""])
 
     def export_chrome_trace(self, path: Any) -> None:
@@ -264,13 +324,57 @@ class EventList(list[Any]):
                 "tid": event.thread,
                 "ts": event.time_range.start,
                 "dur": event.time_range.elapsed_us(),
-                "args": {"External id": event.id, **({"Input Dims": event.input_shapes} if event.input_shapes else {})},
+                "args": {"External id": event.id, **_details(event)},
             }
             for event in self
         ]
+        for one in self._memory:  # torch's instants, and a curve of what is held
+            at = {"pid": process, "tid": one.thread, "ts": (one.time - self._origin) / 1000}
+            instant = {"Total Allocated": one.held, "Bytes": one.bytes, "Device Id": -1, "Device Type": 0}
+            events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **at, "args": instant})
+            events.append({"ph": "C", "name": "memory of results", **at, "args": {"bytes": one.held}})
         content = {"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events, "traceName": str(path)}
         with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8") as file:
             json.dump(content, file)
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Write the stacks and a time of each, as programs that draw flame graphs read them."""
+        if metric not in STACK_METRICS:
+            raise ValueError(f"metric should be one of: {STACK_METRICS}")
+        column = metric.replace("cuda", "device").replace("xpu", "device")
+        with open(path, "w", encoding="utf-8") as file:
+            for event in self:
+                value = int(getattr(event, column))
+                if event.stack and value > 0:
+                    file.write(";".join(one.replace(" ", "_").replace(";", ",") for one in reversed(event.stack)))
+                    file.write(f" {value}\n")
+
+
+STACK_METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+MOST_LINES = 5  # of a stack that a table shows
+
+
+def _details(event: Any) -> dict[str, Any]:
+    """Return what a trace tells of an event besides its time."""
+    found = {
+        "Input Dims": event.input_shapes,
+        "Call stack": ";".join(reversed(event.stack)),
+        "Flops": event.flops,
+        "Bytes": event.cpu_memory_usage,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _flops_unit(most: int) -> tuple[str, float]:
+    """Return the unit in which torch writes numbers of operations."""
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if most >= size:
+            return unit, size
+    return "", 1.0
+
+
+def _end_of(text: str, width: int) -> str:
+    return text if len(text) <= width else "..." + text[3 - width :]
 
 
 def _row(cells: list[str], widths: list[int]) -> str:
@@ -281,15 +385,23 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) < width - 2 else text[: width - 3] + "..."
 
 
-def events_of(entries: list[Entry], has_shapes: bool) -> EventList:
+def events_of(recorder: Recorder) -> EventList:
     """Turn what a recorder took down into events that know who called them."""
+    entries, wanted = recorder.entries, recorder.wanted
     origin = entries[0].start if entries else 0
     events = [FunctionEvent(entry, origin) for entry in entries]
     for entry, event in zip(entries, events, strict=True):
         if entry.parent is not None:
             event.cpu_parent = events[entry.parent.index]
             event.cpu_parent.cpu_children.append(event)
-    return EventList(events, has_shapes=has_shapes)
+    return EventList(
+        events,
+        has_shapes=wanted.shapes,
+        profile_memory=wanted.memory,
+        with_flops=wanted.flops,
+        memory=recorder.memory,
+        origin=origin,
+    )
 
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]

@@ -6,6 +6,7 @@ from operator import index
 from types import SimpleNamespace
 from typing import Any
 
+from .. import _errors
 from .._warnings import warn
 from ..tensor._tensor import Tensor
 from .engine import queue_callback
@@ -36,7 +37,7 @@ class Variable(metaclass=VariableMeta):
         else:
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if requires_grad and not (made.is_floating_point() or made.is_complex()):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(_errors.ONLY_FLOATS)
         return made.requires_grad_(bool(requires_grad))
 
 

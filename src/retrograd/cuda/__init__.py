@@ -8,6 +8,7 @@ from typing import Any
 from .._absent import finder
 from .._device import device as _device_type
 from .._errors import OutOfMemoryError as OutOfMemoryError
+from .._tracebacks import guard_public as _guard_public
 
 
 def _cupy() -> Any:
@@ -127,3 +128,6 @@ def __dir__() -> list[str]:
     from .._elsewhere import table  # when somebody asks
 
     return sorted({*globals(), *_MODULES.split(), *table()["torch.cuda"]})
+
+
+_guard_public(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .._tracebacks import guard_public as _guard_public
 from . import is_current_stream_capturing
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
@@ -39,3 +40,6 @@ def graph_pool_handle() -> NoReturn:
 def make_graphed_callables(callables: Any, sample_args: Any, *args: Any, **kwargs: Any) -> NoReturn:
     """Refuse."""
     _refuse("make_graphed_callables")
+
+
+_guard_public(globals())

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from .._absent import finder
+from .._tracebacks import guard_public as _guard_public
 from . import _cupy, _number, is_available
 
 
@@ -227,3 +228,6 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_peak_memory_stats",
 ]
+
+
+_guard_public(globals())

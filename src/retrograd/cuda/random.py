@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_public as _guard_public
 from ..tensor._functions.generators import default_generator
 from . import _cupy, device_count, is_available
 
@@ -58,3 +59,6 @@ def set_rng_state_all(new_states: Iterable[Any]) -> None:
 
 
 set_all(globals())
+
+
+_guard_public(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tracebacks import guard_public as _guard_public
 from . import _cupy, is_available
 
 
@@ -119,3 +120,6 @@ def current_stream(device: Any = None) -> Stream:
 def default_stream(device: Any = None) -> Stream:
     """Return the default stream."""
     return Stream(_held=_cupy().cuda.Stream.null)
+
+
+_guard_public(globals())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from .._core.arrays import raw_leaf
 from ..tensor import _base
+from ._plotting import ALARM, STRONG, finished, subplots
 
 VANISHING, EXPLODING = 1e-7, 1e3  # of the ratio of a gradient's norm to its parameter's
 # Why a parameter has no gradient.
@@ -89,39 +90,46 @@ class GradientFlow:
             lines.append(NO_GRADIENTS)
         return "\n".join(line.rstrip() for line in lines)
 
-    def plot(self, path: str | None = None) -> Any:
+    def plot(self, path: Any = None) -> Any:
         """Draw the norms of gradients and parameters with matplotlib; returns the figure, saves it if given a path."""
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(figsize=(8, 0.3 * len(self.rows) + 1.5))
+        figure, axes = subplots(8, 0.32 * len(self.rows) + 1.6)
         at = np.arange(len(self.rows))
         problems = self.problems
-        colors = ["C3" if row in problems else "C0" for row in self.rows]
-        axes.barh(at, [_drawable(row.norm) for row in self.rows], color=colors)
-        axes.plot([_drawable(row.parameter_norm) for row in self.rows], at, "k|", label="norm of the parameter")
-        axes.set_yticks(at, [f"{row.name}  {row.remark}" for row in self.rows])
+        shown = [value for row in self.rows for value in (row.norm, row.parameter_norm) if _is_drawable(value)]
+        least = min(shown, default=1.0) / 10  # where bars begin: a logarithmic axis has no zero
+        norms = [row.norm if _is_drawable(row.norm) else least for row in self.rows]
+        colours = [ALARM if row in problems else STRONG for row in self.rows]
+        axes.barh(at, norms, color=colours, label="of the gradient")
+        known = [(row.parameter_norm, k) for k, row in enumerate(self.rows) if _is_drawable(row.parameter_norm)]
+        axes.plot([x for x, _ in known], [y for _, y in known], "k|", markersize=10, label="of the parameter")
+        for k, row in enumerate(self.rows):
+            if row.remark:
+                axes.text(norms[k], k, f"  {row.remark}", va="center", fontsize="small", color=ALARM)
+        axes.set_yticks(at, [row.name for row in self.rows])
         axes.set_xscale("log")
-        axes.set_xlabel("norm of the gradient")
+        axes.set_xlim(least, max(shown, default=1.0) * 100)  # room for remarks
+        axes.set_xlabel("norm")
+        axes.set_title("gradients by parameter")
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_axisbelow(True)
         axes.invert_yaxis()
-        axes.legend()
-        figure.tight_layout()
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        axes.legend(loc="best", fontsize="small")
+        return finished(figure, path)
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3e}"
 
 
-def _drawable(value: float | None) -> float:
-    return value if value is not None and math.isfinite(value) else 0.0
+def _is_drawable(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value) and value > 0
 
 
-def gradient_flow(model: Any) -> GradientFlow:
-    """Tabulate the gradients of a model's parameters, in its order.
+def gradient_flow(model: Any, *, plot: bool = False, path: Any = None) -> Any:
+    """Tabulate the gradients of a model's parameters, in its order; with `plot=True` return a picture of them.
 
-    `model` is a Module, or anything with `named_parameters()`, or a mapping or iterable of (name, tensor).
+    `model` is a Module, or anything with `named_parameters()`, or a mapping or iterable of (name, tensor). With a `path` the
+    picture is saved there.
     """
     named = _named(model)
     without = NOT_YET if all(parameter.grad is None for _, parameter in named) else NOT_REACHED
@@ -135,7 +143,8 @@ def gradient_flow(model: Any) -> GradientFlow:
         grad = _wide(parameter.grad)
         nans, infinities = int(np.isnan(grad).sum()), int(np.isinf(grad).sum())
         rows.append(Flow(name, _norm(grad), own, nans, infinities, frozen=frozen))
-    return GradientFlow(rows)
+    found = GradientFlow(rows)
+    return found.plot(path) if plot or path is not None else found
 
 
 def _named(model: Any) -> list[tuple[str, Any]]:

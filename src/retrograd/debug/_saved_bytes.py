@@ -12,7 +12,8 @@ import numpy as np
 from .._core.arrays import Batched, Dual, LevelArray, owner_of_memory
 from .._graph.node import Freed, Node, Packed
 from .._graph.walk import graph_of
-from .._places import line_of
+from .._places import at_line, line_of
+from .._readable import readable_bytes
 from ..autograd._function_attributes import users_attributes
 from ..autograd._function_node import BackwardCFunction, Saved
 from ..tensor import _base
@@ -43,28 +44,20 @@ class SavedBytes:
 
     def __repr__(self) -> str:
         rows = [("bytes", "operations", "line")]
-        rows += [(_readable(one.bytes), ", ".join(one.operations), _where(one)) for one in self.lines]
+        rows += [(readable_bytes(one.bytes), ", ".join(one.operations), _where(one)) for one in self.lines]
         widths = [max(len(row[k]) for row in rows) for k in range(2)]
         table = [f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in rows]
         return "\n".join(
             [
                 *table,
-                f"{_readable(self.total)} kept for backward; {_readable(self.parameters)} of leaves are saved too, "
+                f"{readable_bytes(self.total)} kept for backward; {readable_bytes(self.parameters)} of leaves are saved too, "
                 "which are there in any case",
             ]
         )
 
 
 def _where(line: Line) -> str:
-    return f"{line.file}:{line.line}" + (f"  {line.source}" if line.source else "")
-
-
-def _readable(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
+    return at_line(line.file, line.line) + (f"  {line.source}" if line.source else "")
 
 
 def saved_bytes(*outputs: Any) -> SavedBytes:

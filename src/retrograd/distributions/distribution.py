@@ -9,6 +9,7 @@ import retrograd as rg
 from .._core.arrays import LevelArray
 from .._modes import using
 from .._size import Size
+from .._tracebacks import guard_own
 from .._warnings import warn
 from . import constraints
 from .utils import lazy_property
@@ -36,6 +37,10 @@ class Distribution:
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guard_own(cls)
 
     def __init__(self, batch_shape: Any = SINGLE, event_shape: Any = SINGLE, validate_args: bool | None = None) -> None:
         self._batch_shape = batch_shape

@@ -13,6 +13,7 @@ import retrograd as rg
 
 from .._public import set_all
 from .._size import Size
+from .._tracebacks import guard_methods, guard_own
 from . import constraints
 from .utils import _sum_rightmost, broadcast_all, read, tril_matrix_to_vec, vec_to_tril_matrix
 
@@ -29,6 +30,10 @@ class Transform:
     _made_of: tuple[str, ...] | None = None
     domain: Any
     codomain: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guard_own(cls, "__init__")
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -793,3 +798,6 @@ class CumulativeDistributionTransform(Transform):
 
 
 set_all(globals())
+
+
+guard_methods(Transform, "__init__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tracebacks import guard_public as _guard_public
 from ..fx.graph_module import GraphModule
 from ..jit._archives import Archive, graph_nodes, graph_of_nodes
 from ..jit._sources import Texts
@@ -63,3 +64,6 @@ def read(f: Any, extra_files: dict[str, Any] | None) -> ExportedProgram:
         {name: restored(value, texts) for name, value in record["constants"].items()},
         guards=record["guards"],
     )
+
+
+_guard_public(globals())

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core.arrays import Batched, Dual
 from .._core.primitive import check_alive
+from .._tracebacks import guarded
 from ..tensor._aliasing.entering import entered
 from ..tensor._base import wrap
 from ..tensor._functions.creation import zeros, zeros_like
@@ -16,6 +17,7 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from ._transforms import Argnums, grad, jvp, vjp
 
 
+@guarded
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return `func(*primals)` and a function that multiplies the Jacobian at that point with tangents.
 
@@ -67,6 +69,7 @@ def _has_derivative(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and leaf._array.dtype.kind in "fcV"
 
 
+@guarded
 def hvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], argnums: Argnums = 0) -> Any:
     """Return the gradient of a scalar function and its Hessian times the tangents, forward over reverse."""
     numbers = (argnums,) if isinstance(argnums, int) else argnums

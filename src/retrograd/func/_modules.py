@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._tracebacks import guarded
 from ..tensor._functions.joining import stack
 from ..tensor._tensor import Tensor
 
 _MISSING: Any = object()
 
 
+@guarded
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
@@ -143,6 +145,7 @@ def _exchange(owner: Any, name: str, value: Any) -> Any:
     return before
 
 
+@guarded
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of several modules of one kind, each stacked along a new first dimension."""
     models = list(models)

@@ -22,6 +22,8 @@ from .._core.primitive import engine_state, raw_namespace, vocabulary
 from .._graph.node import Node, Slot
 from .._modes import current_mode, using
 from .._places import user_place
+from .._progress import steps
+from .._tracebacks import guarded, hide
 from ..autograd import gradients, make_seeds
 from ..autograd.forward_ad import USE_REVERSE, check_dual, dual_of
 from ..overrides import refuse_other_torch
@@ -152,26 +154,30 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        differentiable = current_mode().tracks
-        place = user_place(1)
-        with running("grad", grad=True, inference=False) as transform:
-            numbers = _arguments(args, argnums)
-            variable, others = _variables_of(transform, differentiable), _Others()
-            inner = [tree_map(variable, arg) if n in numbers else others.show(arg) for n, arg in enumerate(args)]
-            output = func(*inner, **(others.show(kwargs) if kwargs else kwargs))
-            output, aux = _without_aux(output, has_aux, "grad_and_value(f)(*args)")
-            _check_scalar(output)
-            targets = [leaf for n in numbers for leaf in tree_flatten(inner[n])[0] if isinstance(leaf, Tensor)]
-            outside = _Outside(transform, targets, differentiable)
-            others.leave(outside)
-            grads = _gradients([output], [None], targets, outside, place, retain=False)
-            left = iter(grads)
-            picked = [tree_map(lambda t: next(left) if isinstance(t, Tensor) else t, inner[n]) for n in numbers]
-        result = picked[0] if isinstance(argnums, int) else tuple(picked)
-        value = outside.release(output)
-        if has_aux:
-            return result, (value, outside.release_aux(aux))
-        return result, value
+        try:
+            differentiable = current_mode().tracks
+            place = user_place(1)
+            with running("grad", grad=True, inference=False) as transform:
+                numbers = _arguments(args, argnums)
+                variable, others = _variables_of(transform, differentiable), _Others()
+                inner = [tree_map(variable, arg) if n in numbers else others.show(arg) for n, arg in enumerate(args)]
+                output = func(*inner, **(others.show(kwargs) if kwargs else kwargs))
+                output, aux = _without_aux(output, has_aux, "grad_and_value(f)(*args)")
+                _check_scalar(output)
+                targets = [leaf for n in numbers for leaf in tree_flatten(inner[n])[0] if isinstance(leaf, Tensor)]
+                outside = _Outside(transform, targets, differentiable)
+                others.leave(outside)
+                grads = _gradients([output], [None], targets, outside, place, retain=False)
+                left = iter(grads)
+                picked = [tree_map(lambda t: next(left) if isinstance(t, Tensor) else t, inner[n]) for n in numbers]
+            result = picked[0] if isinstance(argnums, int) else tuple(picked)
+            value = outside.release(output)
+            if has_aux:
+                return result, (value, outside.release_aux(aux))
+            return result, value
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapper
 
@@ -287,12 +293,17 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        gradient, value = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        try:
+            gradient, value = both(*args, **kwargs)
+            return (gradient, value[1]) if has_aux else gradient
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapper
 
 
+@guarded
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return `func(*primals)` and a function that computes vector-Jacobian products."""
     differentiable = current_mode().tracks
@@ -330,6 +341,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return released, pull_back
 
 
+@guarded
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
     if not isinstance(primals, tuple):
@@ -427,40 +439,45 @@ def jacrev(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any) -> Any:
-        numbers = _arguments(args, argnums)
+        try:
+            numbers = _arguments(args, argnums)
 
-        others = _Others()
+            others = _Others()
 
-        def of_arguments(*chosen: Any) -> Any:
-            return func(*others.beside(numbers, chosen, args))
+            def of_arguments(*chosen: Any) -> Any:
+                return func(*others.beside(numbers, chosen, args))
 
-        chosen = tuple(args[n] for n in numbers)
-        _refuse_complex(tree_flatten(args)[0], "jacrev", "inputs")
-        pulled = vjp(of_arguments, *chosen, has_aux=has_aux)
-        others.leave()
-        output, pull_back = pulled[0], pulled[1]
-        outs, out_spec = tree_flatten(output)
-        _refuse_complex(outs, "jacrev", "outputs")
-        for one in outs:
-            refuse_wrapper(one, "jacrev of a function that returns", "vjp takes wrappers: call it for each row.")
-        basis = _basis(outs)
-        in_spec = tree_flatten(chosen)[1]
+            chosen = tuple(args[n] for n in numbers)
+            _refuse_complex(tree_flatten(args)[0], "jacrev", "inputs")
+            pulled = vjp(of_arguments, *chosen, has_aux=has_aux)
+            others.leave()
+            output, pull_back = pulled[0], pulled[1]
+            outs, out_spec = tree_flatten(output)
+            _refuse_complex(outs, "jacrev", "outputs")
+            for one in outs:
+                refuse_wrapper(one, "jacrev of a function that returns", "vjp takes wrappers: call it for each row.")
+            basis = _basis(outs)
+            in_spec = tree_flatten(chosen)[1]
 
-        def row(*cotangents: Any) -> Any:
-            return tuple(tree_flatten(pull_back(tree_unflatten(cotangents, out_spec)))[0])
+            def row(*cotangents: Any) -> Any:
+                return tuple(tree_flatten(pull_back(tree_unflatten(cotangents, out_spec)))[0])
 
-        if chunk_size == 1:  # no vmap, which would refuse some functions
-            rows = [row(*seeds) for seeds in zip(*[one.unbind() for one in basis], strict=True)]
-            stacked = tuple([stack(parts) for parts in zip(*rows, strict=True)])
-        else:
-            stacked = vmap(row, chunk_size=chunk_size)(*basis)
-        # by_output[i][j]: Jacobian of output i with respect to input j
-        columns = [_rows(matrix, outs) for matrix in stacked]
-        by_output = [
-            _pick(tree_unflatten([column[i] for column in columns], in_spec), argnums) for i in range(len(outs))
-        ]
-        result = tree_unflatten(by_output, out_spec)
-        return (result, pulled[2]) if has_aux else result
+            if chunk_size == 1:  # no vmap, which would refuse some functions
+                seeds = list(zip(*[one.unbind() for one in basis], strict=True))
+                rows = [row(*one) for one in steps(seeds, "jacrev: rows")]
+                stacked = tuple([stack(parts) for parts in zip(*rows, strict=True)])
+            else:
+                stacked = vmap(row, chunk_size=chunk_size)(*basis)
+            # by_output[i][j]: Jacobian of output i with respect to input j
+            columns = [_rows(matrix, outs) for matrix in stacked]
+            by_output = [
+                _pick(tree_unflatten([column[i] for column in columns], in_spec), argnums) for i in range(len(outs))
+            ]
+            result = tree_unflatten(by_output, out_spec)
+            return (result, pulled[2]) if has_aux else result
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapper
 
@@ -484,35 +501,39 @@ def jacfwd(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any) -> Any:
-        numbers = _arguments(args, argnums)
-        chosen = tuple(args[n] for n in numbers)
-        flat, spec = tree_flatten(chosen)
-        _refuse_complex(tree_flatten(args)[0], "jacfwd", "inputs")
+        try:
+            numbers = _arguments(args, argnums)
+            chosen = tuple(args[n] for n in numbers)
+            flat, spec = tree_flatten(chosen)
+            _refuse_complex(tree_flatten(args)[0], "jacfwd", "inputs")
 
-        def push(*tangents: Any) -> Any:
-            def of_arguments(*values: Any) -> Any:
-                return func(*_Others().beside(numbers, values, args))
+            def push(*tangents: Any) -> Any:
+                def of_arguments(*values: Any) -> Any:
+                    return func(*_Others().beside(numbers, values, args))
 
-            result = jvp(of_arguments, chosen, tree_unflatten(tangents, spec), has_aux=has_aux)
-            return (result[1], result[2]) if has_aux else result[1]
+                result = jvp(of_arguments, chosen, tree_unflatten(tangents, spec), has_aux=has_aux)
+                return (result[1], result[2]) if has_aux else result[1]
 
-        pushed = vmap(push, randomness=randomness)(*_basis(flat))
-        jacobian, aux = pushed if has_aux else (pushed, None)
-        columns, out_spec = tree_flatten(jacobian)
-        _refuse_complex(columns, "jacfwd", "outputs")
-        per_output = []
-        for matrix in columns:
-            blocks, start = [], 0
-            for one in flat:
-                count = one.numel()
-                part = matrix.narrow(0, start, count).movedim(0, -1)
-                blocks.append(part.reshape((*part._array.shape[:-1], *one._array.shape)))
-                start += count
-            per_output.append(_pick(tree_unflatten(blocks, spec), argnums))
-        result = tree_unflatten(per_output, out_spec)
-        if has_aux:
-            return result, tree_map(lambda t: t.select(0, 0) if isinstance(t, Tensor) else t, aux)
-        return result
+            pushed = vmap(push, randomness=randomness)(*_basis(flat))
+            jacobian, aux = pushed if has_aux else (pushed, None)
+            columns, out_spec = tree_flatten(jacobian)
+            _refuse_complex(columns, "jacfwd", "outputs")
+            per_output = []
+            for matrix in columns:
+                blocks, start = [], 0
+                for one in flat:
+                    count = one.numel()
+                    part = matrix.narrow(0, start, count).movedim(0, -1)
+                    blocks.append(part.reshape((*part._array.shape[:-1], *one._array.shape)))
+                    start += count
+                per_output.append(_pick(tree_unflatten(blocks, spec), argnums))
+            result = tree_unflatten(per_output, out_spec)
+            if has_aux:
+                return result, tree_map(lambda t: t.select(0, 0) if isinstance(t, Tensor) else t, aux)
+            return result
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapper
 

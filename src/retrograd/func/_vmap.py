@@ -11,6 +11,8 @@ from .._core.arrays import Batched, levels_of
 from .._core.levels import BATCH, Level, running
 from .._core.primitive import vocabulary
 from .._modes import current_mode
+from .._progress import steps
+from .._tracebacks import hide
 from ..overrides import refuse_other_torch
 from ..tensor._aliasing.entering import enter, entered, is_wrapper, refuse_wrapper
 from ..tensor._aliasing.sample_views import Leaving
@@ -47,19 +49,23 @@ def vmap(
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if type(out_dims) is not int:
-            _check_out_dims(func, out_dims)
-        steps = sys.modules.get(STEPS)
-        if steps is not None and chunk_size is None and not _allow_none and steps.are_replaced():
-            return steps.run_steps(func, in_dims, out_dims, randomness, args, kwargs)
-        flat, spec, dims, size = _read_inputs(func, in_dims, args)
-        if dispatch_types and any(map(is_wrapper, flat)):
-            from ._vmap_of_wrappers import map_samples
+        try:
+            if type(out_dims) is not int:
+                _check_out_dims(func, out_dims)
+            steps = sys.modules.get(STEPS)
+            if steps is not None and chunk_size is None and not _allow_none and steps.are_replaced():
+                return steps.run_steps(func, in_dims, out_dims, randomness, args, kwargs)
+            flat, spec, dims, size = _read_inputs(func, in_dims, args)
+            if dispatch_types and any(map(is_wrapper, flat)):
+                from ._vmap_of_wrappers import map_samples
 
-            return map_samples(func, _name(func), flat, spec, dims, out_dims, randomness, size, kwargs)
-        if chunk_size is not None:
-            return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
-        return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none, _kind)
+                return map_samples(func, _name(func), flat, spec, dims, out_dims, randomness, size, kwargs)
+            if chunk_size is not None:
+                return _chunked(func, flat, spec, dims, out_dims, randomness, size, chunk_size, kwargs, _allow_none)
+            return _mapped(func, flat, spec, dims, out_dims, randomness, size, kwargs, _allow_none, _kind)
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapped
 
@@ -240,7 +246,7 @@ def _chunked(
     """Map in chunks, so that memory holds only one of them at a time."""
     parts, out_spec = [], None
     random = get_rng_state() if randomness == "same" else None
-    for start in range(0, max(size, 1), chunk):
+    for start in steps(range(0, max(size, 1), chunk), "vmap: chunks"):
         length = min(chunk, size - start)
         if random is not None:
             set_rng_state(random)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import nn
 from .._checks import _assert
+from .._tracebacks import guarded
 from .._warnings import warn
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
@@ -364,6 +365,7 @@ def wrap(fn_or_name: Any) -> Any:
     return fn_or_name
 
 
+@guarded
 def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: Any = None) -> Any:
     """Return a `GraphModule` that does what a module or function does.
 

@@ -108,7 +108,7 @@ def _matches_list(signature_type: Any, element: Any, argument_type: Any) -> bool
     if element is int and argument_type is int:
         return True
     if not inspect.isclass(element):
-        warn(f"Does not support nested parametric types, got {signature_type}. Please file a bug.")
+        warn(f"Does not support nested parametric types, got {signature_type}.")
         return False
     if typing.get_origin(argument_type) not in (list, tuple):
         return False

@@ -6,6 +6,7 @@ import io
 import pickle
 from typing import Any
 
+from .._tracebacks import guard_public as _guard_public
 from ..fx.graph import Graph
 from ..nn.modules.module import Module
 from ._archives import Archive, content_of, graph_nodes, graph_of_nodes, is_torchscript
@@ -156,3 +157,6 @@ def _module_from_record(record: dict[str, Any], texts: list[dict[str, Any]], mem
         for name, child in record["children"].items()
     }
     return made
+
+
+_guard_public(globals())

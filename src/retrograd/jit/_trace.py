@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from .._tracebacks import guard_public as _guard_public
 from .._warnings import warn
 from ..fx._modes_of_nodes import Modes, modes_now
 from ..fx._recording import RecordedNumber, Recorder, real
@@ -425,3 +426,6 @@ def _get_trace_graph(
     held = _traced(f if isinstance(f, Module) else None, f, "forward", given, kwargs, strict)
     result = f(*given, **(kwargs or {}))
     return (held.graph, result, given) if return_inputs or _return_inputs_states else (held.graph, result)
+
+
+_guard_public(globals())

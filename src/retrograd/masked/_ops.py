@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _dtypes
 from .._errors import wrap_dim
+from .._tracebacks import guard_public as _guard_public
 from ..overrides import called
 from ..tensor import _base, find
 from ..tensor._functions import cumulative as _cumulative
@@ -253,3 +254,6 @@ def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = No
     """Compute log(exp(x) + exp(y)) of two tensors."""
     pair = filled(input, input_mask, -math.inf), filled(other, other_mask, -math.inf)
     return find("logaddexp")(*pair).to(own_dtype(input, dtype))
+
+
+_guard_public(globals())

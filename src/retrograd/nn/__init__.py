@@ -1,5 +1,7 @@
 """torch.nn: modules and their parameters."""
 
+from typing import TYPE_CHECKING, Any
+
 from .._absent import finder
 from . import attention as attention
 from . import common_types as common_types
@@ -39,4 +41,17 @@ from .parameter import Parameter as Parameter
 from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
 
-__getattr__ = finder("torch.nn")
+if TYPE_CHECKING:
+    from ._summary import Summary as Summary
+    from ._summary import summary as summary
+
+_absent = finder("torch.nn")
+
+
+def __getattr__(name: str) -> Any:
+    """Load what few programs use when it is asked for."""
+    if name in ("Summary", "summary"):
+        from . import _summary
+
+        return getattr(_summary, name)
+    return _absent(name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._absent import finder
 from .._modes import using
+from .._tracebacks import guarded as _guarded
 from .._warnings import warn
 
 _GAINS: dict[str, float] = dict.fromkeys(
@@ -17,6 +18,7 @@ _GAINS: dict[str, float] = dict.fromkeys(
 _GAINS |= {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
+@_guarded
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor by which weights before a nonlinearity keep the scale of their inputs."""
     if nonlinearity in _GAINS:
@@ -43,18 +45,21 @@ def _without_graph(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@_guarded
 @_without_graph
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with numbers between `a` and `b`."""
     return tensor.uniform_(a, b, generator=generator)
 
 
+@_guarded
 @_without_graph
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Fill with numbers of a normal distribution."""
     return tensor.normal_(mean, std, generator=generator)
 
 
+@_guarded
 @_without_graph
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
@@ -82,24 +87,28 @@ def trunc_normal_(
     return tensor
 
 
+@_guarded
 @_without_graph
 def constant_(tensor: Any, val: float) -> Any:
     """Fill with one number."""
     return tensor.fill_(val)
 
 
+@_guarded
 @_without_graph
 def ones_(tensor: Any) -> Any:
     """Fill with ones."""
     return tensor.fill_(1.0)
 
 
+@_guarded
 @_without_graph
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
     return tensor.zero_()
 
 
+@_guarded
 @_without_graph
 def eye_(tensor: Any) -> Any:
     """Make a matrix the identity."""
@@ -110,6 +119,7 @@ def eye_(tensor: Any) -> Any:
     return tensor
 
 
+@_guarded
 @_without_graph
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Make the kernel of a convolution pass as many input channels through as it can, in each group."""
@@ -142,6 +152,7 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
 
 
+@_guarded
 @_without_graph
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill as Glorot and Bengio (2010) propose, from a uniform distribution."""
@@ -149,6 +160,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
     return tensor.uniform_(-bound, bound, generator=generator)
 
 
+@_guarded
 @_without_graph
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill as Glorot and Bengio (2010) propose, from a normal distribution."""
@@ -163,6 +175,7 @@ def _is_empty(tensor: Any) -> bool:
     return False
 
 
+@_guarded
 @_without_graph
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
@@ -174,6 +187,7 @@ def kaiming_uniform_(
     return tensor.uniform_(-bound, bound, generator=generator)
 
 
+@_guarded
 @_without_graph
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
@@ -189,6 +203,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@_guarded
 @_without_graph
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a (semi-)orthogonal matrix, as Saxe et al. (2013) propose."""
@@ -207,6 +222,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     return tensor.mul_(gain)
 
 
+@_guarded
 @_without_graph
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill a matrix from a normal distribution, then set a fraction of each column to zero, as Martens (2010) proposes."""
@@ -231,7 +247,7 @@ def _old_name(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
-    return call
+    return _guarded(call)
 
 
 uniform, normal, constant, eye, dirac = map(_old_name, (uniform_, normal_, constant_, eye_, dirac_))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_methods, guard_own
 from .._warnings import warn
 from ..tensor._tensor import Tensor
 from .optimizer import Optimizer
@@ -18,8 +19,7 @@ from .optimizer import Optimizer
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form "
-    "is used instead of the new chainable form, where available. Please open an issue if you are unable to replicate "
-    "your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+    "is used instead of the new chainable form, where available."
 )
 _MORE = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 _NOT_RESUMED = (
@@ -72,6 +72,10 @@ class LRScheduler:
 
     _get_lr_called_within_step = False
     _is_initial = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guard_own(cls, "__init__", "step", "load_state_dict")
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         _check_optimizer(optimizer)
@@ -903,3 +907,6 @@ class ChainedScheduler(_Composed):
 
 
 set_all(globals())
+
+
+guard_methods(LRScheduler, "__init__", "step")

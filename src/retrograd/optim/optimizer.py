@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
 from .._modes import current_mode, restore_mode, set_grad
+from .._tracebacks import guard_methods, guard_own, hide
 from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import RemovableHandle
@@ -56,12 +57,16 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = current_mode()
         try:
-            set_grad(bool(self.defaults.get("differentiable")))
-            return func(self, *args, **kwargs)
-        finally:
-            restore_mode(before)
+            before = current_mode()
+            try:
+                set_grad(bool(self.defaults.get("differentiable")))
+                return func(self, *args, **kwargs)
+            finally:
+                restore_mode(before)
+        except Exception as error:
+            hide(error)
+            raise
 
     return step
 
@@ -93,6 +98,10 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: Hooks
     _optimizer_load_state_dict_pre_hooks: Hooks
     _optimizer_load_state_dict_post_hooks: Hooks
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guard_own(cls, "__init__")
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -140,10 +149,7 @@ class Optimizer:
             )
         known = set(map(id, params))
         if len(known) != len(params):
-            warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                "see github.com/pytorch/pytorch/issues/40967 for more information"
-            )
+            warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")
         if any(id(param) in known for group in self.param_groups for param in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         param_group.update(options)
@@ -422,3 +428,6 @@ def _device_dtype_check_for_fused(p: Any, cuda_unsupported: bool = False) -> Non
 StateDict = dict[str, Any]  # what `state_dict` returns
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+
+guard_methods(Optimizer, "__init__", "add_param_group", "load_state_dict")

@@ -115,7 +115,8 @@ class profile:  # noqa: N801
         self.record_steps = schedule is not None
         self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready
-        self.record_shapes = record_shapes
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack, self.with_flops = with_stack, with_flops
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.profiler: Any = None
@@ -165,7 +166,12 @@ class profile:  # noqa: N801
             self.step_rec_fn = None
 
     def _start_trace(self) -> None:
-        self.profiler = _contexts.profile(record_shapes=self.record_shapes)
+        self.profiler = _contexts.profile(
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+        )
         self.profiler.__enter__()
 
     def _stop_trace(self) -> None:
@@ -188,7 +194,7 @@ class profile:  # noqa: N801
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Sum up the calls of each name."""
-        found: EventList = self._recorded("getting key averages").key_averages(group_by_input_shape)
+        found: EventList = self._recorded("getting key averages").key_averages(group_by_input_shape, group_by_stack_n)
         return found
 
     def export_chrome_trace(self, path: Any) -> None:
@@ -196,13 +202,15 @@ class profile:  # noqa: N801
         self._recorded("exporting chrome trace").export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Refuse: stacks are not recorded."""
-        raise NotImplementedError("profile.export_stacks: retrograd records no stacks\nHint: use cProfile or py-spy.")
+        """Write the stacks and a time of each, as programs that draw flame graphs read them; needs `with_stack=True`."""
+        self._recorded("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Refuse: memory is not recorded."""
+        """Refuse: torch tells memory by categories, which are not known here."""
         raise NotImplementedError(
-            "profile.export_memory_timeline: retrograd records no memory\nHint: use retrograd.debug.saved_bytes or tracemalloc."
+            "profile.export_memory_timeline: retrograd does not tell memory by categories\nHint: with profile_memory=True, "
+            "export_chrome_trace writes the memory that is held over time, and retrograd.debug.saved_bytes says what is kept for "
+            "backward."
         )
 
     def add_metadata(self, key: str, value: str) -> None:

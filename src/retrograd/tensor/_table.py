@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _dtypes, _errors
 from .._modes import NO_GRAD, PLAIN, read_mode
+from .._tracebacks import hide
 from ..overrides import asks_nobody, refuse_other_torch, refusing, spreading
 from ._aliasing import inplace as _inplace
 from ._functions import casting as _casting
@@ -175,9 +176,13 @@ def _install(module: str, names: Names) -> None:
 
 def _reflected(name: str, function: Any) -> Any:
     def method(self: Any, other: Any) -> Any:
-        if not isinstance(self, Tensor):
-            raise _errors.not_of_tensors(name, self)
-        return function(other, self)
+        try:
+            if not isinstance(self, Tensor):
+                raise _errors.not_of_tensors(name, self)
+            return function(other, self)
+        except Exception as error:
+            hide(error)
+            raise
 
     return method
 
@@ -186,8 +191,14 @@ def _shift(name: str, reflected: bool) -> Any:
     """Make an operator that shifts bits; few programs do, so its file is loaded when it is first used."""
 
     def shift(self: Any, other: Any) -> Any:
-        function = getattr(_family("_functions.elementwise_pairs"), "left_shift" if name == "lshift" else "right_shift")
-        return function(other, self) if reflected else function(self, other)
+        try:
+            function = getattr(
+                _family("_functions.elementwise_pairs"), "left_shift" if name == "lshift" else "right_shift"
+            )
+            return function(other, self) if reflected else function(self, other)
+        except Exception as error:
+            hide(error)
+            raise
 
     return shift
 
@@ -196,35 +207,67 @@ def _operators() -> dict[str, Any]:
     p = _pointwise
 
     def rsub(self: Any, other: Any) -> Any:
-        return p.reversed_subtract(self, other) if p.is_operand(other) else NotImplemented
+        try:
+            return p.reversed_subtract(self, other) if p.is_operand(other) else NotImplemented
+        except Exception as error:
+            hide(error)
+            raise
 
     def rtruediv(self: Any, other: Any) -> Any:
-        return p._mul(p.reciprocal(self), other) if p.is_operand(other) else NotImplemented
+        try:
+            return p._mul(p.reciprocal(self), other) if p.is_operand(other) else NotImplemented
+        except Exception as error:
+            hide(error)
+            raise
 
     def refused(other: Any) -> Any:
         refuse_other_torch((other,))
         return NotImplemented
 
     def power(self: Any, other: Any, modulus: Any = None) -> Any:
-        return p.power(self, other) if modulus is None and p.is_operand(other) else refused(other)
+        try:
+            return p.power(self, other) if modulus is None and p.is_operand(other) else refused(other)
+        except Exception as error:
+            hide(error)
+            raise
 
     def rpow(self: Any, other: Any, modulus: Any = None) -> Any:
-        return p.power(other, self) if modulus is None and p.is_operand(other) else refused(other)
+        try:
+            return p.power(other, self) if modulus is None and p.is_operand(other) else refused(other)
+        except Exception as error:
+            hide(error)
+            raise
 
     def matmul(self: Any, other: Any) -> Any:
-        if not isinstance(other, Tensor):
-            return refused(other)
-        mode = read_mode()  # a mode that is set may want to see the call
-        return _matrix.product(self, other) if mode is PLAIN or mode is NO_GRAD else _matrix.matmul(self, other)
+        try:
+            if not isinstance(other, Tensor):
+                return refused(other)
+            mode = read_mode()  # a mode that is set may want to see the call
+            return _matrix.product(self, other) if mode is PLAIN or mode is NO_GRAD else _matrix.matmul(self, other)
+        except Exception as error:
+            hide(error)
+            raise
 
     def rmatmul(self: Any, other: Any) -> Any:
-        return matmul(other, self) if isinstance(other, Tensor) else refused(other)
+        try:
+            return matmul(other, self) if isinstance(other, Tensor) else refused(other)
+        except Exception as error:
+            hide(error)
+            raise
 
     def equal(self: Any, other: Any) -> Any:
-        return p.eq(self, other) if p.is_operand(other) else refused(other)
+        try:
+            return p.eq(self, other) if p.is_operand(other) else refused(other)
+        except Exception as error:
+            hide(error)
+            raise
 
     def not_equal(self: Any, other: Any) -> Any:
-        return p.ne(self, other) if p.is_operand(other) else refused(other)
+        try:
+            return p.ne(self, other) if p.is_operand(other) else refused(other)
+        except Exception as error:
+            hide(error)
+            raise
 
     binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_quotient}
     binary |= {"mod": p.modulo, "and": p.OPERATORS["and"], "or": p.OPERATORS["or"], "xor": p.OPERATORS["xor"]}

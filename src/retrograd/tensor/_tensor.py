@@ -19,6 +19,7 @@ from .._errors import wrap_dim
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode, using
+from .._tracebacks import hide
 from .._warnings import warn
 from ..overrides import arguments, refuse_function_of_other_torch, refuse_other_torch
 from . import _base
@@ -173,16 +174,20 @@ class Tensor(TensorMethods):
     def size(self, dim: int) -> int: ...
 
     def size(self, dim: int | None = None) -> int | _size.Size:
-        shape = self._array.shape
-        if dim is None:
-            return _size._trusted(shape)
-        if type(dim) is int and -len(shape) <= dim < len(shape):
-            return shape[dim]  # type: ignore[no-any-return]
-        dim = dim_given(type(self).size, self, dim)
-        if not self._array.ndim:
-            shown = 0 if dim in (0, -1) else dim
-            raise IndexError(f"Dimension specified as {shown} but tensor has no dimensions")
-        return self._array.shape[wrap_dim(dim, self._array.ndim)]  # type: ignore[no-any-return]
+        try:
+            shape = self._array.shape
+            if dim is None:
+                return _size._trusted(shape)
+            if type(dim) is int and -len(shape) <= dim < len(shape):
+                return shape[dim]  # type: ignore[no-any-return]
+            dim = dim_given(type(self).size, self, dim)
+            if not self._array.ndim:
+                shown = 0 if dim in (0, -1) else dim
+                raise IndexError(f"Dimension specified as {shown} but tensor has no dimensions")
+            return self._array.shape[wrap_dim(dim, self._array.ndim)]  # type: ignore[no-any-return]
+        except Exception as error:
+            hide(error)
+            raise
 
     def numel(self) -> int:
         return int(self._array.size)
@@ -250,16 +255,24 @@ class Tensor(TensorMethods):
     def stride(self, dim: int) -> int: ...
 
     def stride(self, dim: int | None = None) -> int | tuple[int, ...]:
-        found = strides(self._array) if self._array.size else geometry(self)[0]
-        if dim is None:
-            return found
-        dim = dim_given(type(self).stride, self, dim)
-        if not found:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        return found[wrap_dim(dim, len(found))]
+        try:
+            found = strides(self._array) if self._array.size else geometry(self)[0]
+            if dim is None:
+                return found
+            dim = dim_given(type(self).stride, self, dim)
+            if not found:
+                raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+            return found[wrap_dim(dim, len(found))]
+        except Exception as error:
+            hide(error)
+            raise
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        return is_contiguous(self._array) if memory_format is None else is_laid_out_in(self._array, memory_format)
+        try:
+            return is_contiguous(self._array) if memory_format is None else is_laid_out_in(self._array, memory_format)
+        except Exception as error:
+            hide(error)
+            raise
 
     def storage_offset(self) -> int:
         return geometry(self)[1]
@@ -332,8 +345,7 @@ class Tensor(TensorMethods):
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
                 "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
-                "more information."
+                "mistake, make sure you access the leaf Tensor instead."
             )
         return None
 
@@ -381,7 +393,11 @@ class Tensor(TensorMethods):
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
         """Compute the gradients of this tensor with respect to the graph's leaves."""
-        _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs)
+        try:
+            _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs)
+        except Exception as error:
+            hide(error)
+            raise
 
     def detach(self) -> Tensor:
         """Return a tensor on the same memory, outside the graph."""
@@ -410,21 +426,25 @@ class Tensor(TensorMethods):
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
-        from ..autograd._hooks import of_transform
-        from ..autograd.graph import RemovableHandle
+        try:
+            from ..autograd._hooks import of_transform
+            from ..autograd.graph import RemovableHandle
 
-        if self._edge is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self._edge is LEAF or self._edge is NOWHERE:
-            extra = self._need_extra()
-            extra.hooks = OrderedDict() if extra.hooks is None else extra.hooks
-            extra.hooked = True
-            return RemovableHandle.add(extra.hooks, hook if extra.transform is None else of_transform(hook))
-        hook = of_transform(hook) if current_mode().transforms else hook
-        node, slot = slot_of(self._edge)
-        of_node = node.need_extra()
-        of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
-        return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, OrderedDict()), hook)
+            if self._edge is None:
+                raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            if self._edge is LEAF or self._edge is NOWHERE:
+                extra = self._need_extra()
+                extra.hooks = OrderedDict() if extra.hooks is None else extra.hooks
+                extra.hooked = True
+                return RemovableHandle.add(extra.hooks, hook if extra.transform is None else of_transform(hook))
+            hook = of_transform(hook) if current_mode().transforms else hook
+            node, slot = slot_of(self._edge)
+            of_node = node.need_extra()
+            of_node.tensor_hooks = {} if of_node.tensor_hooks is None else of_node.tensor_hooks
+            return RemovableHandle.add(of_node.tensor_hooks.setdefault(slot, OrderedDict()), hook)
+        except Exception as error:
+            hide(error)
+            raise
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(param)` after a gradient has been added to `.grad`."""
@@ -585,15 +605,19 @@ class Parameter(Tensor, metaclass=ParameterMeta):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         """Build a parameter on a tensor's memory."""
-        if data is None:
-            data = Tensor()
-        check_parameter(data, requires_grad)
-        if type(data) not in (Tensor, Parameter, cls) and type(data) not in signed_types:
-            return marked_parameter(data, requires_grad)  # type: ignore[no-any-return]
-        result = Tensor._make_subclass(cls, detached(data), requires_grad)
-        if (edge := _base._edge_slot.__get__(data)) is not None:
-            note_cut(f"{cls.__name__}(...)", data, edge, result)
-        return result  # type: ignore[no-any-return]
+        try:
+            if data is None:
+                data = Tensor()
+            check_parameter(data, requires_grad)
+            if type(data) not in (Tensor, Parameter, cls) and type(data) not in signed_types:
+                return marked_parameter(data, requires_grad)  # type: ignore[no-any-return]
+            result = Tensor._make_subclass(cls, detached(data), requires_grad)
+            if (edge := _base._edge_slot.__get__(data)) is not None:
+                note_cut(f"{cls.__name__}(...)", data, edge, result)
+            return result  # type: ignore[no-any-return]
+        except Exception as error:
+            hide(error)
+            raise
 
     __torch_function__ = _base.disabled_torch_function  # type: ignore[assignment]
 

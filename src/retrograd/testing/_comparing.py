@@ -304,8 +304,7 @@ def assert_allclose(
     """Compare as torch did before `assert_close`: looser, and dtypes may differ."""
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
-        "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
-        "https://github.com/pytorch/pytorch/issues/61844.",
+        "`torch.testing.assert_close()` instead.",
         FutureWarning,
     )
     if not isinstance(actual, Tensor):

@@ -31,6 +31,7 @@ from .._device import chosen_device
 from .._modes import current_mode, using
 from .._places import Place, user_place
 from .._public import set_all
+from .._tracebacks import guarded
 from .._warnings import warn
 from ..autograd._function_node import Saved
 from ..autograd.function import Function
@@ -60,8 +61,6 @@ To fix this, either:
   - Call torch._C._dynamo.eval_frame._set_lru_cache(False) to disable LRU cache
     reordering, which can change which graph is checked first between forward
     and recompute.
-See https://github.com/pytorch/pytorch/issues/166926 for more details and
-workaround examples.
 """
 _PASS_EXPLICITLY = (
     "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can "
@@ -131,6 +130,7 @@ def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManag
 
 
 # ---- the public functions ----
+@guarded
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -164,6 +164,7 @@ def checkpoint(
     )
 
 
+@guarded
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
@@ -413,8 +414,7 @@ class _Frame:
             )
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                f"once. {'' if group is None else overlap}If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
-                "Otherwise please open an issue with details on your use case."
+                f"once. {'' if group is None else overlap}If you are calling ctx.saved_tensors in backward, make sure to do so only once."
             )
         tensor = run.values.pop(holder)[0]
         storage_of(tensor)  # versions of its own: its place in the graph belongs to other memory

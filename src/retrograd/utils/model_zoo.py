@@ -9,7 +9,7 @@ from ..hub import load_state_dict_from_url as load_url
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # which torch takes from the library of that name
-        from tqdm.auto import tqdm  # type: ignore[import-untyped]
+        from tqdm.auto import tqdm
 
         return tqdm
     raise AttributeError(f"module 'torch.utils.model_zoo' has no attribute '{name}'")

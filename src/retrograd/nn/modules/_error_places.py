@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from ...tensor._tensor import Tensor
@@ -51,4 +52,7 @@ def tell_place(error: Exception, module: Any, given: tuple[Any, ...]) -> None:
                 place.reached = module
                 break
     if isinstance(place, _Place):
-        error.args = (place.message(),)
+        with suppress(
+            Exception
+        ):  # of a layer that cannot write its own text; what tells of an error must not replace it
+            error.args = (place.message(),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+from ..._tracebacks import guarded
 from .module import Module
 
 PACKAGE = __name__.partition(".")[0] + "."
@@ -12,7 +13,7 @@ PACKAGE = __name__.partition(".")[0] + "."
 
 def with_named_init(cls: Any) -> Any:
     """Give a class its parent's constructor under its own name, which is what Python's complaints begin with."""
-    inherited = cls.__init__
+    inherited = getattr(cls.__init__, "__wrapped__", cls.__init__)  # inside of what hides our frames
     made = FunctionType(
         inherited.__code__, inherited.__globals__, "__init__", inherited.__defaults__, inherited.__closure__
     )
@@ -21,7 +22,7 @@ def with_named_init(cls: Any) -> Any:
     made.__doc__ = inherited.__doc__
     made.__module__ = cls.__module__
     made.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = made
+    cls.__init__ = guarded(made)
     return cls
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..._modes import using
+from ..._tracebacks import guard_methods, guard_own, hide
 from ..._warnings import warn
 from ...autograd.graph import RemovableHandle
 from ...tensor import _base
@@ -101,6 +102,13 @@ def type_name(value: Any) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _before_init(what: str) -> AttributeError:
+    """Build the error for an assignment to a module that has not been set up."""
+    return AttributeError(
+        f"cannot assign {what} before Module.__init__() call\nHint: begin the module's __init__ with super().__init__()."
+    )
+
+
 class Module:
     """A piece of a model: parameters, buffers, submodules, and a `forward` that computes with them."""
 
@@ -176,7 +184,7 @@ class Module:
     def register_parameter(self, name: str, param: Any) -> None:
         """Add a parameter, or None for one that the module does not have."""
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise _before_init("parameter")
         self._check_name("parameter", name)
         self._refuse_taken(name, self._parameters)
         if param is not None:
@@ -195,7 +203,7 @@ class Module:
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add a tensor that is no parameter; unless it is persistent, the state_dict leaves it out."""
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise _before_init("buffer")
         self._check_name("buffer", name)
         self._refuse_taken(name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -231,36 +239,40 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        own = self.__dict__
-        if isinstance(value, Parameter):
-            if "_parameters" not in own:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
-            _forget(name, own, self._buffers, self._modules, self._non_persistent_buffers_set)
-            self.register_parameter(name, value)
-            return
-        parameters = own.get("_parameters")
-        if parameters is not None and name in parameters:
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
-                )
-            self.register_parameter(name, value)
-            return
-        modules = own.get("_modules")
-        if isinstance(value, Module):
-            if modules is None:
-                raise AttributeError("cannot assign module before Module.__init__() call")
-            _forget(name, own, self._parameters, self._buffers, self._non_persistent_buffers_set)
-            modules[name] = _settled(_global_module_registration_hooks, self, name, value)
-            return
-        if modules is not None and name in modules:
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
-                )
-            modules[name] = _settled(_global_module_registration_hooks, self, name, value)
-            return
-        self._set_other(name, value, own)
+        try:
+            own = self.__dict__
+            if isinstance(value, Parameter):
+                if "_parameters" not in own:
+                    raise _before_init("parameters")
+                _forget(name, own, self._buffers, self._modules, self._non_persistent_buffers_set)
+                self.register_parameter(name, value)
+                return
+            parameters = own.get("_parameters")
+            if parameters is not None and name in parameters:
+                if value is not None:
+                    raise TypeError(
+                        f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                    )
+                self.register_parameter(name, value)
+                return
+            modules = own.get("_modules")
+            if isinstance(value, Module):
+                if modules is None:
+                    raise _before_init("module")
+                _forget(name, own, self._parameters, self._buffers, self._non_persistent_buffers_set)
+                modules[name] = _settled(_global_module_registration_hooks, self, name, value)
+                return
+            if modules is not None and name in modules:
+                if value is not None:
+                    raise TypeError(
+                        f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                    )
+                modules[name] = _settled(_global_module_registration_hooks, self, name, value)
+                return
+            self._set_other(name, value, own)
+        except Exception as error:
+            hide(error)
+            raise
 
     def _set_other(self, name: str, value: Any, own: dict[str, Any]) -> None:
         """Set a buffer or an ordinary attribute."""
@@ -272,7 +284,7 @@ class Module:
                     "expected)"
                 )
             if buffers is None:
-                raise AttributeError("cannot assign buffer before Module.__init__() call")
+                raise _before_init("buffer")
             if isinstance(value, Buffer):
                 _forget(name, own, self._parameters, self._modules)
                 persistent = getattr(value, "persistent", True)
@@ -447,6 +459,7 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        guard_own(cls, "__init__")
         if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
             cls.__call__ = _call_its_own  # type: ignore[method-assign]
 
@@ -472,6 +485,7 @@ class Module:
             return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         except Exception as error:
             tell_place(error, self, (*args, *kwargs.values()))
+            hide(error)
             raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -628,15 +642,15 @@ class Module:
     def get_extra_state(self) -> Any:
         """Return what else the state_dict shall hold; to be overridden together with `set_extra_state`."""
         raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+            "Reached a code path in Module.get_extra_state() that should never be called.\nHint: a subclass that has extra state "
+            "overrides get_extra_state() and set_extra_state()."
         )
 
     def set_extra_state(self, state: Any) -> None:
         """Take what `get_extra_state` returned."""
         raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+            "Reached a code path in Module.set_extra_state() that should never be called.\nHint: a subclass that has extra state "
+            "overrides get_extra_state() and set_extra_state()."
         )
 
     def _has_extra_state(self, method: str) -> bool:
@@ -1011,7 +1025,11 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
 
 def _call_its_own(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a module whose class has a `_call_impl` of its own."""
-    return self._call_impl(*args, **kwargs)
+    try:
+        return self._call_impl(*args, **kwargs)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def warn_of_old_hooks(args: Any, result: Any, node: Any) -> None:
@@ -1119,3 +1137,10 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+guard_methods(
+    Module, "register_parameter", "register_buffer", "add_module", "get_submodule", "set_submodule", "get_parameter", "get_buffer",
+    "load_state_dict", "to", "apply", "requires_grad_", "zero_grad", "register_full_backward_hook", "register_backward_hook",
+    "type", "to_empty", "compile",
+)  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._modes import using
+from ..._tracebacks import guarded
 from ..._warnings import warn
 from ...overrides import unwatched
 from ...tensor import _base
@@ -22,6 +23,7 @@ from ...tensor._tensor import Tensor
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
+@guarded
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Any:
@@ -57,6 +59,7 @@ def _dense_norm(tensors: list[Any]) -> Any:
     return _base.wrap(dtypes.pop().type(math.sqrt(total) if total >= 0 else math.nan))
 
 
+@guarded
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
     """Scale gradients so that their norm, which is given, becomes at most `max_norm`."""
     with using(grad=False):
@@ -74,6 +77,7 @@ def _gradients(parameters: Any) -> list[Any]:
     return [grad for one in given if (grad := one.grad) is not None]
 
 
+@guarded
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,
@@ -107,6 +111,7 @@ def clip_grad_norm(
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
+@guarded
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of the gradients between minus and plus `clip_value`."""
     clip_value = float(clip_value)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..._tracebacks import guarded
 from ...tensor._functions.joining import cat
 from ...tensor._tensor import Tensor
 from ..modules.module import type_name
 
 
+@guarded
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     """Join parameters into one vector."""
     return cat([one.view(-1) for one in _on_one_device(parameters)])
 
 
+@guarded
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Let parameters share the memory of a vector, piece by piece."""
     if not isinstance(vec, Tensor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ..._tracebacks import guarded
 from ...tensor._functions.creation import ones_like, zeros_like
 from ...tensor._functions.elementwise import rsqrt
 from ..parameter import make_parameter
@@ -15,6 +16,7 @@ def _need_eval(layer: Any, bn: Any) -> None:
         raise AssertionError("Fusion only for eval!")
 
 
+@guarded
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a copy of a convolution that computes what the convolution and the normalisation after it do."""
     _need_eval(conv, bn)
@@ -53,6 +55,7 @@ def _fused(weight: Any, bias: Any, mean: Any, scale: Any, shift: Any, channels: 
     return make_parameter(scaled, weight.requires_grad), make_parameter(moved, like.requires_grad)
 
 
+@guarded
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a copy of a linear layer that computes what the layer and the normalisation after it do."""
     _need_eval(linear, bn)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._dtypes import finfo
 from ..._modes import using
+from ..._tracebacks import guarded
 from ...linalg import householder_product, solve
 from ...tensor._functions.creation import zeros_like
 from ...tensor._functions.elementwise_pairs import allclose
@@ -123,6 +124,7 @@ class _Orthogonal(Module):
             self.base = q.clone() if _is_orthogonal(q) else _made_orthogonal(q)
 
 
+@guarded
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
@@ -169,6 +171,7 @@ class _OldNames:
                 state_dict[f"{prefix}parametrizations.{self.name}.original{k}"] = state_dict.pop(key)
 
 
+@guarded
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Let a module learn the length and the direction of a weight apart; `dim` None takes the norm of all of it."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
@@ -223,6 +226,7 @@ class _SpectralNorm(Module):
         return value
 
 
+@guarded
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:

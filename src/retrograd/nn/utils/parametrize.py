@@ -10,6 +10,7 @@ from typing import Any
 
 from ..._modes import Block, using
 from ..._public import set_all
+from ..._tracebacks import guarded
 from ...tensor._tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter, make_parameter
@@ -225,6 +226,7 @@ def _add_property(module: Any, name: str) -> None:
 
 
 # ---- registering and removing ----
+@guarded
 def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
     """Let `module.<tensor_name>` be what a parametrization makes of the tensor; `unsafe` lets it change shape and dtype."""
     parametrization.train(module.training)
@@ -286,6 +288,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
+@guarded
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """Make a parametrized tensor an ordinary one again: with its value now, or with what it was computed from."""
     if not is_parametrized(module, tensor_name):
@@ -318,6 +321,7 @@ def type_before_parametrizations(module: Any) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
+@guarded
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
     """Give a module the parametrizations of another, and what is learned in them."""
     if not is_parametrized(from_module):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..._tracebacks import guarded
 from ...tensor._functions.creation import ones_like, zeros_like
 from ...tensor._functions.norms import norm
 from ...tensor._functions.random_tensors import rand, rand_like
@@ -332,36 +333,42 @@ def _check_amount(amount: Any) -> None:
 
 
 # ---- the functions ----
+@guarded
 def identity(module: Any, name: str) -> Any:
     """Give a parameter a mask of ones."""
     Identity.apply(module, name)
     return module
 
 
+@guarded
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
     """Prune elements at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
+@guarded
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
     """Prune the elements nearest to zero."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
+@guarded
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
     """Prune channels at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
+@guarded
 def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
     """Prune the channels of smallest norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
+@guarded
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
     """Prune several parameters as if they were one vector."""
     if not isinstance(parameters, Iterable):
@@ -389,12 +396,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
         start += one.numel()
 
 
+@guarded
 def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
     """Prune by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
+@guarded
 def remove(module: Any, name: str) -> Any:
     """Make pruning permanent: the pruned values become an ordinary parameter."""
     for number, hook in _hooks_of(module, name)[:1]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..._ops.recurrent_packing import pack_steps, pad_steps
 from ..._public import set_all
+from ..._tracebacks import guarded
 from ...tensor._functions.creation import as_tensor, empty_like, tensor
 from ...tensor._functions.order import sort
 from ...tensor._functions.ranges import arange
@@ -105,6 +106,7 @@ def invert_permutation(permutation: Any) -> Any:
     return output
 
 
+@guarded
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -161,6 +163,7 @@ def _sizes_of(input: Any, lengths: Any, batch_first: bool) -> list[int]:
     return sizes
 
 
+@guarded
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
@@ -188,6 +191,7 @@ def pad_packed_sequence(
     return padded.index_select(0 if batch_first else 1, unsorted), lengths[unsorted.cpu()]
 
 
+@guarded
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
@@ -216,6 +220,7 @@ def pad_sequence(
     return out
 
 
+@guarded
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
     """Cut a padded batch into its sequences."""
     if not batch_first:
@@ -224,12 +229,14 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [one[positions < length] for one, length in zip(padded_sequences, lengths, strict=False)]
 
 
+@guarded
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences of different lengths."""
     lengths = tensor([one.shape[0] for one in sequences], device="cpu")
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
+@guarded
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """Return the sequences that were packed, in their first order."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)

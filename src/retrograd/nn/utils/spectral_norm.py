@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._modes import using
 from ..._public import set_all
+from ..._tracebacks import guarded
 from ...tensor._functions.matrix_products import dot, mv
 from .. import functional as F  # noqa: N812 - torch's name
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -134,6 +135,7 @@ class SpectralNormStateDictHook:
         versions[key] = self.fn._version
 
 
+@guarded
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
@@ -142,6 +144,7 @@ def spectral_norm(
     return module
 
 
+@guarded
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Undo `spectral_norm`."""
     hook = _take_out(module._forward_pre_hooks, SpectralNorm, name)

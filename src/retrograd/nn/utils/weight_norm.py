@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._ops import weight_norm as w
+from ..._tracebacks import guarded
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._functions.norms import vector_norm
@@ -82,12 +83,14 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
+@guarded
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Let a module learn the length and the direction of a weight apart; `dim` None takes the norm of all of it."""
     WeightNorm.apply(module, name, dim)
     return module
 
 
+@guarded
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Undo `weight_norm`."""
     for number, hook in module._forward_pre_hooks.items():

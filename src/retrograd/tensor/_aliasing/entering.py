@@ -22,8 +22,12 @@ from .._base import storage_of
 
 NO_WRITES = frozenset({"grad", "vjp", "jvp"})  # kinds of transforms
 NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
-A_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
-A_VIEW_OF_A_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+_INSTEAD = (
+    "\nHint: to update it, write under `with torch.no_grad():`, as optimizers do; to compute with other values, make a new tensor: "
+    "x = x + 1 instead of x += 1, or write into x.clone()."
+)
+A_LEAF = f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}"
+A_VIEW_OF_A_LEAF = f"a view of a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}"
 
 
 class Entered(NamedTuple):

@@ -18,6 +18,7 @@ from ..._graph.node import Node, Slot, node_class
 from ..._graph.unpacked import sums_to
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import shape as s
+from ..._tracebacks import hide
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
 from ...overrides import MISSING, answered, arguments, called, handle_torch_function, refuses_itself, taken_by_others
 from .. import _base
@@ -110,7 +111,11 @@ def inplace(name: str, function: Any) -> Any:
         except Exception as error:
             if not isinstance(self, _base.Tensor):
                 raise _errors.not_of_tensors(method.__name__, self) from None
-            return answered(method, (self, *args), kwargs, error)
+            try:
+                return answered(method, (self, *args), kwargs, error)
+            except Exception as refusal:
+                hide(refusal)
+                raise
 
     method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
@@ -182,7 +187,11 @@ def _arithmetic(function: Any) -> Any:
             named = kwargs if alpha is ONE else {**kwargs, "alpha": alpha}
             if not isinstance(self, _base.Tensor):
                 raise _errors.not_of_tensors(method.__name__, self) from None
-            return answered(method, values, named, error)
+            try:
+                return answered(method, values, named, error)
+            except Exception as refusal:
+                hide(refusal)
+                raise
 
     method.__wrapped__, method.refuses = _of_another, True  # type: ignore[attr-defined]
     return called(method, f"{name}_", f"Compute {name} in place.")
@@ -208,7 +217,11 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
             refuse_captured(self, "copy_")
         return copy_into(self, other)
     except Exception as error:
-        return answered(copy_, (self, other), {}, error)
+        try:
+            return answered(copy_, (self, other), {}, error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 def copy_into(target: Any, src: Any) -> Any:
@@ -275,7 +288,11 @@ def fill_(self: Any, value: Any) -> Any:
             return fill_with(self, value)
         return _constant(self, plain_scalar(value), "FillBackward2")
     except Exception as error:
-        return answered(fill_, (self, value), {}, error)
+        try:
+            return answered(fill_, (self, value), {}, error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 def fill_with(target: Any, value: Any) -> Any:
@@ -297,13 +314,17 @@ def fill_with(target: Any, value: Any) -> Any:
 
 def zero_(self: Any) -> Any:
     """Fill with zeros."""
-    array = memory_to_write(self)
-    if array is not None:
-        array.fill(0)
-        finish_write(self, None)
-        return self
-    refuse_captured(self, "zero_")
-    return _constant(self, 0, "ZeroBackward0")
+    try:
+        array = memory_to_write(self)
+        if array is not None:
+            array.fill(0)
+            finish_write(self, None)
+            return self
+        refuse_captured(self, "zero_")
+        return _constant(self, 0, "ZeroBackward0")
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def _constant(tensor: Any, value: Any, name: str) -> Any:
@@ -352,36 +373,44 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
             )
         return adopt(self, masked_fill_record(self, mask, value))
     except Exception as error:
-        return answered(masked_fill_, (self, mask, value), {}, error)
+        try:
+            return answered(masked_fill_, (self, mask, value), {}, error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 def detach_(self: Any) -> Any:
     """Leave the graph in place."""
-    refuse_captured(self, "detach_")
-    if current_mode().inference:
+    try:
+        refuse_captured(self, "detach_")
+        if current_mode().inference:
+            return self
+        view = None if self._extra is None else self._extra.view
+        if view is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+            )
+        if self._edge is not None:
+            note_cut("detach_()", self, self._edge, self)
+        if not is_leaf(self):
+            # torch's graph keeps the tensor itself, and complains when it finds it detached
+            storage_of(self).detached = self._edge
+            gone = Storage()
+            gone.version, gone.detached, gone.real = -1, self._edge, storage_of(self)
+            self._edge._storage = gone
+        self._edge = None
+        if isinstance(self._array, LevelArray):
+            self._array = without_tangents(self._array)
+        if self._storage is not None and self._storage.views is not None:
+            sync_views(self._storage)
         return self
-    view = None if self._extra is None else self._extra.view
-    if view is not None:
-        raise RuntimeError(
-            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
-        )
-    if self._edge is not None:
-        note_cut("detach_()", self, self._edge, self)
-    if not is_leaf(self):
-        # torch's graph keeps the tensor itself, and complains when it finds it detached
-        storage_of(self).detached = self._edge
-        gone = Storage()
-        gone.version, gone.detached, gone.real = -1, self._edge, storage_of(self)
-        self._edge._storage = gone
-    self._edge = None
-    if isinstance(self._array, LevelArray):
-        self._array = without_tangents(self._array)
-    if self._storage is not None and self._storage.views is not None:
-        sync_views(self._storage)
-    return self
+    except Exception as error:
+        hide(error)
+        raise
 
 
 # torch's node names of in-place views, which differ from those of the views
@@ -433,39 +462,43 @@ def reshaping(name: str, function: Any) -> Any:
     transposes = name == "t"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if transposes and not args and not kwargs and _turned(self):
+        try:
+            if transposes and not args and not kwargs and _turned(self):
+                return self
+            check_inplace(self, (), method.__name__, args, kwargs)
+            before = stored(self)
+            seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
+            result = function(seen, *args, **kwargs)
+            node = result._edge
+            refuse_inference(storage_of(self))
+            array_slot.__set__(self, result._array)
+            view = None if self._extra is None else self._extra.view
+            steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
+            if view is not None:
+                view.chain = chained(steps, view.chain)
+            elif steps:
+                _undo_first(self, steps[0], tuple(before.shape))
+            if isinstance(node, Node) and node is not NOWHERE:
+                renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
+                node.__class__ = renamed
+                storage_of(self).written()
+                if view is None:  # not `rebase`: a retained gradient stays with the old node
+                    self._edge = node
+                    storage_of(self).owner = ref(self)
+                    force_views(self, storage_of(self))
+                else:  # the base keeps its history: only what this view shows has changed
+                    self._edge = node
+                    view = self._need_extra()
+                    view.version, view.was = storage_of(self).version, before
+                    sync_views(storage_of(self))
+            else:
+                if view is None and not is_leaf(self) and self._need_extra().node_shape is None:
+                    self._extra.node_shape = tuple(before.shape)
+                wrote(self)
             return self
-        check_inplace(self, (), method.__name__, args, kwargs)
-        before = stored(self)
-        seen = wrap(before, self._edge if current_mode().grad else None, storage_of(self))
-        result = function(seen, *args, **kwargs)
-        node = result._edge
-        refuse_inference(storage_of(self))
-        array_slot.__set__(self, result._array)
-        view = None if self._extra is None else self._extra.view
-        steps = () if result._extra is None or result._extra.view is None else result._extra.view.steps[-1:]
-        if view is not None:
-            view.chain = chained(steps, view.chain)
-        elif steps:
-            _undo_first(self, steps[0], tuple(before.shape))
-        if isinstance(node, Node) and node is not NOWHERE:
-            renamed = node_class(node.primitive, _IN_PLACE_NAMES[type(node).__name__])  # type: ignore[arg-type]
-            node.__class__ = renamed
-            storage_of(self).written()
-            if view is None:  # not `rebase`: a retained gradient stays with the old node
-                self._edge = node
-                storage_of(self).owner = ref(self)
-                force_views(self, storage_of(self))
-            else:  # the base keeps its history: only what this view shows has changed
-                self._edge = node
-                view = self._need_extra()
-                view.version, view.was = storage_of(self).version, before
-                sync_views(storage_of(self))
-        else:
-            if view is None and not is_leaf(self) and self._need_extra().node_shape is None:
-                self._extra.node_shape = tuple(before.shape)
-            wrote(self)
-        return self
+        except Exception as error:
+            hide(error)
+            raise
 
     method.refuses = True  # type: ignore[attr-defined]
     return called(method, f"{name}_", f"Compute {name} in place.")
@@ -473,16 +506,22 @@ def reshaping(name: str, function: Any) -> Any:
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     """Change whether autograd follows this leaf."""
-    if type(requires_grad) is not bool:
-        kind = type(requires_grad).__name__
-        raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
-    if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
-        refuse_inside("requires_grad_()", USED_BY, ("grad", "vjp"))  # inside vmap or jvp alone it means what it says
-    if is_leaf(self):
-        set_requires_grad(self, requires_grad)
-    elif not requires_grad:
-        raise RuntimeError(NOT_A_LEAF + DETACH_INSTEAD)
-    return self
+    try:
+        if type(requires_grad) is not bool:
+            kind = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
+        if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
+            refuse_inside(
+                "requires_grad_()", USED_BY, ("grad", "vjp")
+            )  # inside vmap or jvp alone it means what it says
+        if is_leaf(self):
+            set_requires_grad(self, requires_grad)
+        elif not requires_grad:
+            raise RuntimeError(NOT_A_LEAF + DETACH_INSTEAD)
+        return self
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def set_data(self: Any, value: Any) -> None:

@@ -16,6 +16,7 @@ from .._recording.no_derivative import without_derivative
 from .._storage.deep_copies import memory_of, need_inside, on_memory
 from .._storage.storages import UntypedStorage
 from .._storage.typed_storages import TypedStorage
+from .entering import A_LEAF
 from .views import rebase, wrote
 
 FORMS = """
@@ -38,7 +39,7 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
         )
     follows = current_mode().grad and (self.requires_grad or getattr(source, "requires_grad", False))
     if follows and self.requires_grad and self.is_leaf:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(A_LEAF)
     array = _taken(self, source, storage_offset, size, stride)
     edges = tuple(_base.edge_of(one) for one in (self, source) if isinstance(one, _base.Tensor))
     wrote(self)

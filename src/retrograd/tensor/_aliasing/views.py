@@ -43,7 +43,17 @@ from .._base import (
 )
 from .._recording import record as _record
 from .._recording.flat import flat_recorder
-from .entering import base_of, check_outside, entered, given_tangent, refuse_captured, show_tangent, shown_tangent
+from .entering import (
+    A_LEAF,
+    A_VIEW_OF_A_LEAF,
+    base_of,
+    check_outside,
+    entered,
+    given_tangent,
+    refuse_captured,
+    show_tangent,
+    shown_tangent,
+)
 from .memory import covers, own_memory, store
 from .view_nodes import CopySlices, Step, replaying_node
 
@@ -227,7 +237,7 @@ def refuse_inference(storage: Any) -> None:
     if storage.inference and not current_mode().inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+            "normal tensor before doing inplace update."
         )
 
 
@@ -237,9 +247,9 @@ def check_tracked(tensor: Any) -> None:
     if view is not None:
         check_view_rebase(view, tensor)
         if tensor._edge is not None and view.base.is_leaf:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError(A_VIEW_OF_A_LEAF)
     if tensor._edge is LEAF:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(A_LEAF)
 
 
 def check_view_rebase(view: View, tensor: Any) -> None:

@@ -16,6 +16,7 @@ from ..._graph.cuts import note_reading
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import shape as s
 from ..._thresholds import LARGE
+from ..._tracebacks import hide
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
 from ...overrides import answered, arguments, refuses_itself
 from .. import _base
@@ -126,7 +127,11 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             else _in_format(result, self, memory_format)
         )
     except Exception as error:
-        return answered(to, (self, *args), kwargs, error)
+        try:
+            return answered(to, (self, *args), kwargs, error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 def _need_format(name: str, memory_format: Any) -> None:
@@ -159,10 +164,14 @@ def caster(name: str, dtype: Any) -> Any:
     """Make a method such as `float()`."""
 
     def method(self: Any, memory_format: Any = None) -> Any:
-        if memory_format is None:
-            return to_dtype(self, dtype)
-        _need_format(name, memory_format)
-        return to(self, dtype, memory_format=memory_format)
+        try:
+            if memory_format is None:
+                return to_dtype(self, dtype)
+            _need_format(name, memory_format)
+            return to(self, dtype, memory_format=memory_format)
+        except Exception as error:
+            hide(error)
+            raise
 
     method.__name__ = name
     method.__doc__ = f"Convert to {dtype}."
@@ -180,14 +189,12 @@ def write_part(self: Any, value: Any, part: str) -> None:
 
 NO_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
-    "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
-    "internals, please file a bug report.\nHint: there is one value per sample and no single number for all of them: compute "
-    "with the tensor itself, or return it and read its numbers after vmap."
+    "please try to rewrite what you're doing with other operations.\nHint: there is one value per sample and no "
+    "single number for all of them: compute with the tensor itself, or return it and read its numbers after vmap."
 )
 NO_BRANCH = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
-    "yet, please file an issue at https://github.com/pytorch/pytorch/issues .\nHint: torch.where chooses for each "
-    "sample."
+    "yet.\nHint: torch.where chooses for each sample."
 )
 
 
@@ -213,9 +220,13 @@ def _readable(array: Any, refusal: str) -> Any:
 
 def item(self: Any) -> Any:
     """Return the value of a tensor with one element as a Python number."""
-    if (edge := _base._edge_slot.__get__(self)) is not None:
-        note_reading("item()", self if edge is LEAF else edge)
-    return _number(self)
+    try:
+        if (edge := _base._edge_slot.__get__(self)) is not None:
+            note_reading("item()", self if edge is LEAF else edge)
+        return _number(self)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def _number(self: Any) -> Any:
@@ -226,85 +237,115 @@ def _number(self: Any) -> Any:
         return raw_leaf(value).item()  # which raises
     value = _value(self)
     if value.size != 1:
-        raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
+        raise RuntimeError(
+            f"a Tensor with {value.size} elements cannot be converted to Scalar\nHint: tolist() gives all its numbers; x.sum(), "
+            "x.mean() or x[0] give one."
+        )
     return value.item() if value.dtype != _dtypes.bfloat16.numpy else float(value.reshape(())[()])
 
 
 def tolist(self: Any) -> Any:
     """Return the values as nested lists."""
-    if (edge := _base._edge_slot.__get__(self)) is not None:
-        note_reading("tolist()", self if edge is LEAF else edge)
-    value = _value(self)
-    if value.dtype == _dtypes.bfloat16.numpy:
-        value = value.astype(np.float32)
-    return value.tolist()
+    try:
+        if (edge := _base._edge_slot.__get__(self)) is not None:
+            note_reading("tolist()", self if edge is LEAF else edge)
+        value = _value(self)
+        if value.dtype == _dtypes.bfloat16.numpy:
+            value = value.astype(np.float32)
+        return value.tolist()
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def numpy(self: Any, *, force: bool = False) -> Any:
     """Return the tensor's memory as a NumPy array."""
-    if force is not False and force is not True:
-        arguments().check(numpy, (self,), {"force": force})
-    if self.requires_grad and current_mode().grad:
-        if not force:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        note_reading("numpy(force=True)", edge_of(self))
-        return numpy(self.detach())
-    array = self._array
-    if isinstance(array, LevelArray):
-        raise RuntimeError(
-            "Cannot access data pointer of Tensor that doesn't have storage\nHint: it belongs to a transform; return it "
-            "from the function first."
-        )
-    array = _base.materialise(self)
-    if type(array) is not np.ndarray and device_of(self) != CPU:
-        if force:
-            return array.get()
-        raise TypeError(
-            f"can't convert {device_of(self)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-            "memory first."
-        )
-    if array.dtype.num > 255 or array.dtype.kind == "V":  # ml_dtypes' and our own, which torch has no NumPy dtype for
-        raise TypeError(f"Got unsupported ScalarType {_base.dtype_of(self)._scalar_name}")
-    return (
-        array[...] if type(array) is np.ndarray else array.view(np.ndarray)
-    )  # not the tensor's own, which users may reshape
+    try:
+        if force is not False and force is not True:
+            arguments().check(numpy, (self,), {"force": force})
+        if self.requires_grad and current_mode().grad:
+            if not force:
+                raise RuntimeError(
+                    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+                )
+            note_reading("numpy(force=True)", edge_of(self))
+            return numpy(self.detach())
+        array = self._array
+        if isinstance(array, LevelArray):
+            raise RuntimeError(
+                "Cannot access data pointer of Tensor that doesn't have storage\nHint: it belongs to a transform; return it "
+                "from the function first."
+            )
+        array = _base.materialise(self)
+        if type(array) is not np.ndarray and device_of(self) != CPU:
+            if force:
+                return array.get()
+            raise TypeError(
+                f"can't convert {device_of(self)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        if (
+            array.dtype.num > 255 or array.dtype.kind == "V"
+        ):  # ml_dtypes' and our own, which torch has no NumPy dtype for
+            raise TypeError(f"Got unsupported ScalarType {_base.dtype_of(self)._scalar_name}")
+        return (
+            array[...] if type(array) is np.ndarray else array.view(np.ndarray)
+        )  # not the tensor's own, which users may reshape
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def to_number(kind: Any) -> Any:
     """Make `__float__`, `__int__`, ..."""
 
     def method(self: Any) -> Any:
-        if kind is not int and self.requires_grad and current_mode().grad:
-            warn(
-                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
-                "using tensor.detach() first."
-            )
-        if self._array.size != 1 and _value(self).size != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        if (edge := _base._edge_slot.__get__(self)) is not None:
-            note_reading(f"{kind.__name__}()", self if edge is LEAF else edge)
-        return kind(_number(self))
+        try:
+            if kind is not int and self.requires_grad and current_mode().grad:
+                warn(
+                    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
+                    "using tensor.detach() first."
+                )
+            if self._array.size != 1 and _value(self).size != 1:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            if (edge := _base._edge_slot.__get__(self)) is not None:
+                note_reading(f"{kind.__name__}()", self if edge is LEAF else edge)
+            return kind(_number(self))
+        except Exception as error:
+            hide(error)
+            raise
 
     return method
 
 
 def truth(self: Any) -> bool:
     """Return the truth of a tensor with one element."""
-    value = self._array
-    if type(value) not in _NUMPY_TYPES:
-        if value.size == 1 and is_meta(raw_leaf(value)):
-            return bool(raw_leaf(value))  # which raises
-        value = _value(self, NO_BRANCH)
-    if value.size != 1:
-        if value.size == 0:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(value)  # NumPy's, of an array with one element of any rank
+    try:
+        value = self._array
+        if type(value) not in _NUMPY_TYPES:
+            if value.size == 1 and is_meta(raw_leaf(value)):
+                return bool(raw_leaf(value))  # which raises
+            value = _value(self, NO_BRANCH)
+        if value.size != 1:
+            if value.size == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError(
+                "Boolean value of Tensor with more than one value is ambiguous\nHint: ask x.any() or x.all(); torch.where(x, a, b) "
+                "chooses for each element."
+            )
+        return bool(value)  # NumPy's, of an array with one element of any rank
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def index_number(self: Any) -> int:
     """Return an integer tensor of one element as an index."""
-    value = _value(self)
-    if value.dtype.kind not in "iub" or value.size != 1:
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(value.reshape(())[()])
+    try:
+        value = _value(self)
+        if value.dtype.kind not in "iub" or value.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(value.reshape(())[()])
+    except Exception as error:
+        hide(error)
+        raise

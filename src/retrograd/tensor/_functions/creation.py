@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtypes, _settings
+from ... import _dtypes, _errors, _settings
 from ..._core.arrays import Batched, LevelArray, is_meta
 from ..._core.levels import innermost_batch_level
 from ..._core.primitive import vocabulary
@@ -19,6 +19,7 @@ from ..._graph.cuts import note_cut
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._python_data import array_from_python, infer_from_python
 from ..._stored import as_storage_only
+from ..._tracebacks import hide
 from ..._warnings import warn
 from ...overrides import MISSING, answered_by_name, called, declared, overridable, overridable_as, refuses_itself
 from .. import _base
@@ -60,7 +61,7 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
         if requires_grad is not True:
             refuse_options(None, None, requires_grad)
         elif array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(_errors.ONLY_FLOATS)
         else:
             tensor._edge = LEAF
     return tensor
@@ -143,7 +144,11 @@ def tensor(
             array = array_from_python(numbers, dtype)
         return finish(array, device, requires_grad)
     except Exception as error:
-        return answered_by_name(tensor, locals(), error)
+        try:
+            return answered_by_name(tensor, locals(), error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 tensor.__wrapped__ = _of_data  # type: ignore[attr-defined]
@@ -303,7 +308,11 @@ def _maker(name: str, make: Any) -> Any:
                 place, array = device, for_device(device, make)(sizes, numpy_dtype(dtype, name))
             return finish(array if memory_format is None else in_format(array, memory_format), place, requires_grad)
         except Exception as error:
-            return answered_by_name(create, locals(), error)
+            try:
+                return answered_by_name(create, locals(), error)
+            except Exception as refusal:
+                hide(refusal)
+                raise
 
     return refuses_itself(called(create, name, f"Make a tensor of {name}."))
 

@@ -14,8 +14,9 @@ from ..._graph.node import PYTHON_SCALARS
 from ..._modes import current_mode
 from ..._ops import index as ops
 from ..._ops.shape import expand_dims
+from ..._tracebacks import hide
 from ..._warnings import warn
-from ...overrides import handle_torch_function, overridable, refuse_other_torch, taken_by_others
+from ...overrides import arguments, handle_torch_function, overridable, refuse_other_torch, taken_by_others
 from .. import _base
 from .._aliasing.entering import refuse_captured
 from .._aliasing.inplace import copy_into, fill_with
@@ -243,46 +244,50 @@ def _trimmed(layout: list[Any]) -> tuple[Any, ...]:
 
 def getitem(self: Any, index: Any) -> Any:
     """Read at an index: a view for ints, slices, None and Ellipsis, a copy for index arrays."""
-    array = self._array
-    if type(array) is NDARRAY:  # the common indices first
-        kind = type(index)
-        if kind is int and array.ndim:
-            size = array.shape[0]
-            if -size <= index < size:
-                params = {"index": (index + size if index < 0 else index,)}
-                return view_op(self, ops.getitem, params, "SelectBackward0", {"dim": 0, "index": index})
-        elif kind is slice and array.ndim:
-            return _slice(self, 0, index, True)
-        elif kind is tuple:
-            used = _basic_dims(index)
-            if used is None:
-                parts = _slices_and_arrays(self, index)
+    try:
+        array = self._array
+        if type(array) is NDARRAY:  # the common indices first
+            kind = type(index)
+            if kind is int and array.ndim:
+                size = array.shape[0]
+                if -size <= index < size:
+                    params = {"index": (index + size if index < 0 else index,)}
+                    return view_op(self, ops.getitem, params, "SelectBackward0", {"dim": 0, "index": index})
+            elif kind is slice and array.ndim:
+                return _slice(self, 0, index, True)
+            elif kind is tuple:
+                used = _basic_dims(index)
+                if used is None:
+                    parts = _slices_and_arrays(self, index)
+                    if parts is not None:
+                        return _unchecked_read(parts, self, index)
+                elif used <= array.ndim:
+                    view = _basic_views(self, index, used)
+                    return alias(self) if view is self else view
+            elif kind in EXACT:
+                at = index._array
+                if type(at) is NDARRAY and at.dtype is INT64 and at.ndim and array.ndim and array.size:
+                    return _read_slices(self, index)
+                parts = _slices_and_arrays(self, (index,))
                 if parts is not None:
                     return _unchecked_read(parts, self, index)
-            elif used <= array.ndim:
-                view = _basic_views(self, index, used)
-                return alias(self) if view is self else view
-        elif kind in EXACT:
-            at = index._array
-            if type(at) is NDARRAY and at.dtype is INT64 and at.ndim and array.ndim and array.size:
-                return _read_slices(self, index)
-            parts = _slices_and_arrays(self, (index,))
-            if parts is not None:
-                return _unchecked_read(parts, self, index)
-        elif index is None:
-            return _new_dim(self, 0)
-        elif index is Ellipsis:
-            return alias(self)
-    try:
-        parts = _take_apart(self, index)
-    except IndexError:
-        if taken_by_others((index,), {}):
-            return handle_torch_function(_base.Tensor.__getitem__, _places(index), self, index)
+            elif index is None:
+                return _new_dim(self, 0)
+            elif index is Ellipsis:
+                return alias(self)
+        try:
+            parts = _take_apart(self, index)
+        except IndexError:
+            if taken_by_others((index,), {}):
+                return handle_torch_function(_base.Tensor.__getitem__, _places(index), self, index)
+            raise
+        if not parts.arrays:
+            return alias(self) if parts.view is self else parts.view
+        _check_broadcast(parts.arrays)
+        return _advanced_read(parts)
+    except Exception as error:
+        hide(error)
         raise
-    if not parts.arrays:
-        return alias(self) if parts.view is self else parts.view
-    _check_broadcast(parts.arrays)
-    return _advanced_read(parts)
 
 
 def _slices_and_arrays(tensor: Any, index: tuple[Any, ...]) -> _Parts | None:
@@ -425,48 +430,56 @@ def _check_broadcast(arrays: list[Any]) -> None:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """Write at an index."""
-    if write_at_once(self, index, value):
-        return
-    places = _places(index)
-    used = _basic_dims(places)
-    if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
-        target = _basic_views(self, places, used)
-        if write_number(self, target, value):
+    try:
+        if write_at_once(self, index, value):
             return
-        parts = _Parts(target, [], [], [])
-    else:
-        try:
-            parts = _take_apart(self, index, reading=False)
-        except IndexError:
-            if taken_by_others(places, {}):
-                handle_torch_function(_base.Tensor.__setitem__, places, self, index, value)
+        places = _places(index)
+        used = _basic_dims(places)
+        if type(self._array) is NDARRAY and used is not None and used <= self._array.ndim:
+            target = _basic_views(self, places, used)
+            if write_number(self, target, value):
                 return
-            raise
-    if not isinstance(value, _base.Tensor) and type(value) not in PYTHON_SCALARS and taken_by_others((value,), {}):
-        handle_torch_function(_base.Tensor.__setitem__, (value,), self, index, value)
-        return
-    target = parts.view
-    if target is not self and target._storage.views:
-        target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
-    if type(value) in PYTHON_SCALARS:
-        value = wrap(element_of(value, target._array.dtype, loosely=True))
-    elif not isinstance(value, _base.Tensor):
-        value = (
-            make(value)
-            if isinstance(value, (list, np.ndarray))
-            else wrap(np.asarray(value).astype(target._array.dtype))
-        )
-    if parts.arrays:
-        put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
-        return
-    refuse_captured(target, "copy_")
-    if not value._array.ndim and target._array.ndim:
-        fill_with(target, value)
-    else:
-        if value._array.shape != target._array.shape:
-            value = _stripped(value, always=True)
-            value = value if value.shape == target.shape else expand(value, target.shape)
-        copy_into(target, value)
+            parts = _Parts(target, [], [], [])
+        else:
+            try:
+                parts = _take_apart(self, index, reading=False)
+            except IndexError:
+                if taken_by_others(places, {}):
+                    handle_torch_function(_base.Tensor.__setitem__, places, self, index, value)
+                    return
+                raise
+        if not isinstance(value, _base.Tensor) and type(value) not in PYTHON_SCALARS and taken_by_others((value,), {}):
+            handle_torch_function(_base.Tensor.__setitem__, (value,), self, index, value)
+            return
+        target = parts.view
+        if target is not self and target._storage.views:
+            target._storage.forget_last_view(target)  # nobody will see it: no need for a new node after the write
+        if type(value) in PYTHON_SCALARS:
+            value = wrap(element_of(value, target._array.dtype, loosely=True))
+        elif not isinstance(value, _base.Tensor):
+            if isinstance(value, (list, np.ndarray)):
+                value = make(value)
+            elif isinstance(value, (np.generic, *PYTHON_SCALARS)):
+                value = wrap(np.asarray(value).astype(target._array.dtype))
+            else:
+                raise TypeError(
+                    f"can't assign a {arguments().type_name(value)} to a {_errors._TYPE_NAMES[_base.dtype_of(target).name]}\nHint: a "
+                    "number or a tensor can be written; torch.tensor(...) makes one of a list."
+                )
+        if parts.arrays:
+            put_in_place(target, parts.arrays, _trimmed(parts.layout), _stripped(value), False, parts.given)
+            return
+        refuse_captured(target, "copy_")
+        if not value._array.ndim and target._array.ndim:
+            fill_with(target, value)
+        else:
+            if value._array.shape != target._array.shape:
+                value = _stripped(value, always=True)
+                value = value if value.shape == target.shape else expand(value, target.shape)
+            copy_into(target, value)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def _stripped(value: Any, always: bool = False) -> Any:

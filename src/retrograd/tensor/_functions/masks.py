@@ -90,8 +90,7 @@ def masked_select(input: Any, mask: Any) -> Any:
         chosen = _readable(
             chosen,
             "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for "
-            "each batch this would return a differently shaped Tensor. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues if you need this feature.",
+            "each batch this would return a differently shaped Tensor.\nHint: torch.where(mask, x, 0) keeps the shape.",
         )
     if not input._array.ndim:
         input = input.reshape(1)
@@ -155,7 +154,7 @@ def _nonzero(input: Any, as_tuple: bool = False) -> Any:
         array = _readable(
             array,
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.",
+            "aten::nonzero.\nHint: torch.where(mask, x, 0) keeps the shape.",
         )
     if not as_tuple:
         return wrap(positions(raw_namespace(array), array).T)

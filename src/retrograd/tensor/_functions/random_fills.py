@@ -165,8 +165,7 @@ def _with_chances(tensor: Any, p: Any, gen: Any) -> Any:
         raise RuntimeError(
             "vmap: inplace bernoulli(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
             "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
-            "over in a vmap. Please try to use out-of-place operators instead of inplace bernoulli. If said operator is being "
-            "called inside the PyTorch framework, please file a bug report instead."
+            "over in a vmap. Please try to use out-of-place operators instead of inplace bernoulli."
         )
     if any(level not in own for level in levels):
         raise RuntimeError(UNBATCHED)

@@ -12,6 +12,7 @@ from ..._core.arrays import Batched, is_meta, levels_of
 from ..._core.levels import Level, batch_levels
 from ..._device import chosen_device
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..._tracebacks import hide
 from ...overrides import answered_by_name, called, overridable, overridable_as, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
@@ -130,7 +131,11 @@ def _sampler(name: str, draw: Any) -> Any:
                 return finish(draw(gen, sizes, wanted), place, requires_grad)
             return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), place, requires_grad)
         except Exception as error:
-            return answered_by_name(create, locals(), error)
+            try:
+                return answered_by_name(create, locals(), error)
+            except Exception as refusal:
+                hide(refusal)
+                raise
 
     return refuses_itself(called(create, name, f"Make a random tensor: {name}."))
 

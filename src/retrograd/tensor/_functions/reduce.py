@@ -68,7 +68,7 @@ def _float_or_given(tensor: Any, dtype: Any, name: str) -> Any:
     if tensor._array.dtype.kind in "iub":
         raise RuntimeError(
             f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {_base.dtype_of(tensor)._scalar_name}"
+            f"Got: {_base.dtype_of(tensor)._scalar_name}\nHint: x.float().{name}(), or {name}(dtype=torch.float32)."
         )
     return tensor
 

@@ -14,6 +14,7 @@ from ..._dtypes import dtype as dtype_type
 from ..._ops import index as i
 from ..._ops import shape as s
 from ..._stored import as_storage_only
+from ..._tracebacks import hide
 from ..._warnings import warn
 from ...overrides import answered, declared, overridable, refuses_itself
 from .. import _base
@@ -139,7 +140,11 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         return view_op(input, s.reshape, {"shape": wanted}, "ViewBackward0")
     except Exception as error:
         named = {name: value for name, value in (("size", size), ("dtype", dtype)) if value is not None}
-        return answered(view, (input,) if named else (input, *shape), named, error)
+        try:
+            return answered(view, (input,) if named else (input, *shape), named, error)
+        except Exception as refusal:
+            hide(refusal)
+            raise
 
 
 def view_dtype(input: Any, wanted: Any) -> Any:

@@ -29,7 +29,7 @@ def _raw(tensor: Any, name: str) -> Any:
     if isinstance(array, LevelArray):
         raise RuntimeError(
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+            f"aten::{name}."
         )
     return array
 

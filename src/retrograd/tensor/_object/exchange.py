@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtypes
+from ... import _dtypes, _errors
 from ..._core.arrays import LevelArray
 from ..._device import device as device_type
 from ..._warnings import warn
@@ -43,7 +43,7 @@ def asarray(
     if not requires_grad:
         return result
     if result._array.dtype.kind not in "fcV":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        raise RuntimeError(_errors.ONLY_FLOATS)
     if result._edge is not None and not result.is_leaf:
         result = result.detach()
     return result.requires_grad_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import _errors
 from ..._dtypes import CPP_NAMES
 from ..._dtypes import dtype as dtype_type
 from ..._modes import current_mode
@@ -114,7 +115,7 @@ def check_parameter(data: Any, requires_grad: bool) -> None:
     if requires_grad:
         refuse_inference_leaf(data)
         if data._array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(_errors.ONLY_FLOATS)
 
 
 def marked_parameter(data: Any, requires_grad: bool) -> Any:

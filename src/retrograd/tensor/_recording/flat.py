@@ -33,6 +33,7 @@ from ..._graph.cuts import note_operation
 from ..._graph.node import Guard, InputFacts, Meta, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._places import own_files, user_frame, users_files
+from ..._tracebacks import hide
 from ...overrides import MISSING, NOTHING
 from .. import _base
 from .._base import LEAF, storage_of
@@ -625,7 +626,8 @@ class _FunctionWriter:
             f"return unusual_call(call, ({', '.join(names)},), more, out, {{{words_given}}})",
         ]
         parameters = [*(f"{n}=MISSING" for n in names), "more=NOTHING", "out=None", *(f"{w}=None" for w in words)]
-        return "\n".join([f"def call({', '.join(parameters)}):", *_inside(*lines)])
+        hiding = ["except Exception as error:", "    hide(error)", "    raise"]  # see Note [Tracebacks]
+        return "\n".join([f"def call({', '.join(parameters)}):", *_inside("try:", *_inside(*lines), *hiding)])
 
     def unary(self) -> Lines:
         return [
@@ -829,6 +831,7 @@ def _names() -> dict[str, Any]:
 
 
 _scope: dict[str, Any] = {
+    "hide": hide,
     "F32": F32,
     "F64": F64,
     "INDEX_KINDS": INDEX_KINDS,

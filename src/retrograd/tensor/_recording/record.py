@@ -26,6 +26,7 @@ from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
 from ..._native.library import library
+from ..._tracebacks import hide
 from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
@@ -387,7 +388,7 @@ def binary(
 
 def _written_later(recipe: Elementwise, signature: Any) -> Any:
     """Make a function that is written as text at its first call, so that importing stays quick."""
-    names = {"recipe": recipe, "write": _write}
+    names = {"recipe": recipe, "write": _write, "hide": hide}
     call: Any = FunctionType(_at_first.__code__, names, recipe.name)
     names["call"] = call
     call.__qualname__ = recipe.name
@@ -397,7 +398,11 @@ def _written_later(recipe: Elementwise, signature: Any) -> Any:
 
 
 def _at_first(*args: Any, **kwargs: Any) -> Any:
-    return write(call, recipe)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - its globals are others
+    try:
+        return write(call, recipe)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - its globals are others
+    except Exception as error:
+        hide(error)
+        raise
 
 
 _codes: dict[str, CodeType] = {}  # by text, of which there are few

@@ -21,8 +21,7 @@ from .._object.layout import address, strides
 
 NOT_A_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
-    "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-    "https://github.com/pytorch/pytorch/pull/103001"
+    "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage"
 )
 
 

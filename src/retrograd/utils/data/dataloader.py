@@ -17,6 +17,8 @@ from pickle import PicklingError
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from ..._absent import finder
+from ..._tracebacks import guard_public as _guard_public
+from ..._tracebacks import hide
 from ..._warnings import warn
 from ...cuda import is_available as has_cuda
 from ._utils.channel import GONE, HAS_FILES_IN_MEMORY, Channel, Packed
@@ -294,12 +296,16 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        batch = self._next_data()
-        self._num_yielded += 1
-        promised = self._IterableDataset_len_called
-        if promised is not None and self._dataset_kind == _DatasetKind.Iterable and self._num_yielded > promised:
-            self._warn_of_length(promised)
-        return pin_memory(batch) if self._pin_memory else batch
+        try:
+            batch = self._next_data()
+            self._num_yielded += 1
+            promised = self._IterableDataset_len_called
+            if promised is not None and self._dataset_kind == _DatasetKind.Iterable and self._num_yielded > promised:
+                self._warn_of_length(promised)
+            return pin_memory(batch) if self._pin_memory else batch
+        except Exception as error:
+            hide(error)
+            raise
 
     def _warn_of_length(self, promised: int) -> None:
         text = (
@@ -594,3 +600,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+
+_guard_public(globals())

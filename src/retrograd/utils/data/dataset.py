@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..._public import set_all
+from ..._tracebacks import guard_public as _guard_public
 from ..._warnings import warn
 from ...tensor import Tensor
 from ...tensor._functions.generators import default_generator
@@ -215,3 +216,6 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
 
 
 set_all(globals())
+
+
+_guard_public(globals())

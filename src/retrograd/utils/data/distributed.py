@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..._tracebacks import guard_public as _guard_public
 from ...distributed import get_rank, get_world_size
 from ...tensor._functions.generators import Generator
 from ...tensor._functions.random_tensors import randperm
@@ -63,3 +64,6 @@ class DistributedSampler(Sampler[Any]):
 
 
 __all__ = ["DistributedSampler"]
+
+
+_guard_public(globals())

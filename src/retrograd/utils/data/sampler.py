@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ... import _dtypes
 from ..._public import set_all
+from ..._tracebacks import guard_public as _guard_public
 from ...tensor._functions.creation import as_tensor, empty
 from ...tensor._functions.generators import Generator
 from ...tensor._functions.random_tensors import randint, randperm
@@ -156,3 +157,6 @@ class BatchSampler(Sampler[list[int]]):
 
 
 set_all(globals(), but="drawn_seed")
+
+
+_guard_public(globals())

@@ -59,7 +59,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> Any:
         edges = np.append(edges[:-1][::together], edges[-1])
     filled = np.flatnonzero(counts)
     if not len(filled):
-        raise ValueError("The histogram is empty, please file a bug report.")
+        raise ValueError("The histogram is empty.")
     first, last = int(filled[0]), int(filled[-1])
     # One empty bin before the first: TensorBoard draws from its limit on.
     shown = counts[first - 1 : last + 1] if first else np.append([0], counts[: last + 1])

@@ -121,7 +121,18 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Collates | None = None) -> 
         joined = _joined(arrays)
         if joined is not None:
             return wrap(joined)
-    return stack(batch, 0)
+    try:
+        return stack(batch, 0)
+    except RuntimeError as error:
+        if str(error).startswith("stack expects each tensor to be equal size"):
+            raise RuntimeError(f"{error}{_UNEQUAL}") from None
+        raise
+
+
+_UNEQUAL = (
+    "\nHint: a batch is one tensor. Give the DataLoader a collate_fn that makes samples equal, for example by "
+    "torch.nn.utils.rnn.pad_sequence, or that returns a list."
+)
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collates | None = None) -> Any:

@@ -6,6 +6,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
+from ...._tracebacks import shorten
+
 
 class _Verbatim(str):
     """Text that a KeyError, which shows its argument's repr, shows as it is."""
@@ -20,6 +22,9 @@ class ExceptionWrapper:
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         exc_info = sys.exc_info() if exc_info is None else exc_info
         self.exc_type: Any = exc_info[0]
+        if isinstance(exc_info[1], Exception):
+            shorten(exc_info[1])  # the traceback that was given is still whole
+            exc_info = (exc_info[0], exc_info[1], exc_info[1].__traceback__)
         self.exc_msg = "".join(traceback.format_exception(*exc_info))
         self.where = where
         self.name: str = self.exc_type.__name__
