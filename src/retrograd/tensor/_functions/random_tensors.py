@@ -15,6 +15,7 @@ from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ...overrides import answered_by_name, called, overridable, overridable_as, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
+from .._recording.descriptions import MADE
 from .casting import CPU, device_of
 from .creation import (
     as_dtype,
@@ -132,7 +133,7 @@ def _sampler(name: str, draw: Any) -> Any:
         except Exception as error:
             return answered_by_name(create, locals(), error)
 
-    return refuses_itself(called(create, name, f"Make a random tensor: {name}."))
+    return refuses_itself(called(create, name, MADE[name]))
 
 
 rand = _sampler("rand", _random.uniform)
@@ -147,7 +148,21 @@ def randint(
     generator: Any = None,
     **options: Any,
 ) -> Any:
-    """Make a tensor of random integers in [low, high)."""
+    """Make a tensor of random integers in [low, high).
+
+    Args:
+        *args: high and size; or low, high and size
+        low: the smallest integer; 0 if it is not given
+        high: one more than the largest
+        size: a sequence of sizes
+        generator: the stream of random numbers; the default one if it is not given
+        **options: `dtype` (int64), `device`, `requires_grad`, `out`
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randint(10, (5,))
+        tensor([4, 9, 3, 0, 3])
+    """
     out, dtype, device, requires_grad = options_of("randint", options) if options else (None, None, None, False)
     if (
         len(args) == 3
@@ -179,7 +194,18 @@ def randint(
 
 
 def randperm(n: Any, *, generator: Any = None, **options: Any) -> Any:
-    """Make a random permutation of 0 to n - 1."""
+    """Make a random permutation of 0 to n - 1.
+
+    Args:
+        n: how many
+        generator: the stream of random numbers; the default one if it is not given
+        **options: `dtype` (int64), `device`, `requires_grad`, `out`
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randperm(5)
+        tensor([4, 0, 1, 3, 2])
+    """
     out, dtype, device, requires_grad = options_of("randperm", options)
     if out is not None:
         refuse_out()
@@ -222,7 +248,7 @@ def _like(name: str, draw: Any) -> Any:
             return finish(draw(default_generator, array.shape, array.dtype), CPU, requires_grad)
         return _drawn_like(input, name, draw, generator, dtype, device, requires_grad, memory_format)
 
-    return overridable_as(name, create, f"Make a random tensor like another: {name}.")
+    return overridable_as(name, create, MADE[name])
 
 
 def _drawn_like(
