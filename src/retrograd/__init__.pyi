@@ -501,20 +501,20 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 @overload
 def bmm(input: Tensor, mat2: Tensor, out_dtype: _dtype, *, out: Tensor | None = None) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply a matrix and a vector."""
+    """Multiply a matrix by a vector."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply two vectors and sum."""
+    """Return the sum of the products of two vectors' elements."""
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply the conjugate of a vector with another and sum."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of a vector with every element of another."""
+    """Return the products of all pairs of two vectors' elements."""
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of a vector with every element of another."""
+    """Return the products of all pairs of two vectors' elements."""
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply vectors, matrices or batches of matrices."""
+    """Multiply matrices, vectors, and batches of matrices, as the operator `@`."""
 @overload
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add a matrix and a product of matrices."""
+    """Add a matrix and a product of matrices: beta * input + alpha * mat1 @ mat2."""
 @overload
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
@@ -709,7 +709,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: 
     """Add a vector and the product of a matrix and a vector."""
 @overload
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add matrices and the products of two batches of matrices."""
+    """Add a batch of matrices and the products of two batches of matrices."""
 @overload
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
@@ -1104,7 +1104,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = T
 def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
 def matrix_exp(input: Tensor) -> Tensor:
-    """Compute the exponential of matrices."""
+    """Return the exponential of square matrices: the sum of their powers A**k / k!."""
 def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
     """Return the norm of a tensor, over all elements or over dimensions; `torch.linalg.norm` is its successor."""
 def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
@@ -1126,15 +1126,15 @@ def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.in
 def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
     """Turn positions of a flattened tensor into one index for each dimension."""
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+    """Return the Kronecker product: each element of one tensor times the whole of the other."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum products over the last dimension of both."""
+    """Sum the products over the last dimension of two tensors."""
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the vector product along a dimension, by default the first of size 3."""
 def trace(input: Tensor) -> Tensor:
     """Sum the diagonal of a matrix."""
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
+    """Multiply two tensors and sum over several dimensions of each."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """Multiply a chain of matrices in the cheapest order."""
 def _int_mm(input: Any, mat2: Any) -> Any:
@@ -1239,7 +1239,7 @@ def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins
 def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.triangular_solve:
     """Solve A @ x = input, or A^T @ x = input, with one triangle of A; return x and A."""
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert matrices."""
+    """Return the inverse of square matrices: `torch.linalg.inv`."""
 def det(input: Tensor) -> Tensor:
     """Compute determinants."""
 def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.slogdet:
@@ -1549,9 +1549,9 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> Any:
     """Compute native_batch_norm, with running statistics or without."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+    """Return the cosine of the angle between vectors along a dimension."""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = 2, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+    """Return the distances of vectors along the last dimension."""
 def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
     """Return the norms of the slices along a dimension, or of everything if it is -1."""
 def _weight_norm(v: Any, g: Any, dim: builtins.int = ...) -> Any:
@@ -1602,7 +1602,7 @@ def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor 
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Replace what lies between -lambd and lambd by 0."""
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+    """Multiply what is negative by learned slopes."""
 def selu_(input: Tensor) -> Tensor:
     """Compute selu in place."""
 def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
@@ -1665,7 +1665,7 @@ def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: builtins.in
 def affine_grid_generator(theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool) -> Tensor:
     """Make the grids of affine maps."""
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
-    """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
+    """Turn channels into pixels: (*, C * r * r, H, W) becomes (*, C, H * r, W * r)."""
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     """Make channels from squares of pixels: (..., C, H r, W r) becomes (..., C r^2, H, W)."""
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:

@@ -56,7 +56,7 @@ class TensorMethods(TensorBase):
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """Compute addcmul in place."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Add a matrix and a product of matrices."""
+        """Add a matrix and a product of matrices: beta * input + alpha * mat1 @ mat2."""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute addmm in place."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
@@ -161,7 +161,7 @@ class TensorMethods(TensorBase):
     def atanh_(self) -> Tensor:
         """Compute atanh in place."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Add matrices and the products of two batches of matrices."""
+        """Add a batch of matrices and the products of two batches of matrices."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute baddbmm in place."""
     @overload
@@ -377,7 +377,7 @@ class TensorMethods(TensorBase):
     @overload
     def divide_(self, other: Tensor | _Number, *, rounding_mode: builtins.str | None) -> Tensor: ...
     def dot(self, tensor: Tensor) -> Tensor:
-        """Multiply two vectors and sum."""
+        """Return the sum of the products of two vectors' elements."""
     def double(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.float64."""
     @overload
@@ -490,7 +490,7 @@ class TensorMethods(TensorBase):
     def geqrf(self) -> _results.geqrf:
         """Factor matrices into R and reflectors whose product is Q."""
     def ger(self, vec2: Tensor) -> Tensor:
-        """Multiply every element of a vector with every element of another."""
+        """Return the products of all pairs of two vectors' elements."""
     def greater(self, other: Tensor | _Number) -> Tensor:
         """Tell whether the first element is the larger one."""
     def greater_(self, other: Tensor | _Number) -> Tensor:
@@ -570,11 +570,11 @@ class TensorMethods(TensorBase):
     def indices(self) -> Tensor:
         """Refuse: indices belongs to another layout."""
     def inner(self, other: Tensor) -> Tensor:
-        """Sum products over the last dimension of both."""
+        """Sum the products over the last dimension of two tensors."""
     def int(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.int32."""
     def inverse(self) -> Tensor:
-        """Invert matrices."""
+        """Return the inverse of square matrices: `torch.linalg.inv`."""
     def ipu(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor:
         """Refuse: there is no such device."""
     def is_coalesced(self) -> Tensor:
@@ -608,7 +608,7 @@ class TensorMethods(TensorBase):
     def item(self) -> builtins.int | builtins.float | builtins.bool:
         """Return the value of a tensor with one element as a Python number."""
     def kron(self, other: Tensor) -> Tensor:
-        """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+        """Return the Kronecker product: each element of one tensor times the whole of the other."""
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _results.kthvalue:
         """Return the k-th smallest element along a dimension, and its index."""
     def lcm(self, other: Tensor) -> Tensor:
@@ -720,9 +720,9 @@ class TensorMethods(TensorBase):
     def masked_select(self, mask: Tensor) -> Tensor:
         """Return the elements at which a mask is True, in one dimension."""
     def matmul(self, other: Tensor) -> Tensor:
-        """Multiply vectors, matrices or batches of matrices."""
+        """Multiply matrices, vectors, and batches of matrices, as the operator `@`."""
     def matrix_exp(self) -> Tensor:
-        """Compute the exponential of matrices."""
+        """Return the exponential of square matrices: the sum of their powers A**k / k!."""
     def matrix_power(self, n: builtins.int) -> Tensor:
         """Multiply matrices with themselves; a negative power is one of the inverse."""
     @overload
@@ -784,7 +784,7 @@ class TensorMethods(TensorBase):
     def multiply_(self, other: Tensor | _Number) -> Tensor:
         """Compute mul in place."""
     def mv(self, vec: Tensor) -> Tensor:
-        """Multiply a matrix and a vector."""
+        """Multiply a matrix by a vector."""
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """Compute the logarithm of the gamma function of p dimensions."""
     def mvlgamma_(self, p: builtins.int) -> Tensor:
@@ -880,7 +880,7 @@ class TensorMethods(TensorBase):
     def ormqr(self, input2: Tensor, input3: Tensor, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
         """Multiply a matrix by the Q that reflectors describe, without building it."""
     def outer(self, vec2: Tensor) -> Tensor:
-        """Multiply every element of a vector with every element of another."""
+        """Return the products of all pairs of two vectors' elements."""
     @overload
     def permute(self, dims: Sequence[builtins.int]) -> Tensor:
         """Put the dimensions into another order, as a view."""
@@ -901,7 +901,7 @@ class TensorMethods(TensorBase):
     def pow_(self, exponent: Tensor | _Number) -> Tensor:
         """Compute pow in place."""
     def prelu(self, weight: Tensor) -> Tensor:
-        """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+        """Multiply what is negative by learned slopes."""
     @overload
     def prod(self, *, dtype: _dtype | None = None) -> Tensor:
         """Multiply all elements, or those along a dimension."""

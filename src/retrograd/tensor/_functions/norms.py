@@ -89,7 +89,19 @@ def _refuse_empty(shape: Any, dim: Any, axes: tuple[int, ...], ord: Any) -> None
 
 @takes_out(raised="cuda", out_dtype="result")
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
+    """Return a norm of vectors.
+
+    Args:
+        x: a tensor
+        ord: the order: a number, inf or -inf
+        dim: a dimension or several; without it, all elements
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+        tensor([ 5., 10.])
+    """
     return vector(input, ord, dim, keepdim, dtype)
 
 
@@ -103,7 +115,19 @@ def matrix_norm(
     *,
     dtype: Any = None,
 ) -> Any:
-    """Compute a norm of matrices that lie in two dimensions."""
+    """Return a norm of matrices.
+
+    Args:
+        A: (..., m, n)
+        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf
+        dim: the two dimensions of the matrices
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.matrix_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(5.)
+    """
     return matrix(input, ord, dim, keepdim, dtype)
 
 
@@ -172,7 +196,19 @@ def linalg_norm(
     *,
     dtype: Any = None,
 ) -> Any:
-    """Compute a norm of vectors or matrices, as `ord` and `dim` say."""
+    """Return a norm of vectors or matrices.
+
+    Args:
+        input: a tensor
+        ord: the order: a number, inf, -inf, "fro" or "nuc"; 2 for vectors, "fro" for matrices if it is not given
+        dim: one dimension for vectors, two for matrices; without it, all elements
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor(5.)
+    """
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
         return vector(input, 2, dims, keepdim, dtype)

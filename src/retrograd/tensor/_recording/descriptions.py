@@ -26,7 +26,11 @@ UNARY = {
         "tensor([0.0000e+00, 1.0000e-08, 6.9315e-01])",
     ),
     "log2": ("Return the logarithm to base 2 of each element.", "[1.0, 8.0, 0.5]", "tensor([ 0.,  3., -1.])"),
-    "log10": ("Return the logarithm to base 10 of each element.", "[1.0, 10.0, 100.0]", "tensor([0., 1., 2.])"),
+    "log10": (
+        "Return the logarithm to base 10 of each element.",
+        "[1.0, 2.0, 5.0]",
+        "tensor([0.0000, 0.3010, 0.6990])",
+    ),
     "sqrt": (
         "Return the square root of each element; of negative numbers it is NaN.",
         "[4.0, 2.0, -1.0]",
