@@ -93,6 +93,7 @@ ELSEWHERE = (
         "torch.serialization",
         "torch.ops",
     ),
+    "torch.compile",  # docs/compile.md, where it exists
     *("torch.nn.parallel", "torch.nn.DataParallel", "torch.nn.SyncBatchNorm", "torch.amp.GradScaler"),
     *("torch.FloatTensor", "torch.IntTensor", "torch.LongTensor", "torch.BoolTensor"),  # old names of dtypes
     *("torch.autograd.Variable", "torch.utils.hooks", "torch.is_autocast_enabled", "torch.distributions.constraints"),

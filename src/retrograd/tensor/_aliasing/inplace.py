@@ -115,7 +115,10 @@ def inplace(name: str, function: Any) -> Any:
     method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__module__ = sys._getframe(1).f_globals["__name__"]  # which has it under that name
-    method.__doc__ = f"Compute {name} in place."
+    method.__doc__ = f"""Compute {name} in place.
+
+    The result is written into this tensor, which is returned. The other arguments are those of `torch.{name}`.
+    """
     return method
 
 
