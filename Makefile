@@ -9,6 +9,8 @@
 #   make opdb     install torch and run a fixed part of its table of operations on both libraries
 #   make moduledb install torch and run a fixed part of its table of modules on both libraries
 #   make libraries install libraries of others, without torch, into .venv-libraries and run a job of each
+#   make docs     build the documentation site into site/
+#   make dist     build the wheel and the source distribution into dist/
 #   make stubs    write the .pyi files from the table of operations
 #   make clean    remove .venv and what the tools left behind
 #
@@ -28,8 +30,9 @@ LIBRARIES := .venv-libraries
 DEV := $(VENV)/.stamp-dev
 ORACLE := $(VENV)/.stamp-oracle
 TYPES := $(VENV)/.stamp-types
+DOCS := $(VENV)/.stamp-docs
 
-.PHONY: run test test-elsewhere lint types oracle opdb moduledb libraries stubs clean
+.PHONY: run test test-elsewhere lint types oracle opdb moduledb libraries stubs docs dist clean
 .NOTPARALLEL: # two pips in one environment would disturb each other
 
 run: $(EXAMPLES)
@@ -66,6 +69,13 @@ stubs: $(DEV)
 	$(BIN)/python tools/make_names.py
 	$(BIN)/python tools/make_stubs.py
 
+docs: $(DOCS)
+	$(BIN)/python tools/make_site.py
+
+dist: $(DEV)
+	$(PIP) install build
+	$(BIN)/python -m build --quiet
+
 $(CREATED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "retrograd needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
@@ -86,6 +96,10 @@ $(TYPES): $(CREATED) pyproject.toml
 	$(PIP) install --editable '.[types]'
 	@touch $@ $(DEV) $(EXAMPLES) # types contains dev
 
+$(DOCS): $(CREATED) pyproject.toml
+	$(PIP) install --editable '.[docs]'
+	@touch $@
+
 $(ORACLE): $(CREATED)
 	$(PIP) install $(TORCH) # expecttest: what torch's own tables import
 	@touch $@
@@ -97,5 +111,5 @@ $(LIBRARIES)/.stamp: tests/libraries/requirements.txt pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(LIBRARIES) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis *.png
+	rm -rf $(VENV) $(LIBRARIES) build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis *.png
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

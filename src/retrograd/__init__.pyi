@@ -131,188 +131,188 @@ int: _dtype
 long: _dtype
 bit: _dtype
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute neg of each element."""
+    """Return the negative of each element."""
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute neg of each element."""
+    """Return the negative of each element."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute exp of each element."""
+    """Return e to the power of each element."""
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute expm1 of each element."""
+    """Return exp(x) - 1 of each element x, exact also where x is close to 0."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute log of each element."""
+    """Return the natural logarithm of each element; of negative numbers it is NaN."""
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute log1p of each element."""
+    """Return log(1 + x) of each element x, exact also where x is close to 0."""
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute log2 of each element."""
+    """Return the logarithm to base 2 of each element."""
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute log10 of each element."""
+    """Return the logarithm to base 10 of each element."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sqrt of each element."""
+    """Return the square root of each element; of negative numbers it is NaN."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute rsqrt of each element."""
+    """Return 1 / sqrt(x) of each element x."""
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sin of each element."""
+    """Return the sine of each element, an angle in radians."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute cos of each element."""
+    """Return the cosine of each element, an angle in radians."""
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute tan of each element."""
+    """Return the tangent of each element, an angle in radians."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sinh of each element."""
+    """Return the hyperbolic sine of each element."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute cosh of each element."""
+    """Return the hyperbolic cosine of each element."""
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute tanh of each element."""
+    """Return the hyperbolic tangent of each element, between -1 and 1."""
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asin of each element."""
+    """Return the angle between -pi/2 and pi/2 whose sine is each element; outside of [-1, 1] it is NaN."""
 def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asin of each element."""
+    """Return the angle between -pi/2 and pi/2 whose sine is each element; outside of [-1, 1] it is NaN."""
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acos of each element."""
+    """Return the angle between 0 and pi whose cosine is each element; outside of [-1, 1] it is NaN."""
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acos of each element."""
+    """Return the angle between 0 and pi whose cosine is each element; outside of [-1, 1] it is NaN."""
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atan of each element."""
+    """Return the angle between -pi/2 and pi/2 whose tangent is each element."""
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atan of each element."""
+    """Return the angle between -pi/2 and pi/2 whose tangent is each element."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sigmoid of each element."""
+    """Return 1 / (1 + exp(-x)) of each element x, between 0 and 1."""
 def relu(input: Tensor) -> Tensor:
-    """Compute relu of each element."""
+    """Replace what is negative by 0."""
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erf of each element."""
+    """Return the error function of each element, for x >= 0 the probability that a normal variable is within x * sqrt(2) of its mean."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute reciprocal of each element."""
+    """Return 1 / x of each element x."""
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute abs of each element."""
+    """Return the absolute value of each element; of complex numbers it is their length."""
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute abs of each element."""
+    """Return the absolute value of each element; of complex numbers it is their length."""
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sign of each element."""
+    """Return -1, 0 or 1 for each element: its sign."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sgn of each element."""
+    """Return the sign of each element; of a complex number it is the number of length 1 in its direction."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute floor of each element."""
+    """Return the largest whole number that is not above each element."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute ceil of each element."""
+    """Return the smallest whole number that is not below each element."""
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute trunc of each element."""
+    """Cut off what stands behind the point: round towards 0."""
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute trunc of each element."""
+    """Cut off what stands behind the point: round towards 0."""
 def isnan(input: Tensor) -> Tensor:
-    """Compute isnan of each element."""
+    """Tell for each element whether it is NaN."""
 def isinf(input: Tensor) -> Tensor:
-    """Compute isinf of each element."""
+    """Tell for each element whether it is infinite."""
 def isfinite(input: Tensor) -> Tensor:
-    """Compute isfinite of each element."""
+    """Tell for each element whether it is a number, neither NaN nor infinite."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_not of each element."""
+    """Tell for each element whether it is zero, or False."""
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atan2 of two tensors, element by element, broadcasting their shapes."""
+    """Return the angle between -pi and pi of the point (other, input): the tangent is input / other."""
 def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atan2 of two tensors, element by element, broadcasting their shapes."""
+    """Return the angle between -pi and pi of the point (other, input): the tangent is input / other."""
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute maximum of two tensors, element by element, broadcasting their shapes."""
+    """Return the larger of two elements. Where one is NaN, the result is; where they are equal, each gets half of the gradient."""
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute minimum of two tensors, element by element, broadcasting their shapes."""
+    """Return the smaller of two elements. Where one is NaN, the result is; where they are equal, each gets half of the gradient."""
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_and of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether both elements are True, or not zero."""
 def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_or of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether at least one of two elements is True, or not zero."""
 def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logical_xor of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether exactly one of two elements is True, or not zero."""
 def eq(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute eq of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether two elements are equal."""
 def ne(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute ne of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether two elements differ."""
 def not_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute ne of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether two elements differ."""
 def lt(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute lt of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is the smaller one."""
 def less(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute lt of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is the smaller one."""
 def le(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute le of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is smaller than the second, or equal."""
 def less_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute le of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is smaller than the second, or equal."""
 def gt(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute gt of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is the larger one."""
 def greater(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute gt of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is the larger one."""
 def ge(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute ge of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is larger than the second, or equal."""
 def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute ge of two tensors, element by element, broadcasting their shapes."""
+    """Tell whether the first element is larger than the second, or equal."""
 @overload
 def bitwise_and(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_and of two tensors, element by element, broadcasting their shapes."""
+    """Return the bits that two integers share; of booleans it is `and`."""
 @overload
 def bitwise_and(self: _Number, other: Tensor) -> Tensor: ...
 @overload
 def bitwise_or(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_or of two tensors, element by element, broadcasting their shapes."""
+    """Return the bits that either of two integers has; of booleans it is `or`."""
 @overload
 def bitwise_or(self: _Number, other: Tensor) -> Tensor: ...
 @overload
 def bitwise_xor(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_xor of two tensors, element by element, broadcasting their shapes."""
+    """Return the bits that exactly one of two integers has; of booleans it is whether they differ."""
 @overload
 def bitwise_xor(self: _Number, other: Tensor) -> Tensor: ...
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_not of each element."""
+    """Invert the bits of integers; of booleans it is `not`."""
 @overload
 def remainder(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute the remainder of a division that rounds down."""
+    """Return the remainder of a division, with the sign of the divisor, as Python's `%`."""
 @overload
 def remainder(self: _Number, other: Tensor) -> Tensor: ...
 def fmod(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute the remainder of a division that rounds towards zero."""
+    """Return the remainder of a division, with the sign of the dividend, as C's `fmod`."""
 def floor_divide(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Divide, rounding down; torch has no derivative for it, and says so in backward."""
+    """Divide and round down, as Python's `//`."""
 def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
     """Add two tensors, the second times `alpha`."""
 def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Subtract `alpha` times a tensor from another."""
+    """Subtract a tensor, times `alpha`, from another."""
 @overload
 def subtract(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Subtract `alpha` times a tensor from another."""
+    """Subtract a tensor, times `alpha`, from another."""
 @overload
 def subtract(input: Tensor, other: _Number, alpha: _Number = 1) -> Tensor: ...
 def mul(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Multiply two tensors."""
+    """Multiply two tensors, element by element."""
 def multiply(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Multiply two tensors."""
+    """Multiply two tensors, element by element."""
 @overload
 def div(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Divide two tensors, rounding the quotient as asked."""
+    """Divide two tensors, element by element."""
 @overload
 def div(input: Tensor, other: Tensor | _Number, *, rounding_mode: builtins.str | None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def divide(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Divide two tensors, rounding the quotient as asked."""
+    """Divide two tensors, element by element."""
 @overload
 def divide(input: Tensor, other: Tensor | _Number, *, rounding_mode: builtins.str | None, out: Tensor | None = None) -> Tensor: ...
 def true_divide(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Divide two tensors, rounding the quotient as asked."""
+    """Divide two tensors, element by element."""
 @overload
 def pow(input: Tensor, exponent: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Raise to a power."""
+    """Raise to a power, element by element."""
 @overload
 def pow(self: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Square each element."""
+    """Multiply each element by itself."""
 @overload
 def round(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Round half to even."""
+    """Round to whole numbers, halves to the even one, or to a number of decimals."""
 @overload
 def round(input: Tensor, *, decimals: builtins.int, out: Tensor | None = None) -> Tensor: ...
 @overload
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Limit each element to [min, max]; the bounds are numbers or tensors."""
+    """Bring elements that are out of a range to its ends."""
 @overload
 def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def clip(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Limit each element to [min, max]; the bounds are numbers or tensors."""
+    """Bring elements that are out of a range to its ends."""
 @overload
 def clip(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
@@ -331,18 +331,18 @@ def where(condition: Tensor, input: Tensor, other: _Number) -> Tensor: ...
 def conj(input: Tensor) -> Tensor:
     """View as the conjugate; a real tensor is returned as it is."""
 def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Interpolate linearly between two tensors."""
+    """Interpolate between two tensors: input + weight * (end - input)."""
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add `value` times a product."""
+    """Add `value` times a product: input + value * tensor1 * tensor2."""
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add `value` times a quotient."""
+    """Add `value` times a quotient: input + value * tensor1 / tensor2."""
 @overload
 def rsub(input: Tensor, other: Tensor, *, alpha: _Number = 1) -> Tensor:
     """Subtract `alpha` times the first tensor from the second."""
 @overload
 def rsub(input: Tensor, other: _Number, alpha: _Number = 1) -> Tensor: ...
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Build a complex tensor of its real and imaginary parts."""
+    """Make complex numbers of real and imaginary parts."""
 @overload
 def sum(input: Tensor, *, dtype: _dtype | None = None) -> Tensor:
     """Sum over dimensions."""
@@ -355,17 +355,17 @@ def mean(input: Tensor, *, dtype: _dtype | None = None, out: Tensor | None = Non
 def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def prod(input: Tensor, *, dtype: _dtype | None = None) -> Tensor:
-    """Multiply all elements, or along one dimension."""
+    """Multiply all elements, or those along a dimension."""
 @overload
 def prod(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Sum over dimensions, without NaN."""
+    """Sum over dimensions; NaN counts as 0."""
 def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Average over dimensions, without NaN."""
+    """Average over dimensions, leaving NaN out."""
 def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Take the largest element; ties share the gradient."""
+    """Take the largest elements over dimensions; equal ones share the gradient."""
 def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Take the smallest element; ties share the gradient."""
+    """Take the smallest elements over dimensions; equal ones share the gradient."""
 @overload
 def max(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors."""
@@ -381,19 +381,19 @@ def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
 @overload
 def min(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.min: ...
 def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Return the position of the largest element."""
+    """Return the index of the largest element, of all or along a dimension; of equal ones, one of them."""
 def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Return the position of the smallest element."""
+    """Return the index of the smallest element, of all or along a dimension; of equal ones, one of them."""
 @overload
 def any(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Tell whether any element is true."""
+    """Tell whether any element is True, or not zero."""
 @overload
 def any(input: Tensor, dim: Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def any(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def all(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Tell whether all elements are true."""
+    """Tell whether all elements are True, or not zero."""
 @overload
 def all(input: Tensor, dim: Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -404,14 +404,14 @@ def count_nonzero(input: Tensor, dim: builtins.int | None = None) -> Tensor:
 @overload
 def count_nonzero(input: Tensor, dim: Sequence[builtins.int]) -> Tensor: ...
 def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(sum(exp(x))) without overflow."""
+    """Compute log(sum(exp(input))) without overflow."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Normalise exponentials along a dimension."""
+    """Turn numbers along a dimension into probabilities: exp(input) divided by its sum."""
 def log_softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Take the logarithm of softmax without underflow."""
+    """Compute log(softmax(input)), exact also where a probability is close to 0."""
 @overload
 def sort(input: Tensor, *, stable: builtins.bool | None, dim: builtins.int = -1, descending: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.sort:
-    """Sort along a dimension; returns values and indices. Equal elements keep their order, asked for or not."""
+    """Sort along a dimension, and return the elements and where they were."""
 @overload
 def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.sort: ...
 @overload
@@ -424,48 +424,48 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     """Give another shape, as a view where that is possible, else as a copy."""
 def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """Reorder the dimensions."""
+    """Put the dimensions into another order, as a view."""
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """Swap two dimensions."""
+    """Exchange two dimensions, as a view."""
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """Swap two dimensions."""
+    """Exchange two dimensions, as a view."""
 def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
     """Swap two dimensions."""
 def t(input: Tensor) -> Tensor:
-    """Transpose a matrix."""
+    """Transpose a matrix, as a view; a vector or a number stays as it is."""
 @overload
 def movedim(input: Tensor, source: builtins.int, destination: builtins.int) -> Tensor:
-    """Move dimensions to new places."""
+    """Move dimensions to other places, as a view; the others keep their order."""
 @overload
 def movedim(input: Tensor, source: Sequence[builtins.int], destination: Sequence[builtins.int]) -> Tensor: ...
 @overload
 def moveaxis(input: Tensor, source: builtins.int, destination: builtins.int) -> Tensor:
-    """Move dimensions to new places."""
+    """Move dimensions to other places, as a view; the others keep their order."""
 @overload
 def moveaxis(input: Tensor, source: Sequence[builtins.int], destination: Sequence[builtins.int]) -> Tensor: ...
 def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
-    """Insert a dimension of size one."""
+    """Insert a dimension of size 1, as a view."""
 @overload
 def squeeze(input: Tensor) -> Tensor:
-    """Drop dimensions of size one."""
+    """Remove dimensions of size 1, as a view."""
 @overload
 def squeeze(input: Tensor, dim: builtins.int | Sequence[builtins.int]) -> Tensor: ...
 def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
-    """Expand to a shape."""
+    """Repeat a tensor to a shape without copying it, as a view."""
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-    """Merge dimensions into one."""
+    """Make one dimension of several."""
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-    """View one dimension as several."""
+    """Make several dimensions of one, as a view."""
 def ravel(input: Tensor) -> Tensor:
-    """Flatten to one dimension; always a new view."""
+    """Return a tensor with one dimension, always a new view, of a copy where it must be."""
 def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
-    """View one position of a dimension."""
+    """Take one slice along a dimension, as a view; the dimension disappears."""
 def narrow(input: Tensor, dim: builtins.int, start: Tensor | builtins.int, length: builtins.int) -> Tensor:
-    """View `length` positions of a dimension from `start` on."""
+    """Take a range along a dimension, as a view."""
 def diagonal(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-    """View the diagonal of two dimensions."""
+    """Return a diagonal of two dimensions, as a view; it becomes the last dimension."""
 def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
-    """Copy into new memory, in the order of the tensor's dimensions or in a format."""
+    """Copy a tensor; gradients flow through the copy."""
 def adjoint(input: Tensor) -> Tensor:
     """Transpose the last two dimensions and conjugate."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -475,15 +475,15 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | No
 def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along a dimension."""
 def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Join tensors along a new dimension."""
+    """Join tensors of one shape along a new dimension."""
 def split(tensor: Tensor, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Split into views of a size, or of given sizes."""
+    """Cut a tensor along a dimension into views."""
 def split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Split into views of given sizes."""
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Split into at most `chunks` views of equal size."""
+    """Cut a tensor along a dimension into views, as many as wanted or fewer."""
 def unbind(input: Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Return a view of every position of a dimension."""
+    """Return all slices along a dimension, as views without it."""
 def unsafe_split(input: Tensor, split_size: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Split without telling autograd that the parts share memory."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
@@ -501,51 +501,51 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 @overload
 def bmm(input: Tensor, mat2: Tensor, out_dtype: _dtype, *, out: Tensor | None = None) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply a matrix and a vector."""
+    """Multiply a matrix by a vector."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply two vectors and sum."""
+    """Return the sum of the products of two vectors' elements."""
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply the conjugate of a vector with another and sum."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of a vector with every element of another."""
+    """Return the products of all pairs of two vectors' elements."""
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of a vector with every element of another."""
+    """Return the products of all pairs of two vectors' elements."""
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply vectors, matrices or batches of matrices."""
+    """Multiply matrices, vectors, and batches of matrices, as the operator `@`."""
 @overload
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add a matrix and a product of matrices."""
+    """Add a matrix and a product of matrices: beta * input + alpha * mat1 @ mat2."""
 @overload
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
-    """Return a copy with values written at index tensors."""
+    """Write values at positions given by index tensors, into a copy."""
 def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Take elements along a dimension."""
+    """Pick elements along a dimension by index: `out[i][j] = input[index[i][j]][j]` for dim 0."""
 def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Take whole slices along a dimension."""
+    """Take slices along a dimension by their indices, as a copy."""
 def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Return a copy with slices of `source` added along a dimension."""
+    """Add slices to those at given indices; an index may occur several times."""
 def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Return a copy with slices of `source` reduced into it along a dimension."""
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return a copy with slices of `source` written along a dimension."""
+    """Replace the slices at given indices."""
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | _Number) -> Tensor:
-    """Return a copy with slices along a dimension filled with a value."""
+    """Fill the slices at given indices with one value."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
-    """Return a copy with a value where a mask is true."""
+    """Fill with a value where a mask is True."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Take the elements where a mask is true."""
+    """Return the elements at which a mask is True, in one dimension."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the elements of a source written, in order, where a mask is true."""
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Tensor | None = None) -> builtins.tuple[Tensor, ...]:
-    """Return the indices of elements that are not zero, as rows or as one vector for each dimension."""
+    """Return the indices of the elements that are not zero."""
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Take elements along a dimension, broadcasting the others."""
+    """Pick elements along a dimension by index; the other dimensions broadcast."""
 def fill(input: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy filled with a value."""
 @overload
 def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return a copy with `src` written at indices along a dimension, or added, or multiplied."""
+    """Write elements along a dimension to given indices, into a copy: `out[index[i][j]][j] = src[i][j]` for dim 0."""
 @overload
 def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, reduce: builtins.str, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -553,19 +553,19 @@ def scatter(input: Tensor, dim: builtins.int, index: Tensor, value: _Number, *, 
 @overload
 def scatter(input: Tensor, dim: builtins.int, index: Tensor, value: _Number, *, reduce: builtins.str, out: Tensor | None = None) -> Tensor: ...
 def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return a copy with `src` added at indices along a dimension."""
+    """Add elements along a dimension to those at given indices, in a copy."""
 def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """Return a copy with `src` reduced into it at indices along a dimension."""
+    """Combine elements along a dimension with those at given indices, in a copy."""
 def is_nonzero(input: Tensor) -> builtins.bool:
     """Tell whether the one element of a tensor is not zero."""
 def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     """Tell whether two tensors have the same shape."""
 def is_tensor(obj: Any) -> builtins.bool:
-    """Tell whether an object is a Tensor."""
+    """Tell whether an object is a tensor."""
 def is_floating_point(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_floating_point()`."""
+    """Tell whether the elements are floats: not integers, booleans or complex numbers."""
 def is_complex(input: Tensor) -> builtins.bool:
-    """Ask a tensor: `is_complex()`."""
+    """Tell whether the elements are complex numbers."""
 def is_signed(input: Tensor) -> builtins.bool:
     """Ask a tensor: `is_signed()`."""
 def is_conj(input: Tensor) -> builtins.bool:
@@ -575,10 +575,10 @@ def is_neg(input: Tensor) -> builtins.bool:
 def is_inference(input: Tensor) -> builtins.bool:
     """Ask a tensor: `is_inference()`."""
 def numel(input: Tensor) -> builtins.int:
-    """Ask a tensor: `numel()`."""
+    """Return the number of elements."""
 @overload
 def result_type(tensor: Tensor, other: Tensor | _Number) -> _dtype:
-    """Return the dtype that an operation on two operands gives."""
+    """Return the dtype that an operation of two values has."""
 @overload
 def result_type(scalar: _Number, tensor: Tensor) -> _dtype: ...
 @overload
@@ -592,7 +592,7 @@ def tensor(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None
 def as_tensor(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Make a tensor, sharing memory with a tensor or NumPy array where that is possible."""
 def from_numpy(array: Any) -> Tensor:
-    """Make a tensor on the memory of a NumPy array."""
+    """Make a tensor on the memory of a NumPy array: writes into one are seen in the other."""
 @overload
 def zeros(size: Sequence[builtins.int], *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
     """Make a tensor of zeros."""
@@ -605,36 +605,36 @@ def ones(size: Sequence[builtins.int], *, out: Tensor | None = None, dtype: _dty
 def ones(*size: builtins.int, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def empty(size: Sequence[builtins.int], *, memory_format: _memory_format | None = None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor of empty."""
+    """Make a tensor whose elements are whatever its memory holds."""
 @overload
 def empty(*size: builtins.int, memory_format: _memory_format | None = None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 def full(size: Sequence[builtins.int], fill_value: _Number, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
     """Make a tensor filled with one value."""
 def zeros_like(input: Tensor, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor like another: zeros_like."""
+    """Make a tensor of zeros with the shape, dtype and device of another."""
 def ones_like(input: Tensor, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor like another: ones_like."""
+    """Make a tensor of ones with the shape, dtype and device of another."""
 def empty_like(input: Tensor, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor like another: empty_like."""
+    """Make a tensor with the shape, dtype and device of another, whose elements are whatever its memory holds."""
 def full_like(input: Tensor, fill_value: _Number, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a tensor like another, filled with one value."""
+    """Make a tensor with the shape, dtype and device of another, filled with one value."""
 def scalar_tensor(s: _Number, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
     """Make a 0-d tensor."""
 @overload
 def arange(end: _Number, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Count from start to end by a step."""
+    """Make the numbers from `start` to `end`, without `end`, a step apart."""
 @overload
 def arange(start: _Number, end: _Number, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def arange(start: _Number, end: _Number, step: _Number = 1, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def linspace(start: Tensor | _Number, end: Tensor, steps: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make `steps` evenly spaced values, ends included."""
+    """Make `steps` evenly spaced numbers, both ends included."""
 @overload
 def linspace(start: Tensor | _Number, end: _Number, steps: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def logspace(start: Tensor | _Number, end: Tensor, steps: builtins.int, base: builtins.float = 10.0, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make powers of a base with evenly spaced exponents, ends included."""
+    """Make numbers that are evenly spaced on a logarithmic scale, both ends included."""
 @overload
 def logspace(start: Tensor | _Number, end: _Number, steps: builtins.int, base: builtins.float = 10.0, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
@@ -645,18 +645,18 @@ def eye(n: builtins.int, m: builtins.int, *, out: Tensor | None = None, dtype: _
 from .tensor._functions.generators import Generator as Generator
 default_generator: Generator
 def manual_seed(seed: builtins.int) -> _Generator:
-    """Restart the default stream from a seed."""
+    """Restart the default stream of random numbers from a seed."""
 def seed() -> builtins.int:
     """Start the default stream from a seed of the system."""
 def initial_seed() -> builtins.int:
     """Return the seed of the default stream."""
 def get_rng_state() -> Tensor:
-    """Return the state of the default stream as a byte tensor."""
+    """Return the state of the default stream of random numbers, as bytes in a tensor."""
 def set_rng_state(new_state: Tensor) -> Tensor:
-    """Continue the default stream from a state."""
+    """Bring the default stream of random numbers back to a state."""
 @overload
 def rand(size: Sequence[builtins.int], *, generator: _Generator | None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a random tensor: rand."""
+    """Make a tensor of random numbers, uniform in [0, 1)."""
 @overload
 def rand(*size: builtins.int, generator: _Generator | None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
@@ -665,7 +665,7 @@ def rand(size: Sequence[builtins.int], *, out: Tensor | None = None, dtype: _dty
 def rand(*size: builtins.int, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def randn(size: Sequence[builtins.int], *, generator: _Generator | None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a random tensor: randn."""
+    """Make a tensor of random numbers from the standard normal distribution."""
 @overload
 def randn(*size: builtins.int, generator: _Generator | None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
@@ -688,12 +688,12 @@ def randperm(n: builtins.int, *, generator: _Generator | None, out: Tensor | Non
 def randperm(n: builtins.int, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def rand_like(input: Tensor, *, generator: _Generator | None, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a random tensor like another: rand_like."""
+    """Make a tensor of random numbers, uniform in [0, 1), with the shape, dtype and device of another."""
 @overload
 def rand_like(input: Tensor, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
 def randn_like(input: Tensor, *, generator: _Generator | None, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Make a random tensor like another: randn_like."""
+    """Make a tensor of normal random numbers with the shape, dtype and device of another."""
 @overload
 def randn_like(input: Tensor, *, memory_format: _memory_format | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 @overload
@@ -709,7 +709,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: 
     """Add a vector and the product of a matrix and a vector."""
 @overload
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
-    """Add matrices and the products of two batches of matrices."""
+    """Add a batch of matrices and the products of two batches of matrices."""
 @overload
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: _dtype, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
@@ -723,28 +723,28 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False, 
 def cholesky_inverse(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Invert the matrices of which Cholesky factors are given."""
 def view_as_real(input: Tensor) -> Tensor:
-    """View complex numbers as a last dimension of real and imaginary parts."""
+    """View complex numbers as pairs of real ones, in a last dimension of size 2."""
 def view_as_complex(input: Tensor) -> Tensor:
-    """View the last dimension, of size two, as complex numbers."""
+    """View pairs of real numbers, a last dimension of size 2, as complex ones."""
 def histc(input: Tensor, bins: builtins.int = 100, min: _Number = 0, max: _Number = 0, *, out: Tensor | None = None) -> Tensor:
-    """Count elements in even bins between `min` and `max`, or between the smallest and largest element."""
+    """Count elements in bins of equal width between `min` and `max`; others are left out."""
 @overload
 def histogram(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram:
     """Count elements, or add up their weights, in bins given by their number or their edges."""
 @overload
 def histogram(input: Tensor, bins: builtins.int = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.histogram: ...
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-    """Count how often each number from 0 on occurs, or add up its weights."""
+    """Count how often each of 0, 1, 2, ... occurs, or sum their weights."""
 def histogramdd(input: Tensor, bins: builtins.int | Sequence[builtins.int] | Sequence[Tensor], range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> _results.histogramdd:
     """Count points, the rows of the last dimension, in a grid of bins."""
 @overload
 def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Find where values would stand in rows of sorted numbers."""
+    """Return where values would have to be inserted into sorted sequences to keep them sorted."""
 @overload
 def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Find the bucket of each value among sorted boundaries."""
+    """Return the number of the bucket of each element; sorted boundaries separate the buckets."""
 @overload
 def bucketize(self: _Number, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor: ...
 def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
@@ -752,27 +752,27 @@ def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out
 def cumprod(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
     """Multiply up along a dimension."""
 def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the running sum of exponentials, without overflow."""
+    """Compute the log of the sums up to each element of exp(input), without overflow."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummax:
-    """Take the largest element so far along a dimension, and its index: of equals, the last."""
+    """Return the largest element so far along a dimension, and its index: of equals, the last."""
 def cummin(input: Tensor, dim: builtins.int, *, out: Sequence[Tensor] | None = None) -> _results.cummin:
-    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+    """Return the smallest element so far along a dimension, and its index: of equals, the last."""
 def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
+    """Return the diagonal of a matrix, or the matrix with a vector as its diagonal."""
 def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-    """Put vectors on the diagonals of new matrices."""
+    """Make matrices whose diagonals are the last dimension."""
 def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
     """Put all elements on the diagonal of a new matrix."""
 def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Keep the lower triangle."""
+    """Keep the lower triangle of matrices; the rest becomes 0."""
 def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Keep the upper triangle."""
+    """Keep the upper triangle of matrices; the rest becomes 0."""
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the indices of the lower triangle, rows and columns."""
+    """Return the indices of the lower triangle of a matrix: its rows and its columns."""
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the indices of the upper triangle, rows and columns."""
+    """Return the indices of the upper triangle of a matrix: its rows and its columns."""
 def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Take differences of neighbours, n times."""
+    """Subtract each element along a dimension from the next."""
 @overload
 def gradient(input: Tensor, *, dim: Sequence[builtins.int], edge_order: builtins.int = 1) -> builtins.tuple[Tensor, ...]:
     """Estimate derivatives along dimensions; `spacing` is a number or one for each, or the coordinates themselves."""
@@ -784,12 +784,12 @@ def gradient(input: Tensor, *, spacing: _Number | None = None, dim: builtins.int
 def gradient(input: Tensor, *, spacing: Sequence[_Number] | Sequence[Tensor], dim: builtins.int | None = None, edge_order: builtins.int = 1) -> builtins.tuple[Tensor, ...]: ...
 @overload
 def trapezoid(y: Tensor, x: Tensor, *, dim: builtins.int = -1) -> Tensor:
-    """Integrate along a dimension by the trapezoid rule."""
+    """Integrate along a dimension by the trapezoidal rule."""
 @overload
 def trapezoid(y: Tensor, *, dx: _Number = 1, dim: builtins.int = -1) -> Tensor: ...
 @overload
 def trapz(y: Tensor, *, dx: builtins.float = 1, dim: builtins.int = -1) -> Tensor:
-    """Integrate along a dimension by the trapezoid rule."""
+    """Integrate along a dimension by the trapezoidal rule."""
 @overload
 def trapz(y: Tensor, x: Tensor, *, dim: builtins.int = -1) -> Tensor: ...
 @overload
@@ -808,38 +808,38 @@ def range(start: _Number, end: _Number, step: _Number = 1, *, out: Tensor | None
 def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """Make a matrix of powers of a vector, the highest first unless they shall increase."""
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute fmax of two tensors, element by element, broadcasting their shapes."""
+    """Return the larger of two elements; where one is NaN, the other."""
 def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute fmin of two tensors, element by element, broadcasting their shapes."""
+    """Return the smaller of two elements; where one is NaN, the other."""
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute hypot of two tensors, element by element, broadcasting their shapes."""
+    """Return sqrt(input**2 + other**2), without overflow on the way."""
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute logaddexp of two tensors, element by element, broadcasting their shapes."""
+    """Return log(exp(input) + exp(other)), without overflow on the way."""
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute logaddexp2 of two tensors, element by element, broadcasting their shapes."""
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute nextafter of two tensors, element by element, broadcasting their shapes."""
+    """Return the next number after `input` in the direction of `other`, the closest that the dtype has."""
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute gcd of two tensors, element by element, broadcasting their shapes."""
+    """Return the greatest common divisor of two integers."""
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute lcm of two tensors, element by element, broadcasting their shapes."""
+    """Return the least common multiple of two integers."""
 @overload
 def bitwise_left_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_left_shift of two tensors, element by element, broadcasting their shapes."""
+    """Move the bits of an integer to the left: multiply by 2 ** other."""
 @overload
 def bitwise_left_shift(self: _Number, other: Tensor) -> Tensor: ...
 @overload
 def bitwise_right_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute bitwise_right_shift of two tensors, element by element, broadcasting their shapes."""
+    """Move the bits of an integer to the right: divide by 2 ** other, rounding down."""
 @overload
 def bitwise_right_shift(self: _Number, other: Tensor) -> Tensor: ...
 @overload
 def xlogy(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute x log(y), which is 0 where x is 0."""
+    """Return input * log(other), which is 0 where `input` is 0."""
 @overload
 def xlogy(self: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def copysign(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Give numbers the signs of other numbers."""
+    """Give each element the sign of another."""
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply by powers of two; exponents are integers most of the time, and have no gradient then."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -850,39 +850,39 @@ def float_power(input: Tensor, exponent: Tensor | _Number, *, out: Tensor | None
 @overload
 def float_power(self: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-    """Tell which elements are equal up to tolerances."""
+    """Tell for each pair of elements whether they are close: |input - other| <= atol + rtol * |other|."""
 def allclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
-    """Tell whether two tensors are equal up to tolerances."""
+    """Tell whether all elements of two tensors are close: see `isclose`."""
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
-    """Tell whether two tensors have the same shape and values."""
+    """Tell whether two tensors have the same shape and elements."""
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Build a complex tensor of sizes and angles."""
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acosh of each element."""
+    """Return the number whose hyperbolic cosine is each element; below 1 it is NaN."""
 def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute acosh of each element."""
+    """Return the number whose hyperbolic cosine is each element; below 1 it is NaN."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asinh of each element."""
+    """Return the number whose hyperbolic sine is each element."""
 def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute asinh of each element."""
+    """Return the number whose hyperbolic sine is each element."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atanh of each element."""
+    """Return the number whose hyperbolic tangent is each element; at -1 and 1 it is infinite."""
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute atanh of each element."""
+    """Return the number whose hyperbolic tangent is each element; at -1 and 1 it is infinite."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute exp2 of each element."""
+    """Return 2 to the power of each element."""
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute deg2rad of each element."""
+    """Turn degrees into radians."""
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute rad2deg of each element."""
+    """Turn radians into degrees."""
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute frac of each element."""
+    """Return what stands behind the point, with the sign of the number."""
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sinc of each element."""
+    """Return sin(pi x) / (pi x) of each element x; 1 at 0."""
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute angle of each element."""
+    """Return the angle of each element in the plane of complex numbers: 0 or pi for real ones."""
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute signbit of each element."""
+    """Tell for each element whether its sign bit is set: negative numbers, and -0."""
 def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute isposinf of each element."""
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -902,9 +902,9 @@ def _conj(input: Any) -> Any:
 def _neg_view(input: Any) -> Any:
     """View as the negative."""
 def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Replace NaN and infinities; infinities by the largest finite numbers by default."""
+    """Replace NaN and infinities by numbers."""
 def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+    """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`."""
 def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.frexp:
     """Split into a mantissa of size [0.5, 1) and a power of two."""
 def _foreach_copy_(self: Any, src: Any, non_blocking: builtins.bool = ...) -> Any:
@@ -1104,37 +1104,37 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = T
 def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices with themselves; a negative power is one of the inverse."""
 def matrix_exp(input: Tensor) -> Tensor:
-    """Compute the exponential of matrices."""
+    """Return the exponential of square matrices: the sum of their powers A**k / k!."""
 def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Tensor:
-    """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
+    """Return the norm of a tensor, over all elements or over dimensions; `torch.linalg.norm` is its successor."""
 def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
     """Compute the p-norm of the difference."""
 def renorm(input: Tensor, p: _Number, dim: builtins.int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor:
     """Scale down the slices along a dimension whose p-norm is larger than `maxnorm`."""
 def cdist(x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    """Compute the p-norm distance between every row of one matrix and every row of another."""
+    """Return the distances between all pairs of points of two sets."""
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """Compute the p-norm distance between every two rows of a matrix."""
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Take elements of the flattened tensor."""
+    """Pick elements of the flattened tensor by index."""
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
     """Return a copy with values written at positions of the flattened tensor."""
 def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of elements that are not zero, one row each; under vmap all samples must have as many."""
+    """Return the indices of the elements that are not zero, one in a row; under vmap all samples must have as many."""
 def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None) -> Tensor:
     """Return the indices of the first `size` elements that are not zero; missing rows are filled."""
 def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
     """Turn positions of a flattened tensor into one index for each dimension."""
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+    """Return the Kronecker product: each element of one tensor times the whole of the other."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum products over the last dimension of both."""
+    """Sum the products over the last dimension of two tensors."""
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the vector product along a dimension, by default the first of size 3."""
 def trace(input: Tensor) -> Tensor:
     """Sum the diagonal of a matrix."""
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
+    """Multiply two tensors and sum over several dimensions of each."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """Multiply a chain of matrices in the cheapest order."""
 def _int_mm(input: Any, mat2: Any) -> Any:
@@ -1170,33 +1170,33 @@ def poisson(input: Tensor, generator: _Generator | None = None) -> Tensor:
     """Draw counts with the given rates."""
 @overload
 def normal(mean: Tensor | builtins.float, std: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw normal numbers with given means and standard deviations."""
+    """Draw normal random numbers, each with a mean and a standard deviation of its own, or all with the same."""
 @overload
 def normal(mean: Tensor, std: builtins.float = 1, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def normal(mean: builtins.float, std: builtins.float, size: Sequence[builtins.int], *, generator: _Generator | None = None, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
 def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """Reverse the order along dimensions; a copy."""
+    """Reverse the order of the elements along dimensions, as a copy."""
 def fliplr(input: Tensor) -> Tensor:
     """Reverse the columns."""
 def flipud(input: Tensor) -> Tensor:
     """Reverse the rows."""
 def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-    """Turn by 90 degrees, k times, from the first dimension towards the second."""
+    """Turn a tensor by 90 degrees in the plane of two dimensions."""
 def roll(input: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-    """Shift along dimensions, what leaves at one end entering at the other."""
+    """Move the elements along dimensions; what leaves at the end comes in at the beginning."""
 def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """Repeat the tensor as a whole; missing counts are 1."""
+    """Repeat a tensor along its last dimensions."""
 @overload
 def repeat_interleave(input: Tensor, repeats: Tensor | builtins.int, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
-    """Repeat each element, or each position of a dimension."""
+    """Repeat each element, or each slice along a dimension."""
 @overload
 def repeat_interleave(repeats: Tensor, *, output_size: builtins.int | None = None) -> Tensor: ...
 def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: _Number = 0) -> Tensor:
     """Pad the last dimensions with a value, given before and after, from the last on; negative numbers crop."""
 @overload
 def tensor_split(input: Tensor, indices: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Split into sections of about the same size, or at indices."""
+    """Cut a tensor along a dimension into parts of almost equal size, or at given indices, as views."""
 @overload
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
 @overload
@@ -1219,10 +1219,10 @@ def dsplit(input: Tensor, indices: Sequence[builtins.int]) -> builtins.tuple[Ten
 def segment_reduce(data: Tensor, reduce: builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: builtins.int = 0, unsafe: builtins.bool = False, initial: _Number | None = None) -> Tensor:
     """Reduce runs along `axis`: each row of `lengths` says how long they are, or each row of `offsets` where they begin and end."""
 def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.kthvalue:
-    """Take the k-th smallest element along a dimension."""
+    """Return the k-th smallest element along a dimension, and its index."""
 @overload
 def median(input: Tensor) -> Tensor:
-    """Take the median, of two the lower; NaN if there is one."""
+    """Return the median, of all elements or along a dimension with its index; of two in the middle, the smaller; NaN if there is one."""
 @overload
 def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.median: ...
 @overload
@@ -1231,15 +1231,15 @@ def nanmedian(input: Tensor) -> Tensor:
 @overload
 def nanmedian(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.nanmedian: ...
 def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.mode:
-    """Take the most frequent element along a dimension, of several the smallest."""
+    """Return the most frequent element along a dimension, of several the smallest, and an index of it."""
 def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> _results.topk:
-    """Take the k largest or smallest elements along a dimension, in order."""
+    """Return the k largest elements along a dimension, and their indices."""
 def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.aminmax:
-    """Take the smallest and the largest element; ties share the gradient."""
+    """Return the smallest and the largest elements, of all or along a dimension; equal ones share the gradient."""
 def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _results.triangular_solve:
     """Solve A @ x = input, or A^T @ x = input, with one triangle of A; return x and A."""
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert matrices."""
+    """Return the inverse of square matrices: `torch.linalg.inv`."""
 def det(input: Tensor) -> Tensor:
     """Compute determinants."""
 def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.slogdet:
@@ -1247,13 +1247,13 @@ def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.s
 def logdet(input: Tensor) -> Tensor:
     """Compute the logarithms of determinants; NaN for negative ones."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfc of each element."""
+    """Return 1 - erf(x) of each element x, exact also where it is close to 0."""
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfinv of each element."""
+    """Return the number whose error function is each element; at -1 and 1 it is infinite."""
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute lgamma of each element."""
+    """Return the logarithm of the absolute value of the gamma function of each element."""
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute digamma of each element."""
+    """Return the derivative of `lgamma` at each element."""
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute igamma of two tensors, element by element, broadcasting their shapes."""
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1271,33 +1271,33 @@ def atleast_2d(*tensors: Any) -> Any:
 def atleast_3d(*tensors: Any) -> Any:
     """View a tensor, or each of several, with at least 3 dimensions."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Join along columns: the second dimension, or the first of vectors."""
+    """Join tensors side by side: along dimension 1, of 1-d tensors along 0."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Join along rows: vectors are rows."""
+    """Join tensors on top of each other: 1-d tensors become rows."""
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Join along rows: vectors are rows."""
+    """Join tensors on top of each other: 1-d tensors become rows."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Join along the third dimension."""
+    """Join tensors along a third dimension."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Join along columns: vectors are columns."""
 def block_diag(*tensors: Any) -> Tensor:
-    """Put matrices along the diagonal of zeros."""
+    """Put matrices along the diagonal of a larger one."""
 def meshgrid(*tensors: Any, indexing: builtins.str | None = None) -> builtins.tuple[Tensor, ...]:
-    """Expand vectors to grids."""
+    """Return the coordinates of all points of a grid, one tensor for each axis."""
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """List all combinations of one element of each vector."""
+    """Return all combinations of elements, one of each tensor."""
 def combinations(input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
     """List all choices of `r` elements of a vector."""
 def broadcast_tensors(*tensors: Any) -> builtins.tuple[Tensor, ...]:
-    """Expand tensors to their common shape."""
+    """Expand tensors to the shape to which all of them broadcast."""
 def broadcast_shapes(*shapes: Any) -> _Size:
-    """Return the shape that broadcasting gives."""
+    """Return the shape to which shapes broadcast."""
 def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """Estimate covariances; rows are variables, columns observations, which may have counts and weights."""
+    """Return the covariance matrix of variables (rows) over observations (columns)."""
 def corrcoef(input: Tensor) -> Tensor:
-    """Estimate correlations; rows are variables, columns observations."""
+    """Return the correlation coefficients of variables (rows) over observations (columns)."""
 def quantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
-    """Compute quantiles along a dimension, or of all elements; NaN where there is a NaN."""
+    """Return quantiles of the elements, along a dimension or of all; NaN where there is a NaN."""
 def nanquantile(input: Tensor, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear", out: Tensor | None = None) -> Tensor:
     """Compute quantiles as `quantile` does, leaving NaNs out."""
 def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
@@ -1313,40 +1313,40 @@ def svd_lowrank(A: Tensor, q: builtins.int | None = 6, niter: builtins.int | Non
 def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """Return about the `q` principal components of rows."""
 def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-    """Return the different elements, or slices along a dimension; they are always in order."""
+    """Return the distinct elements, or the distinct slices along a dimension."""
 def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-    """Return the elements without repetitions of the one before, or slices along a dimension."""
+    """Remove elements, or slices, that equal the one before."""
 @overload
 def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Tell of each element whether it is among the test elements; NaN is not."""
+    """Tell for each element whether it is among others; NaN is not."""
 @overload
 def isin(element: _Number, test_elements: Tensor, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def isin(elements: Tensor, test_element: _Number, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the variance."""
+    """Return the variance over dimensions."""
 @overload
 def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def var(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
 @overload
 def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the standard deviation."""
+    """Return the standard deviation over dimensions, the root of `var`."""
 @overload
 def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def std(input: Tensor, unbiased: builtins.bool = True) -> Tensor: ...
 @overload
 def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
-    """Compute the variance and the mean."""
+    """Return the variance and the mean over dimensions."""
 @overload
 def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, unbiased: builtins.bool = True) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
-    """Compute the standard deviation and the mean."""
+    """Return the standard deviation and the mean over dimensions."""
 @overload
 def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
@@ -1445,7 +1445,7 @@ def empty_permuted(size: Sequence[builtins.int], physical_layout: Sequence[built
 def asarray(obj: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool | None = None) -> Tensor:
     """Make a tensor of anything, sharing its memory where that is possible unless `copy` says otherwise."""
 def frombuffer(buffer: Any, *, dtype: _dtype, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor:
-    """Make a vector on the memory of an object with Python's buffer protocol."""
+    """Make a tensor on the memory of an object with a buffer, such as `bytes` or an array."""
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
     """Make a tensor on the memory of another library's array, or on a copy of it."""
 def to_dlpack(tensor: Any) -> Any:
@@ -1549,9 +1549,9 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, **named: Any) -> Any:
     """Compute native_batch_norm, with running statistics or without."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+    """Return the cosine of the angle between vectors along a dimension."""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = 2, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+    """Return the distances of vectors along the last dimension."""
 def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
     """Return the norms of the slices along a dimension, or of everything if it is -1."""
 def _weight_norm(v: Any, g: Any, dim: builtins.int = ...) -> Any:
@@ -1602,7 +1602,7 @@ def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor 
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Replace what lies between -lambd and lambd by 0."""
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+    """Multiply what is negative by learned slopes."""
 def selu_(input: Tensor) -> Tensor:
     """Compute selu in place."""
 def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
@@ -1665,7 +1665,7 @@ def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: builtins.in
 def affine_grid_generator(theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool) -> Tensor:
     """Make the grids of affine maps."""
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
-    """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
+    """Turn channels into pixels: (*, C * r * r, H, W) becomes (*, C, H * r, W * r)."""
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     """Make channels from squares of pixels: (..., C, H r, W r) becomes (..., C r^2, H, W)."""
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
@@ -1773,7 +1773,7 @@ def cosh_(input: Tensor) -> Tensor:
 def deg2rad_(input: Tensor) -> Tensor:
     """Compute deg2rad in place."""
 def detach_(input: Tensor) -> Tensor:
-    """Leave the graph in place."""
+    """Take the tensor itself out of the graph: it becomes a leaf that requires no gradient."""
 def erf_(input: Tensor) -> Tensor:
     """Compute erf in place."""
 def erfc_(input: Tensor) -> Tensor:
@@ -1785,7 +1785,7 @@ def exp_(input: Tensor) -> Tensor:
 def expm1_(input: Tensor) -> Tensor:
     """Compute expm1 in place."""
 def fill_(input: Tensor, value: Tensor | _Number) -> Tensor:
-    """Fill with a value."""
+    """Fill with one value."""
 def fix_(input: Tensor) -> Tensor:
     """Compute fix in place."""
 def floor_(input: Tensor) -> Tensor:

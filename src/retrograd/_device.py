@@ -37,7 +37,16 @@ _exit: Callable[..., Any] = partial("{0.next.var.name:.0}".format, _steps)
 
 
 class device:  # noqa: N801
-    """Name a kind of device and, optionally, which one of its kind."""
+    """Name a kind of device and, optionally, which one of its kind.
+
+    Args:
+        *args: "cpu", "cuda" or "cuda:0"; or the kind and the number
+        **kwargs: `type` and `index`, by name
+
+    Example:
+        >>> torch.device("cuda:1").index, torch.ones(1).device
+        (1, device(type='cpu'))
+    """
 
     __module__ = "retrograd"
 
@@ -209,7 +218,12 @@ def chosen_device() -> device | None:
 
 
 def get_default_device() -> device:
-    """Return the device of new tensors."""
+    """Return the device of new tensors.
+
+    Example:
+        >>> torch.get_default_device()
+        device(type='cpu')
+    """
     current = chosen_device()
     if current is None:
         return _CPU

@@ -21,7 +21,12 @@ COMPLEX_KIND: Final = 3
 
 
 class dtype:  # noqa: N801
-    """Describe the element type of a tensor."""
+    """Describe the element type of a tensor.
+
+    Example:
+        >>> torch.float16.itemsize, torch.int64.is_floating_point, torch.ones(1).dtype
+        (2, False, torch.float32)
+    """
 
     __module__ = "retrograd"
     __slots__ = ("_scalar_name", "abbr", "is_complex", "is_floating_point", "is_signed",
@@ -267,7 +272,16 @@ def _check_dtype_argument(function: str, name: str, position: int, value: object
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest type of at least both kinds and sizes."""
+    """Return the smallest type of at least both kinds and sizes.
+
+    Args:
+        type1: a dtype
+        type2: a dtype
+
+    Example:
+        >>> torch.promote_types(torch.int32, torch.float16)
+        torch.float16
+    """
     try:
         return _PROMOTED[type1, type2]
     except (KeyError, TypeError):
@@ -334,12 +348,27 @@ _DEFAULT_DTYPE: Any = object()
 
 
 def get_default_dtype() -> dtype:
-    """Return the type given to Python floats."""
+    """Return the type given to Python floats.
+
+    Example:
+        >>> torch.get_default_dtype()
+        torch.float32
+    """
     return _default
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the type given to Python floats."""
+    """Set the type given to Python floats.
+
+    Args:
+        d: a float dtype
+
+    Example:
+        >>> torch.set_default_dtype(torch.float64)
+        >>> torch.tensor(1.0).dtype
+        torch.float64
+        >>> torch.set_default_dtype(torch.float32)
+    """
     global _default
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
@@ -395,7 +424,15 @@ _FLOAT_SHAPES: Final = {
 
 
 class finfo(_Limits):  # noqa: N801
-    """Describe the limits of a floating-point type."""
+    """Describe the limits of a floating-point type.
+
+    Args:
+        type: a dtype; the default float dtype if it is not given
+
+    Example:
+        >>> torch.finfo(torch.float32).eps, torch.finfo(torch.float16).max
+        (1.1920928955078125e-07, 65504.0)
+    """
 
     __slots__ = ("eps", "resolution", "smallest_normal", "tiny")
 
@@ -432,7 +469,15 @@ class finfo(_Limits):  # noqa: N801
 
 
 class iinfo(_Limits):  # noqa: N801
-    """Describe the limits of an integer type."""
+    """Describe the limits of an integer type.
+
+    Args:
+        type: a dtype
+
+    Example:
+        >>> torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max
+        (-128, 127)
+    """
 
     __slots__ = ()
 

@@ -21,7 +21,18 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Set how many threads BLAS may use for one operation."""
+    """Set how many threads BLAS may use for one operation.
+
+    Args:
+        num: how many
+
+    Example:
+        >>> before = torch.get_num_threads()
+        >>> torch.set_num_threads(1)
+        >>> torch.get_num_threads()
+        1
+        >>> torch.set_num_threads(before)
+    """
     global _threads
     if not isinstance(num, int) or isinstance(num, bool):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(num).__name__}")
@@ -45,7 +56,18 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accept torch's switch; every operation here is deterministic in any case."""
+    """Accept torch's switch; every operation here is deterministic in any case.
+
+    Args:
+        mode: on or off
+        warn_only: for torch's sake
+
+    Example:
+        >>> torch.use_deterministic_algorithms(True)
+        >>> torch.are_deterministic_algorithms_enabled()
+        True
+        >>> torch.use_deterministic_algorithms(False)
+    """
     global _deterministic, _warn_only
     if not isinstance(mode, bool):
         raise TypeError(

@@ -11,7 +11,13 @@ _LARGEST_LONG: Final = (1 << 63) - 1
 
 
 class Size(tuple[int, ...]):
-    """Hold the lengths of a tensor's dimensions."""
+    """Hold the lengths of a tensor's dimensions: a tuple.
+
+    Example:
+        >>> size = torch.ones(2, 3).shape
+        >>> size, size.numel(), size[-1]
+        (torch.Size([2, 3]), 6, 3)
+    """
 
     __module__ = "retrograd"
 

@@ -30,6 +30,18 @@ class autocast(Block):  # noqa: N801 - torch's name
     Linear layers, matrix products, convolutions and attention take their floats in that dtype; losses take theirs in float32. It is
     switched off where torch does so, too: no CUDA device, a dtype that torch does not cast to. What was cast is not kept, whatever
     `cache_enabled` says.
+
+    Args:
+        device_type: "cpu" or "cuda"
+        dtype: the smaller dtype; bfloat16 on the CPU, float16 on CUDA if it is not given
+        enabled: False switches casting off
+        cache_enabled: for torch's sake
+
+    Example:
+        >>> with torch.autocast("cpu"):
+        ...     out = torch.ones(2, 2) @ torch.ones(2, 2)
+        >>> out.dtype
+        torch.bfloat16
     """
 
     _block_fields = ("autocast",)

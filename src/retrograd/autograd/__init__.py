@@ -236,7 +236,21 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Compute the sum of gradients of tensors with respect to the graph's leaves."""
+    """Compute the sum of gradients of tensors with respect to the graph's leaves.
+
+    Args:
+        tensors: a tensor, or several
+        grad_tensors: the gradients that arrive at them; 1 for a tensor with one element if it is not given
+        retain_graph: keep the graph for a second walk
+        create_graph: record the walk, so that gradients can be differentiated again
+        inputs: the leaves that get gradients; all if it is not given
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.backward((x**2).sum())
+        >>> x.grad
+        tensor([2., 4.])
+    """
     try:
         if overrides.may_take_over():
             of = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
@@ -279,7 +293,27 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """Compute and return the sum of gradients of outputs with respect to inputs."""
+    """Compute and return the sum of gradients of outputs with respect to inputs.
+
+    Args:
+        outputs: a tensor, or several
+        inputs: the tensors whose gradients are wanted; they need not be leaves
+        grad_outputs: the gradients that arrive at the outputs; 1 for an output with one element if it is not given
+        retain_graph: keep the graph for a second walk
+        create_graph: record the walk, so that gradients can be differentiated again
+        only_inputs: True, as in torch
+        allow_unused: return None for an input that was not used, instead of an error
+        is_grads_batched: the first dimension of `grad_outputs` is a batch
+        materialize_grads: return zeros for such an input
+
+    Returns:
+        A gradient for each input; nothing is added to `.grad`.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.grad((x**3).sum(), x)
+        (tensor([ 3., 12.]),)
+    """
     try:
         if materialize_grads and allow_unused is False:
             raise ValueError(

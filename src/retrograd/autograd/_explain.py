@@ -59,6 +59,16 @@ def explain(output: Any, input: Any) -> Explanation:
     Cuts are detach(), .data, Parameter(...), tensor(...), item(), tolist() and the like, casts to integers, comparisons, argmax and
     other operations without a gradient, grad() without create_graph, no_grad and inference_mode blocks, as far as they are among
     the last few hundred. Which of them lead to output is read from the source around the call, where there is one.
+
+    Args:
+        output: a tensor
+        input: a tensor that it may have been computed from
+
+    Example:
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> y = (x * 2).detach()
+        >>> print(str(torch.autograd.explain((x + y).sum(), x)).splitlines()[0])
+        A gradient flows from output to input:
     """
     for name, value in (("output", output), ("input", input)):
         if not isinstance(value, _base.Tensor):

@@ -14,7 +14,20 @@ ANOMALY = ("anomaly", "anomaly_check_nan")
 
 
 class detect_anomaly(Block):  # noqa: N801 - torch's name
-    """Watch the operations of this block and the backward of what it records."""
+    """Watch the operations of this block and the backward of what it records.
+
+    Args:
+        check_nan: whether gradients are searched for NaN
+
+    Example:
+        >>> x = torch.tensor(0.0, requires_grad=True)
+        >>> with torch.autograd.detect_anomaly():
+        ...     try:
+        ...         (x.sqrt() * 0).backward()
+        ...     except RuntimeError as error:
+        ...         print(str(error)[:60])
+        Function 'SqrtBackward0' returned nan values in its 0th outp
+    """
 
     _block_fields = ANOMALY
 

@@ -32,7 +32,24 @@ class FunctionMeta(type):
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
-    """A differentiable function with a backward of your own. See Note [A Function is a primitive]."""
+    """A differentiable function with a backward of your own. See Note [A Function is a primitive].
+
+    Example:
+        >>> class Cube(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x**3
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x**2
+        >>> x = torch.tensor(2.0, requires_grad=True)
+        >>> Cube.apply(x).backward()
+        >>> x.grad
+        tensor(12.)
+    """
 
     generate_vmap_rule = False
     clear_saved_tensors_on_access = False

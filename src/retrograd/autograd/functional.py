@@ -278,7 +278,21 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Compute the Jacobian: one row at a time, or with `vectorize` all at once by vmap."""
+    """Compute the Jacobian: one row at a time, or with `vectorize` all at once by vmap.
+
+    Args:
+        func: a function of tensors
+        inputs: a tensor, or a tuple of them
+        create_graph: whether the result can be differentiated
+        strict: raise an error where an output does not depend on an input
+        vectorize: compute all rows at once
+        strategy: "reverse-mode", or "forward-mode" (with `vectorize`)
+
+    Example:
+        >>> torch.autograd.functional.jacobian(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has '
@@ -414,7 +428,21 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Compute the Hessian of a scalar function: the Jacobian of its gradient."""
+    """Compute the Hessian of a scalar function: the Jacobian of its gradient.
+
+    Args:
+        func: a function of tensors to a number
+        inputs: a tensor, or a tuple of them
+        create_graph: whether the result can be differentiated
+        strict: raise an error where an output does not depend on an input
+        vectorize: compute all rows at once
+        outer_jacobian_strategy: "reverse-mode", or "forward-mode" (with `vectorize`)
+
+    Example:
+        >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     is_tuple, inputs = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')

@@ -115,7 +115,18 @@ class _NoArguments(_Decorating, Block):
 
 
 class no_grad(_NoArguments):  # noqa: N801 - torch's name
-    """Switch gradients off."""
+    """Switch gradients off, in a block or a decorated function.
+
+    Args:
+        function: the function, if this is a decorator
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     def __enter__(self) -> None:
         before = read_mode() or current_mode()
@@ -132,7 +143,18 @@ class no_grad(_NoArguments):  # noqa: N801 - torch's name
 
 
 class enable_grad(_NoArguments):  # noqa: N801
-    """Switch gradients on."""
+    """Switch gradients on, in a block or a decorated function.
+
+    Args:
+        function: the function, if this is a decorator
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad(), torch.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     def __enter__(self) -> None:
         before = current_mode()
@@ -143,7 +165,18 @@ class enable_grad(_NoArguments):  # noqa: N801
 
 
 class set_grad_enabled(_Decorating, Block):  # noqa: N801
-    """Switch gradients on or off, at once or for a block."""
+    """Switch gradients on or off, at once or for a block.
+
+    Args:
+        mode: whether operations are recorded
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.set_grad_enabled(False):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     _block_fields = ("grad",)
 
@@ -250,7 +283,17 @@ class _unsafe_preserve_version_counter(_Decorating):  # noqa: N801
 
 
 class inference_mode(_Decorating, Block):  # noqa: N801
-    """Switch gradients, versions and view tracking off; tensors made here never take part in autograd."""
+    """Switch gradients, versions and view tracking off; tensors made here never take part in autograd.
+
+    Args:
+        mode: False changes nothing; a function is decorated
+
+    Example:
+        >>> with torch.inference_mode():
+        ...     y = torch.ones(2)
+        >>> y.is_inference()
+        True
+    """
 
     _block_fields = ("inference", "grad")
 
@@ -288,7 +331,12 @@ class inference_mode(_Decorating, Block):  # noqa: N801
 
 
 def is_grad_enabled() -> bool:
-    """Tell whether operations are recorded."""
+    """Tell whether operations are recorded.
+
+    Example:
+        >>> torch.is_grad_enabled()
+        True
+    """
     return current_mode().grad
 
 

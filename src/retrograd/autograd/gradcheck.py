@@ -73,6 +73,11 @@ def gradcheck(
     """Check the gradients of a function against small finite differences in double precision.
 
     Fast mode compares the Jacobian along one random direction only. `masked` is for sparse tensors, unused.
+
+    Example:
+        >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradcheck(lambda x: x.sin().sum(), (x,))
+        True
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -126,7 +131,13 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Check second derivatives: gradcheck of the gradient as a function of inputs and `grad_outputs`."""
+    """Check second derivatives: gradcheck of the gradient as a function of inputs and `grad_outputs`.
+
+    Example:
+        >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradgradcheck(lambda x: x.sin().sum(), (x,))
+        True
+    """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     if check_undefined_grad and not check_rev_over_rev:

@@ -130,6 +130,12 @@ def gradient_flow(model: Any, *, plot: bool = False, path: Any = None) -> Any:
 
     `model` is a Module, or anything with `named_parameters()`, or a mapping or iterable of (name, tensor). With a `path` the
     picture is saved there.
+
+    Example:
+        >>> model = nn.Linear(2, 1, bias=False)
+        >>> model(torch.tensor([3.0, 4.0])).backward()
+        >>> print(str(torch.debug.gradient_flow(model)).splitlines()[0].split()[:3])
+        ['parameter', 'grad', 'norm']
     """
     named = _named(model)
     without = NOT_YET if all(parameter.grad is None for _, parameter in named) else NOT_REACHED

@@ -65,6 +65,14 @@ def saved_bytes(*outputs: Any) -> SavedBytes:
 
     An array that several operations saved, or several views of it, counts once, for the first of them in the program.
     What a fused operation keeps for itself counts, and tensors that are attributes of a custom Function's ctx.
+
+    Args:
+        *outputs: tensors, such as a loss
+
+    Example:
+        >>> x = torch.ones(1000, requires_grad=True)
+        >>> torch.debug.saved_bytes(x.exp().sum()).total
+        4000
     """
     for output in outputs:
         if not isinstance(output, _base.Tensor):

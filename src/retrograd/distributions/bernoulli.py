@@ -17,7 +17,17 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(OddsParameter, ExponentialFamily):
-    """1 with probability `probs`, or of log-odds `logits`, else 0."""
+    """1 with probability `probs`, or of log-odds `logits`, else 0.
+
+    Args:
+        probs: the probability of 1
+        logits: or its log-odds
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> torch.distributions.Bernoulli(0.25).log_prob(torch.tensor(1.0)).exp()
+        tensor(0.2500)
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean

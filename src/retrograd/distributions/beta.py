@@ -15,7 +15,17 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """A beta distribution: the first coordinate of a Dirichlet distribution of two."""
+    """A beta distribution: the first coordinate of a Dirichlet distribution of two.
+
+    Args:
+        concentration1: alpha
+        concentration0: beta
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> torch.distributions.Beta(torch.tensor(1.0), torch.tensor(3.0)).mean
+        tensor(0.2500)
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

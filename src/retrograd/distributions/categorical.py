@@ -17,7 +17,18 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """One of n categories, with weights `probs` or logarithms of weights `logits` along the last dimension."""
+    """One of n categories, with weights `probs` or logarithms of weights `logits` along the last dimension.
+
+    Args:
+        probs: weights
+        logits: or their logarithms
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> d = torch.distributions.Categorical(torch.tensor([1.0, 3.0]))
+        >>> d.probs, d.entropy()
+        (tensor([0.2500, 0.7500]), tensor(0.5623))
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True

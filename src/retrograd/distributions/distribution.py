@@ -24,6 +24,16 @@ class Distribution:
 
     A subclass names in `_expands` the tensors that `expand` broadcasts, each with the batch's dimensions first; what else there is to
     expand is left to `_expand_more`.
+
+    Args:
+        batch_shape: the shape of the batch
+        event_shape: the shape of an event
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
+        >>> isinstance(d, torch.distributions.Distribution), d.batch_shape, d.sample((2,)).shape
+        (True, torch.Size([3]), torch.Size([2, 3]))
     """
 
     has_rsample = False

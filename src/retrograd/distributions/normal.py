@@ -18,7 +18,18 @@ HALF_LOG_TURN = math.log(math.sqrt(2 * math.pi))
 
 
 class Normal(LocScale, ExponentialFamily):
-    """A normal distribution of mean `loc` and standard deviation `scale`."""
+    """A normal distribution of mean `loc` and standard deviation `scale`.
+
+    Args:
+        loc: the mean
+        scale: the standard deviation
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> d = torch.distributions.Normal(0.0, 1.0)
+        >>> d.log_prob(torch.tensor(0.0)), d.mean
+        (tensor(-0.9189), tensor(0.))
+    """
 
     _mean_carrier_measure = 0
     _expands = ("loc", "scale")

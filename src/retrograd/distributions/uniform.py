@@ -15,7 +15,17 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """A uniform distribution between `low` and `high`."""
+    """A uniform distribution between `low` and `high`.
+
+    Args:
+        low: the lower end
+        high: the upper end, which is not drawn
+        validate_args: whether parameters and values are checked
+
+    Example:
+        >>> torch.distributions.Uniform(0.0, 4.0).log_prob(torch.tensor(1.0)).exp()
+        tensor(0.2500)
+    """
 
     has_rsample = True
     _expands = ("low", "high")

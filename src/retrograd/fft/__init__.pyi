@@ -17,13 +17,13 @@ _Number: TypeAlias = builtins.int | builtins.float | builtins.complex
 _DeviceLike: TypeAlias = _device | builtins.str | builtins.int
 
 def fft(input: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.fft: a discrete Fourier transform."""
+    """Compute the discrete Fourier transform along a dimension."""
 def fft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.fft2: a discrete Fourier transform."""
+    """Compute the discrete Fourier transform along two dimensions."""
 def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the frequencies of a transform of n samples that lie d apart: torch.fft.fftfreq."""
+    """Return the frequencies that belong to the numbers of `fft`."""
 def fftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.fftn: a discrete Fourier transform."""
+    """Compute the discrete Fourier transform along several dimensions."""
 def fftshift(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     """Move the frequency zero from the start to the middle."""
 def hfft(input: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -33,7 +33,7 @@ def hfft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None,
 def hfftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.hfftn: a discrete Fourier transform."""
 def ifft(input: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.ifft: a discrete Fourier transform."""
+    """Compute the inverse of the discrete Fourier transform along a dimension."""
 def ifft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.ifft2: a discrete Fourier transform."""
 def ifftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -47,16 +47,16 @@ def ihfft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None
 def ihfftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.ihfftn: a discrete Fourier transform."""
 def irfft(input: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.irfft: a discrete Fourier transform."""
+    """Compute the real signal of which `rfft` gives the input."""
 def irfft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.irfft2: a discrete Fourier transform."""
 def irfftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.irfftn: a discrete Fourier transform."""
 def rfft(input: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute torch.fft.rfft: a discrete Fourier transform."""
+    """Compute the discrete Fourier transform of real numbers along a dimension: the half that is not redundant."""
 def rfft2(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.rfft2: a discrete Fourier transform."""
 def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-    """Return the frequencies of a transform of n samples that lie d apart: torch.fft.rfftfreq."""
+    """Return the frequencies that belong to the numbers of `rfft`."""
 def rfftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute torch.fft.rfftn: a discrete Fourier transform."""

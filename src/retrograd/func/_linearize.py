@@ -23,6 +23,15 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
     `func` runs once. Its pull-back is linear in the cotangent, and the pull-back of a linear map is its transpose: pulling the
     tangents back through the pull-back multiplies them with the Jacobian, without a look at `func` again.
+
+    Args:
+        func: a function of tensors
+        *primals: the point
+
+    Example:
+        >>> out, times = torch.func.linearize(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        >>> times(torch.tensor([1.0, 0.0])), times(torch.tensor([0.0, 1.0]))
+        (tensor([2., 0.]), tensor([0., 4.]))
     """
     given, spec = tree_flatten(primals)
     for primal in given:

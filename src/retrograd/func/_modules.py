@@ -27,6 +27,19 @@ def functional_call(
     With `tie_weights`, a tensor that the module holds under several names is replaced under all of them. `strict` demands that the
     names given are the module's names, all of them and no others. What the module assigns to a replaced name goes into the
     dictionary, if there is only one.
+
+    Args:
+        module: the module
+        parameter_and_buffer_dicts: tensors by name, in a dict or several
+        args: the arguments of the call
+        kwargs: its keyword arguments
+        tie_weights: replace tensors that share a name together
+        strict: raise an error unless all names are given
+
+    Example:
+        >>> layer = nn.Linear(2, 1, bias=False)
+        >>> torch.func.functional_call(layer, {"weight": torch.tensor([[1.0, 2.0]])}, (torch.tensor([3.0, 4.0]),))
+        tensor([11.])
     """
     given = _merged(parameter_and_buffer_dicts)
     names = _names_by_tensor(module)

@@ -150,7 +150,17 @@ def _check_outputs(outs: list[Any], call: str) -> None:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the gradient of a scalar function, and its value."""
+    """Return a function that computes the gradient of a scalar function, and its value.
+
+    Args:
+        func: a function whose result is a tensor with one element
+        argnums: the number of the argument to differentiate by, or several
+        has_aux: `func` returns its result and something else
+
+    Example:
+        >>> torch.func.grad_and_value(lambda x: x**2)(torch.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -288,7 +298,19 @@ def _gradients(
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the gradient of a scalar function."""
+    """Return a function that computes the gradient of a scalar function.
+
+    Args:
+        func: a function whose result is a tensor with one element
+        argnums: the number of the argument to differentiate by, or several
+        has_aux: `func` returns its result and something else
+
+    Example:
+        >>> torch.func.grad(torch.sin)(torch.tensor(0.0))
+        tensor(1.)
+        >>> torch.func.grad(torch.func.grad(lambda x: x**3))(torch.tensor(2.0))
+        tensor(12.)
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
@@ -305,7 +327,18 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 @guarded
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return `func(*primals)` and a function that computes vector-Jacobian products."""
+    """Return `func(*primals)` and a function that computes vector-Jacobian products.
+
+    Args:
+        func: a function of tensors
+        *primals: its arguments
+        has_aux: `func` returns its result and something else
+
+    Example:
+        >>> out, pull_back = torch.func.vjp(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        >>> pull_back(torch.ones(2))
+        (tensor([2., 4.]),)
+    """
     differentiable = current_mode().tracks
     with running("vjp", grad=True, inference=False) as transform:
         inner = tree_map(_variables_of(transform, differentiable), primals)
@@ -343,7 +376,19 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 @guarded
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode."""
+    """Compute `func(*primals)` and the Jacobian times the tangents, in forward mode.
+
+    Args:
+        func: a function of tensors
+        primals: a tuple of its arguments
+        tangents: a tuple of directions, one for each
+        strict: raise an error where the result does not depend on the arguments
+        has_aux: `func` returns its result and something else
+
+    Example:
+        >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(1.0),))
+        (tensor(0.), tensor(1.))
+    """
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -433,7 +478,19 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian in reverse mode, one row at a time by vmap."""
+    """Return a function that computes the Jacobian in reverse mode, one row at a time by vmap.
+
+    Args:
+        func: a function of tensors
+        argnums: the number of the argument to differentiate by, or several
+        has_aux: `func` returns its result and something else
+        chunk_size: how many rows are computed at once
+
+    Example:
+        >>> torch.func.jacrev(lambda x: x**2)(torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
@@ -497,7 +554,19 @@ def _refuse_complex(tensors: list[Any], name: str, what: str) -> None:
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian in forward mode, one column at a time by vmap."""
+    """Return a function that computes the Jacobian in forward mode, one column at a time by vmap.
+
+    Args:
+        func: a function of tensors
+        argnums: the number of the argument to differentiate by, or several
+        has_aux: `func` returns its result and something else
+        randomness: "error", "different" or "same" random numbers in all columns
+
+    Example:
+        >>> torch.func.jacfwd(lambda x: x.sum() * x)(torch.tensor([1.0, 2.0]))
+        tensor([[4., 1.],
+                [2., 5.]])
+    """
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any) -> Any:
@@ -539,5 +608,15 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Return a function that computes the Hessian, forward over reverse."""
+    """Return a function that computes the Hessian, forward over reverse.
+
+    Args:
+        func: a function whose result is a tensor with one element
+        argnums: the number of the argument to differentiate by, or several
+
+    Example:
+        >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

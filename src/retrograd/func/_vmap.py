@@ -41,7 +41,22 @@ def vmap(
     _allow_none: bool = False,
     _kind: str = "vmap",
 ) -> Callable[..., Any]:
-    """Return a function that maps `func` over dimensions of its inputs."""
+    """Return a function that maps `func` over dimensions of its inputs.
+
+    Args:
+        func: a function of single samples
+        in_dims: the dimension of each input that is mapped over; None for one that all samples share
+        out_dims: where that dimension is in the results
+        randomness: "error", "different" or "same" random numbers in all samples
+        chunk_size: how many samples are computed at once; all if it is not given
+
+    Example:
+        >>> dots = torch.func.vmap(torch.dot)
+        >>> dots(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1, 1], [2, 2]]))
+        tensor([ 3, 14])
+        >>> torch.func.vmap(torch.func.grad(lambda w, x: (w * x) ** 2), in_dims=(None, 0))(torch.tensor(2.0), torch.arange(3.0))
+        tensor([ 0.,  4., 16.])
+    """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size <= 0:

@@ -18,7 +18,7 @@ _DeviceLike: TypeAlias = _device | builtins.str | builtins.int
 
 class LinAlgError(RuntimeError): ...
 def cholesky(input: Tensor, *, upper: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Factor positive-definite matrices: a = L @ L^H, or U^H @ U."""
+    """Factor positive definite matrices into L @ L.mH, with lower triangles L."""
 def cholesky_ex(input: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.linalg_cholesky_ex:
     """Factor matrices, and tell where one is not positive-definite."""
 @overload
@@ -27,23 +27,23 @@ def cond(input: Tensor, p: _Number | None = None, *, out: Tensor | None = None) 
 @overload
 def cond(input: Tensor, p: builtins.str, *, out: Tensor | None = None) -> Tensor: ...
 def cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1, out: Tensor | None = None) -> Tensor:
-    """Compute the vector product along a dimension of size 3."""
+    """Return the cross product of vectors with three elements."""
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute determinants."""
+    """Return the determinant of square matrices."""
 def diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     """View the diagonals of matrices."""
 def eig(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.linalg_eig:
-    """Return eigenvalues and eigenvectors of square matrices; they are complex."""
+    """Return the eigenvalues of square matrices, complex and in no order, and eigenvectors in columns."""
 def eigh(input: Tensor, UPLO: builtins.str = "L", *, out: Sequence[Tensor] | None = None) -> _results.linalg_eigh:
-    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices, reading one triangle."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order, and eigenvectors in columns."""
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return eigenvalues of square matrices."""
 def eigvalsh(input: Tensor, UPLO: builtins.str = "L", *, out: Tensor | None = None) -> Tensor:
-    """Return eigenvalues of symmetric or Hermitian matrices."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order."""
 def householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply reflectors: the first columns of the Q that `geqrf` describes."""
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert matrices."""
+    """Return the inverse of square matrices."""
 def inv_ex(A: Tensor, *, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.linalg_inv_ex:
     """Invert matrices, and tell which of them are singular."""
 def ldl_factor(input: Tensor, *, hermitian: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.linalg_ldl_factor:
@@ -53,7 +53,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: builtins.bool = False, check_erro
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Solve a @ x = B for matrices that `ldl_factor` took apart."""
 def lstsq(input: Tensor, b: Tensor, rcond: builtins.float | None = None, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> _results.linalg_lstsq:
-    """Find the least-squares solutions of input @ x = b, their squared distances, ranks and singular values."""
+    """Find X for which A @ X is as close to B as possible."""
 def lu(A: Tensor, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> _results.linalg_lu:
     """Factor matrices into a permutation P, a lower triangle L and an upper triangle U."""
 def lu_factor(A: Tensor, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> _results.linalg_lu_factor:
@@ -63,51 +63,51 @@ def lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builti
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Solve a @ x = B, or with the adjoint or on the other side, for matrices that `lu_factor` took apart."""
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply vectors, matrices or batches of matrices."""
+    """Multiply matrices, vectors, and batches of matrices, as the operator `@`."""
 def matrix_exp(input: Tensor) -> Tensor:
-    """Compute the exponential of matrices."""
+    """Return the exponential of square matrices: the sum of their powers A**k / k!."""
 @overload
 def matrix_norm(input: Tensor, ord: _Number, dim: Sequence[builtins.int] = ..., keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Compute a norm of matrices that lie in two dimensions."""
+    """Return a norm of matrices."""
 @overload
 def matrix_norm(input: Tensor, ord: builtins.str = "fro", dim: Sequence[builtins.int] = ..., keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Multiply matrices with themselves; a negative power is one of the inverse."""
+    """Return a whole power of square matrices."""
 @overload
 def matrix_rank(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Count the singular values above the limits; `tol` is an absolute one."""
+    """Return the number of singular values that are not 0."""
 @overload
 def matrix_rank(input: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def matrix_rank(input: Tensor, tol: Tensor | builtins.float, hermitian: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
+    """Multiply several matrices, in the order that needs the fewest operations."""
 @overload
 def norm(input: Tensor, ord: _Number | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Compute a norm of vectors or matrices, as `ord` and `dim` say."""
+    """Return a norm of vectors or matrices."""
 @overload
 def norm(input: Tensor, ord: builtins.str, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def pinv(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Compute pseudo-inverses; singular values below the limits `atol` and `rtol` (or `rcond`) count as zero."""
+    """Return the pseudoinverse of matrices."""
 @overload
 def pinv(input: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def pinv(input: Tensor, rcond: Tensor | builtins.float, hermitian: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def qr(A: Tensor, mode: builtins.str = "reduced", *, out: Sequence[Tensor] | None = None) -> _results.linalg_qr:
-    """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
+    """Factor matrices into Q @ R, with orthonormal columns Q and upper triangles R."""
 def slogdet(A: Tensor, *, out: Sequence[Tensor] | None = None) -> _results.linalg_slogdet:
-    """Compute the signs of determinants and the logarithms of their sizes."""
+    """Return the sign of the determinant of square matrices, and the logarithm of its absolute value."""
 def solve(A: Tensor, B: Tensor, *, left: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """Solve A @ X = B, or X @ A = B where not `left`."""
+    """Solve A @ X = B for X."""
 def solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> _results.linalg_solve_ex:
     """Solve systems, and tell which of the matrices are singular."""
 def solve_triangular(input: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Solve input @ X = B, or X @ input = B where not `left`, with one triangle of the input."""
+    """Solve A @ X = B for X, with triangular matrices A."""
 def svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> _results.linalg_svd:
     """Factor matrices into U @ diag(S) @ Vh, with orthonormal U and Vh."""
 def svdvals(A: Tensor, *, driver: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """Return singular values."""
+    """Return the singular values of matrices, in descending order."""
 def tensorinv(input: Tensor, ind: builtins.int = 2, *, out: Tensor | None = None) -> Tensor:
     """Invert a tensor as a map from its last dimensions to its first `ind`."""
 def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[builtins.int] | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -117,4 +117,4 @@ def vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
 def vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1, out: Tensor | None = None) -> Tensor:
     """Sum conj(x) * y along a dimension."""
 def vector_norm(input: Tensor, ord: _Number = 2, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
+    """Return a norm of vectors."""

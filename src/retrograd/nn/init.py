@@ -48,14 +48,38 @@ def _without_graph(function: Callable[..., Any]) -> Callable[..., Any]:
 @_guarded
 @_without_graph
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Fill with numbers between `a` and `b`."""
+    """Fill with numbers between `a` and `b`.
+
+    Args:
+        tensor: the tensor that is filled
+        a: the lower end
+        b: the upper end
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> nn.init.uniform_(torch.empty(2), -1, 1)
+        tensor([-0.0075,  0.5364])
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_guarded
 @_without_graph
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Fill with numbers of a normal distribution."""
+    """Fill with numbers of a normal distribution.
+
+    Args:
+        tensor: the tensor that is filled
+        mean: the mean
+        std: the standard deviation
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> nn.init.normal_(torch.empty(2), std=0.1)
+        tensor([ 0.1541, -0.0293])
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -68,6 +92,18 @@ def trunc_normal_(
 
     Numbers outside are drawn again, from torch's stream. Where more than 70 % would be, the cumulative distribution is inverted
     instead: the same distribution, but other numbers than torch's.
+
+    Args:
+        tensor: the tensor that is filled
+        mean: the mean
+        std: the standard deviation
+        a: the lower end
+        b: the upper end
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> bool((nn.init.trunc_normal_(torch.empty(1000)).abs() <= 2).all())
+        True
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
@@ -90,28 +126,62 @@ def trunc_normal_(
 @_guarded
 @_without_graph
 def constant_(tensor: Any, val: float) -> Any:
-    """Fill with one number."""
+    """Fill with one number.
+
+    Args:
+        tensor: the tensor that is filled
+        val: the value
+
+    Example:
+        >>> nn.init.constant_(torch.empty(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
     return tensor.fill_(val)
 
 
 @_guarded
 @_without_graph
 def ones_(tensor: Any) -> Any:
-    """Fill with ones."""
+    """Fill with ones.
+
+    Args:
+        tensor: the tensor that is filled
+
+    Example:
+        >>> nn.init.ones_(torch.empty(2))
+        tensor([1., 1.])
+    """
     return tensor.fill_(1.0)
 
 
 @_guarded
 @_without_graph
 def zeros_(tensor: Any) -> Any:
-    """Fill with zeros."""
+    """Fill with zeros.
+
+    Args:
+        tensor: the tensor that is filled
+
+    Example:
+        >>> nn.init.zeros_(torch.empty(2))
+        tensor([0., 0.])
+    """
     return tensor.zero_()
 
 
 @_guarded
 @_without_graph
 def eye_(tensor: Any) -> Any:
-    """Make a matrix the identity."""
+    """Make a matrix the identity.
+
+    Args:
+        tensor: the matrix that is filled
+
+    Example:
+        >>> nn.init.eye_(torch.empty(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     tensor.zero_()
@@ -155,7 +225,17 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 @_guarded
 @_without_graph
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill as Glorot and Bengio (2010) propose, from a uniform distribution."""
+    """Fill as Glorot and Bengio (2010) propose, from a uniform distribution.
+
+    Args:
+        tensor: the tensor that is filled: (fan_out, fan_in), or the weight of a convolution
+        gain: a factor of the bound sqrt(6 / (fan_in + fan_out))
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> bool(nn.init.xavier_uniform_(torch.empty(50, 50)).abs().max() <= (6 / 100) ** 0.5)
+        True
+    """
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     return tensor.uniform_(-bound, bound, generator=generator)
 
@@ -163,7 +243,18 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
 @_guarded
 @_without_graph
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill as Glorot and Bengio (2010) propose, from a normal distribution."""
+    """Fill as Glorot and Bengio (2010) propose, from a normal distribution.
+
+    Args:
+        tensor: the tensor that is filled: (fan_out, fan_in), or the weight of a convolution
+        gain: a factor of the standard deviation sqrt(2 / (fan_in + fan_out))
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> nn.init.xavier_normal_(torch.empty(100, 100)).std().round(decimals=2)
+        tensor(0.1000)
+    """
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     return tensor.normal_(0.0, std, generator=generator)
 
@@ -180,7 +271,19 @@ def _is_empty(tensor: Any) -> bool:
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Fill as He et al. (2015) propose, from a uniform distribution."""
+    """Fill as He et al. (2015) propose, from a uniform distribution.
+
+    Args:
+        tensor: the tensor that is filled: (fan_out, fan_in), or the weight of a convolution
+        a: the slope of the leaky ReLU that follows
+        mode: "fan_in" keeps the variance forward, "fan_out" backward
+        nonlinearity: what follows, such as "relu"
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> bool(nn.init.kaiming_uniform_(torch.empty(5, 24), nonlinearity="relu").abs().max() <= 0.5)
+        True
+    """
     if _is_empty(tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
@@ -192,7 +295,20 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Fill as He et al. (2015) propose, from a normal distribution."""
+    """Fill as He et al. (2015) propose, from a normal distribution.
+
+    Args:
+        tensor: the tensor that is filled: (fan_out, fan_in), or the weight of a convolution
+        a: the slope of the leaky ReLU that follows
+        mode: "fan_in" keeps the variance forward, "fan_out" backward
+        nonlinearity: what follows, such as "relu"
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> nn.init.kaiming_normal_(torch.empty(100, 200), nonlinearity="relu").std().round(decimals=2)
+        tensor(0.1000)
+    """
     if _is_empty(tensor):
         return tensor
     return tensor.normal_(0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)
@@ -206,7 +322,18 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 @_guarded
 @_without_graph
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Fill with a (semi-)orthogonal matrix, as Saxe et al. (2013) propose."""
+    """Fill with a (semi-)orthogonal matrix, as Saxe et al. (2013) propose.
+
+    Args:
+        tensor: the matrix that is filled; further dimensions count as columns
+        gain: a factor
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> w = nn.init.orthogonal_(torch.empty(3, 3))
+        >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
+        True
+    """
     from ..linalg import qr
 
     if tensor.dim() < 2:

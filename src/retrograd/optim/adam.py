@@ -39,7 +39,34 @@ def adam_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
 
 
 class Adam(RuleOptimizer):
-    """Adaptive moments; with `decoupled_weight_decay` it is AdamW."""
+    """Adaptive moments; with `decoupled_weight_decay` it is AdamW.
+
+    Args:
+        params: parameters, or groups of them with options of their own
+        lr: the rate
+        betas: how slowly the averages of gradients and of their squares change
+        eps: what is added to the divisor
+        weight_decay: the rate at which weights shrink
+        amsgrad: divide by the largest average of squares so far
+        foreach: for torch's sake
+        maximize: climb instead of descending
+        capturable: for torch's sake
+        differentiable: let gradients flow through the steps
+        fused: for torch's sake
+        decoupled_weight_decay: let weights shrink apart from the gradient
+
+    Example:
+        >>> model = nn.Linear(3, 1)
+        >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        >>> x, y = torch.eye(3), torch.tensor([[1.0], [2.0], [3.0]])
+        >>> for _ in range(1000):
+        ...     optimizer.zero_grad()
+        ...     loss = F.mse_loss(model(x), y)
+        ...     loss.backward()
+        ...     optimizer.step()
+        >>> bool(loss < 0.001)
+        True
+    """
 
     _rule = staticmethod(adam_rule)
     _missing: ClassVar[Options] = {

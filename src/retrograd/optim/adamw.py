@@ -10,7 +10,29 @@ from .optimizer import ParamsT
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay."""
+    """Adam with decoupled weight decay.
+
+    Args:
+        params: parameters, or groups of them with options of their own
+        lr: the rate
+        betas: how slowly the averages of gradients and of their squares change
+        eps: what is added to the divisor
+        weight_decay: the rate at which weights shrink
+        amsgrad: divide by the largest average of squares so far
+        maximize: climb instead of descending
+        foreach: for torch's sake
+        capturable: for torch's sake
+        differentiable: let gradients flow through the steps
+        fused: for torch's sake
+
+    Example:
+        >>> w = torch.tensor([1.0], requires_grad=True)
+        >>> optimizer = torch.optim.AdamW([w], lr=0.1)
+        >>> w.square().sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.8990], requires_grad=True)
+    """
 
     def __init__(
         self,

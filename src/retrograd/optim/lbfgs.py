@@ -115,7 +115,20 @@ def strong_wolfe(
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps; `closure` is called several times a step."""
+    """Quasi-Newton steps; `closure` is called several times a step.
+
+    Example:
+        >>> w = torch.tensor([3.0, -4.0], requires_grad=True)
+        >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (w - 1).square().sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> torch.allclose(w, torch.ones(2), atol=1e-4)
+        True
+    """
 
     def __init__(
         self,

@@ -68,7 +68,17 @@ def _for_each_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
 
 
 class LRScheduler:
-    """Sets the rates of an optimizer at every step; `get_lr` computes them."""
+    """Sets the rates of an optimizer at every step; `get_lr` computes them.
+
+    Args:
+        optimizer: the optimizer
+        last_epoch: the epoch to go on from; -1 begins
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> isinstance(torch.optim.lr_scheduler.StepLR(optimizer, 5), torch.optim.lr_scheduler.LRScheduler)
+        True
+    """
 
     _get_lr_called_within_step = False
     _is_initial = False
@@ -253,7 +263,21 @@ class _ByFunctions(LRScheduler):
 
 
 class LambdaLR(_ByFunctions):
-    """The first rate times a function of the epoch."""
+    """The first rate times a function of the epoch.
+
+    Args:
+        optimizer: the optimizer
+        lr_lambda: the function, or one for each group of parameters
+        last_epoch: the epoch to go on from; -1 begins
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def _rates(self) -> list[Any]:
         return [base * function(self.last_epoch) for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
@@ -274,7 +298,23 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """A factor every `step_size` epochs."""
+    """A factor every `step_size` epochs.
+
+    Args:
+        optimizer: the optimizer
+        step_size: how many epochs
+        gamma: the factor
+        last_epoch: the epoch to go on from; -1 begins
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -369,7 +409,21 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """A factor at every epoch."""
+    """A factor at every epoch.
+
+    Args:
+        optimizer: the optimizer
+        gamma: the factor
+        last_epoch: the epoch to go on from; -1 begins
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -405,7 +459,22 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a wave in `T_max` epochs, and up again in as many."""
+    """Down to `eta_min` along half a wave in `T_max` epochs, and up again in as many.
+
+    Args:
+        optimizer: the optimizer
+        T_max: how many epochs it takes to get down
+        eta_min: the smallest rate
+        last_epoch: the epoch to go on from; -1 begins
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> round(schedule.get_last_lr()[0], 6)
+        0.5
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
         self.T_max = T_max
@@ -706,7 +775,27 @@ def _phases(rise: float, total: int, three: bool) -> list[dict[str, Any]]:
 
 # ---- waiting until a measure has stopped getting better ----
 class ReduceLROnPlateau(LRScheduler):
-    """A smaller rate after too many epochs without progress."""
+    """A smaller rate after too many epochs without progress.
+
+    Args:
+        optimizer: the optimizer
+        mode: "min" if the measure shall fall, "max" if it shall rise
+        factor: the factor of the rate
+        patience: how many epochs without progress are accepted
+        threshold: how much counts as progress
+        threshold_mode: "rel" or "abs"
+        cooldown: how many epochs to wait after a change
+        min_lr: the smallest rate
+        eps: the smallest change of the rate
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> for loss in (1.0, 1.0, 1.0, 1.0):
+        ...     schedule.step(loss)
+        >>> schedule.get_last_lr()
+        [0.1]
+    """
 
     def __init__(
         self,

@@ -87,7 +87,28 @@ _HOOKS = tuple(
 
 
 class Optimizer:
-    """Groups of parameters, the options of each group, and the state of each parameter."""
+    """Groups of parameters, the options of each group, and the state of each parameter.
+
+    Args:
+        params: parameters, or groups of them with options of their own
+        defaults: the options of groups that do not say otherwise
+
+    Example:
+        >>> class Signs(torch.optim.Optimizer):
+        ...     def __init__(self, params, lr):
+        ...         super().__init__(params, {"lr": lr})
+        ...
+        ...     @torch.no_grad()
+        ...     def step(self):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p -= group["lr"] * p.grad.sign()
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> w.square().sum().backward()
+        >>> Signs([w], lr=0.5).step()
+        >>> w
+        tensor([ 0.5000, -1.5000], requires_grad=True)
+    """
 
     OptimizerPreHook: TypeAlias = Callable[..., Any]
     OptimizerPostHook: TypeAlias = Callable[..., Any]

@@ -28,7 +28,29 @@ def rmsprop_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
 
 
 class RMSprop(RuleOptimizer):
-    """Gradients divided by the root of their mean square."""
+    """Gradients divided by the root of their mean square.
+
+    Args:
+        params: parameters, or groups of them with options of their own
+        lr: the rate
+        alpha: how slowly the average of squares changes
+        eps: what is added to the divisor
+        weight_decay: the rate at which weights shrink
+        momentum: the share of the last step in the next one
+        centered: divide by the deviation, not by the root of the mean square
+        capturable: for torch's sake
+        foreach: for torch's sake
+        maximize: climb instead of descending
+        differentiable: let gradients flow through the steps
+
+    Example:
+        >>> w = torch.tensor([1.0], requires_grad=True)
+        >>> optimizer = torch.optim.RMSprop([w])
+        >>> w.square().sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.9000], requires_grad=True)
+    """
 
     _rule = staticmethod(rmsprop_rule)
     _missing: ClassVar[Options] = {"momentum": 0, "centered": False, **RuleOptimizer._missing}

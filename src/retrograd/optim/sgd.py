@@ -24,7 +24,28 @@ def sgd_rule(p: Any, g: Any, buffers: Any, numbers: Any) -> None:
 
 
 class SGD(RuleOptimizer):
-    """Stochastic gradient descent."""
+    """Stochastic gradient descent.
+
+    Args:
+        params: parameters, or groups of them with options of their own
+        lr: the rate
+        momentum: the share of the last step in the next one
+        dampening: how much less a gradient counts with momentum
+        weight_decay: the rate at which weights shrink
+        nesterov: look ahead along the momentum
+        maximize: climb instead of descending
+        foreach: for torch's sake
+        differentiable: let gradients flow through the steps
+        fused: for torch's sake
+
+    Example:
+        >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = torch.optim.SGD([w], lr=0.1)
+        >>> w.square().sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.8000, 1.6000], requires_grad=True)
+    """
 
     _foreach_differentiates = True
 

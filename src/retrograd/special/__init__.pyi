@@ -47,29 +47,29 @@ def chebyshev_polynomial_w(x: Tensor | _Number, n: Tensor, *, out: Tensor | None
 @overload
 def chebyshev_polynomial_w(x: Tensor, n: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute digamma of each element."""
+    """Return the derivative of `lgamma` at each element."""
 def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute entr of each element."""
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erf of each element."""
+    """Return the error function of each element, for x >= 0 the probability that a normal variable is within x * sqrt(2) of its mean."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfc of each element."""
+    """Return 1 - erf(x) of each element x, exact also where it is close to 0."""
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute erfcx of each element."""
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute erfinv of each element."""
+    """Return the number whose error function is each element; at -1 and 1 it is infinite."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute exp2 of each element."""
+    """Return 2 to the power of each element."""
 def expit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sigmoid of each element."""
+    """Return 1 / (1 + exp(-x)) of each element x, between 0 and 1."""
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute expm1 of each element."""
+    """Return exp(x) - 1 of each element x, exact also where x is close to 0."""
 def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute igamma of two tensors, element by element, broadcasting their shapes."""
 def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute igammac of two tensors, element by element, broadcasting their shapes."""
 def gammaln(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute lgamma of each element."""
+    """Return the logarithm of the absolute value of the gamma function of each element."""
 @overload
 def hermite_polynomial_h(x: Tensor | _Number, n: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the hermite polynomial h of degree n."""
@@ -99,15 +99,15 @@ def legendre_polynomial_p(x: Tensor | _Number, n: Tensor, *, out: Tensor | None 
 @overload
 def legendre_polynomial_p(x: Tensor, n: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute log1p of each element."""
+    """Return log(1 + x) of each element x, exact also where x is close to 0."""
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute log_ndtr of each element."""
 def log_softmax(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
-    """Take the logarithm of softmax without underflow."""
+    """Compute log(softmax(input)), exact also where a probability is close to 0."""
 def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+    """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`."""
 def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(sum(exp(x))) without overflow."""
+    """Compute log(sum(exp(input))) without overflow."""
 def modified_bessel_i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute modified_bessel_i0 of each element."""
 def modified_bessel_i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -125,9 +125,9 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def polygamma(n: builtins.int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the n-th derivative of the digamma function."""
 def psi(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute digamma of each element."""
+    """Return the derivative of `lgamma` at each element."""
 def round(input: Tensor, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
-    """Round half to even."""
+    """Round to whole numbers, halves to the even one, or to a number of decimals."""
 def scaled_modified_bessel_k0(x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute scaled_modified_bessel_k0 of each element."""
 def scaled_modified_bessel_k1(x: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -153,9 +153,9 @@ def shifted_chebyshev_polynomial_w(x: Tensor | _Number, n: Tensor, *, out: Tenso
 @overload
 def shifted_chebyshev_polynomial_w(x: Tensor, n: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute sinc of each element."""
+    """Return sin(pi x) / (pi x) of each element x; 1 at 0."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None) -> Tensor:
-    """Normalise exponentials along a dimension."""
+    """Turn numbers along a dimension into probabilities: exp(input) divided by its sum."""
 def spherical_bessel_j0(x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute spherical_bessel_j0 of each element."""
 @overload
@@ -165,7 +165,7 @@ def xlog1py(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None
 def xlog1py(self: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def xlogy(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
-    """Compute x log(y), which is 0 where x is 0."""
+    """Return input * log(other), which is 0 where `input` is 0."""
 @overload
 def xlogy(self: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload

@@ -24,19 +24,19 @@ class TensorMethods(TensorBase):
     @property
     def T(self) -> Tensor: ...
     def abs(self) -> Tensor:
-        """Compute abs of each element."""
+        """Return the absolute value of each element; of complex numbers it is their length."""
     def abs_(self) -> Tensor:
         """Compute abs in place."""
     def absolute(self) -> Tensor:
-        """Compute abs of each element."""
+        """Return the absolute value of each element; of complex numbers it is their length."""
     def absolute_(self) -> Tensor:
         """Compute absolute in place."""
     def acos(self) -> Tensor:
-        """Compute acos of each element."""
+        """Return the angle between 0 and pi whose cosine is each element; outside of [-1, 1] it is NaN."""
     def acos_(self) -> Tensor:
         """Compute acos in place."""
     def acosh(self) -> Tensor:
-        """Compute acosh of each element."""
+        """Return the number whose hyperbolic cosine is each element; below 1 it is NaN."""
     def acosh_(self) -> Tensor:
         """Compute acosh in place."""
     def add(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
@@ -48,15 +48,15 @@ class TensorMethods(TensorBase):
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute addbmm in place; a tensor of another shape gets that of the result, as in torch."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """Add `value` times a quotient."""
+        """Add `value` times a quotient: input + value * tensor1 / tensor2."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """Compute addcdiv in place."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """Add `value` times a product."""
+        """Add `value` times a product: input + value * tensor1 * tensor2."""
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """Compute addcmul in place."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Add a matrix and a product of matrices."""
+        """Add a matrix and a product of matrices: beta * input + alpha * mat1 @ mat2."""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute addmm in place."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
@@ -71,24 +71,24 @@ class TensorMethods(TensorBase):
         """Transpose the last two dimensions and conjugate."""
     @overload
     def all(self) -> Tensor:
-        """Tell whether all elements are true."""
+        """Tell whether all elements are True, or not zero."""
     @overload
     def all(self, dim: Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Tensor: ...
     @overload
     def all(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor: ...
     def allclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
-        """Tell whether two tensors are equal up to tolerances."""
+        """Tell whether all elements of two tensors are close: see `isclose`."""
     def amax(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Take the largest element; ties share the gradient."""
+        """Take the largest elements over dimensions; equal ones share the gradient."""
     def amin(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Take the smallest element; ties share the gradient."""
+        """Take the smallest elements over dimensions; equal ones share the gradient."""
     def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> _results.aminmax:
-        """Take the smallest and the largest element; ties share the gradient."""
+        """Return the smallest and the largest elements, of all or along a dimension; equal ones share the gradient."""
     def angle(self) -> Tensor:
-        """Compute angle of each element."""
+        """Return the angle of each element in the plane of complex numbers: 0 or pi for real ones."""
     @overload
     def any(self) -> Tensor:
-        """Tell whether any element is true."""
+        """Tell whether any element is True, or not zero."""
     @overload
     def any(self, dim: Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Tensor: ...
     @overload
@@ -96,44 +96,44 @@ class TensorMethods(TensorBase):
     def apply_(self, callable: Any) -> Any:
         """Replace every element by what a Python function makes of it."""
     def arccos(self) -> Tensor:
-        """Compute acos of each element."""
+        """Return the angle between 0 and pi whose cosine is each element; outside of [-1, 1] it is NaN."""
     def arccos_(self) -> Tensor:
         """Compute arccos in place."""
     def arccosh(self) -> Tensor:
-        """Compute acosh of each element."""
+        """Return the number whose hyperbolic cosine is each element; below 1 it is NaN."""
     def arccosh_(self) -> Tensor:
         """Compute acosh in place."""
     def arcsin(self) -> Tensor:
-        """Compute asin of each element."""
+        """Return the angle between -pi/2 and pi/2 whose sine is each element; outside of [-1, 1] it is NaN."""
     def arcsin_(self) -> Tensor:
         """Compute arcsin in place."""
     def arcsinh(self) -> Tensor:
-        """Compute asinh of each element."""
+        """Return the number whose hyperbolic sine is each element."""
     def arcsinh_(self) -> Tensor:
         """Compute asinh in place."""
     def arctan(self) -> Tensor:
-        """Compute atan of each element."""
+        """Return the angle between -pi/2 and pi/2 whose tangent is each element."""
     def arctan2(self, other: Tensor) -> Tensor:
-        """Compute atan2 of two tensors, element by element, broadcasting their shapes."""
+        """Return the angle between -pi and pi of the point (other, input): the tangent is input / other."""
     def arctan2_(self, other: Tensor) -> Tensor:
         """Compute arctan2 in place."""
     def arctan_(self) -> Tensor:
         """Compute arctan in place."""
     def arctanh(self) -> Tensor:
-        """Compute atanh of each element."""
+        """Return the number whose hyperbolic tangent is each element; at -1 and 1 it is infinite."""
     def arctanh_(self) -> Tensor:
         """Compute atanh in place."""
     def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Return the position of the largest element."""
+        """Return the index of the largest element, of all or along a dimension; of equal ones, one of them."""
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Return the position of the smallest element."""
+        """Return the index of the smallest element, of all or along a dimension; of equal ones, one of them."""
     @overload
     def argsort(self, *, stable: builtins.bool, dim: builtins.int = -1, descending: builtins.bool = False) -> Tensor:
         """Return the indices that sort along a dimension."""
     @overload
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False) -> Tensor: ...
     def argwhere(self) -> Tensor:
-        """Return the indices of elements that are not zero, one row each; under vmap all samples must have as many."""
+        """Return the indices of the elements that are not zero, one in a row; under vmap all samples must have as many."""
     def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """View the tensor's storage with any sizes and strides."""
     def as_strided_(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
@@ -141,27 +141,27 @@ class TensorMethods(TensorBase):
     def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """Copy a tensor with another written at sizes and strides of its storage."""
     def asin(self) -> Tensor:
-        """Compute asin of each element."""
+        """Return the angle between -pi/2 and pi/2 whose sine is each element; outside of [-1, 1] it is NaN."""
     def asin_(self) -> Tensor:
         """Compute asin in place."""
     def asinh(self) -> Tensor:
-        """Compute asinh of each element."""
+        """Return the number whose hyperbolic sine is each element."""
     def asinh_(self) -> Tensor:
         """Compute asinh in place."""
     def atan(self) -> Tensor:
-        """Compute atan of each element."""
+        """Return the angle between -pi/2 and pi/2 whose tangent is each element."""
     def atan2(self, other: Tensor) -> Tensor:
-        """Compute atan2 of two tensors, element by element, broadcasting their shapes."""
+        """Return the angle between -pi and pi of the point (other, input): the tangent is input / other."""
     def atan2_(self, other: Tensor) -> Tensor:
         """Compute atan2 in place."""
     def atan_(self) -> Tensor:
         """Compute atan in place."""
     def atanh(self) -> Tensor:
-        """Compute atanh of each element."""
+        """Return the number whose hyperbolic tangent is each element; at -1 and 1 it is infinite."""
     def atanh_(self) -> Tensor:
         """Compute atanh in place."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Add matrices and the products of two batches of matrices."""
+        """Add a batch of matrices and the products of two batches of matrices."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute baddbmm in place."""
     @overload
@@ -177,29 +177,29 @@ class TensorMethods(TensorBase):
     def bfloat16(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.bfloat16."""
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-        """Count how often each number from 0 on occurs, or add up its weights."""
+        """Count how often each of 0, 1, 2, ... occurs, or sum their weights."""
     def bitwise_and(self, other: Tensor | _Number) -> Tensor:
-        """Compute bitwise_and of two tensors, element by element, broadcasting their shapes."""
+        """Return the bits that two integers share; of booleans it is `and`."""
     def bitwise_and_(self, other: Tensor | _Number) -> Tensor:
         """Compute bitwise_and in place."""
     def bitwise_left_shift(self, other: Tensor | _Number) -> Tensor:
-        """Compute bitwise_left_shift of two tensors, element by element, broadcasting their shapes."""
+        """Move the bits of an integer to the left: multiply by 2 ** other."""
     def bitwise_left_shift_(self, other: Tensor | _Number) -> Tensor:
         """Compute bitwise_left_shift in place."""
     def bitwise_not(self) -> Tensor:
-        """Compute bitwise_not of each element."""
+        """Invert the bits of integers; of booleans it is `not`."""
     def bitwise_not_(self) -> Tensor:
         """Compute bitwise_not in place."""
     def bitwise_or(self, other: Tensor | _Number) -> Tensor:
-        """Compute bitwise_or of two tensors, element by element, broadcasting their shapes."""
+        """Return the bits that either of two integers has; of booleans it is `or`."""
     def bitwise_or_(self, other: Tensor | _Number) -> Tensor:
         """Compute bitwise_or in place."""
     def bitwise_right_shift(self, other: Tensor | _Number) -> Tensor:
-        """Compute bitwise_right_shift of two tensors, element by element, broadcasting their shapes."""
+        """Move the bits of an integer to the right: divide by 2 ** other, rounding down."""
     def bitwise_right_shift_(self, other: Tensor | _Number) -> Tensor:
         """Compute bitwise_right_shift in place."""
     def bitwise_xor(self, other: Tensor | _Number) -> Tensor:
-        """Compute bitwise_xor of two tensors, element by element, broadcasting their shapes."""
+        """Return the bits that exactly one of two integers has; of booleans it is whether they differ."""
     def bitwise_xor_(self, other: Tensor | _Number) -> Tensor:
         """Compute bitwise_xor in place."""
     def bmm(self, mat2: Tensor) -> Tensor:
@@ -208,7 +208,7 @@ class TensorMethods(TensorBase):
         """Convert to torch.bool."""
     @overload
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Expand to a shape."""
+        """Repeat a tensor to a shape without copying it, as a view."""
     @overload
     def broadcast_to(self, *size: builtins.int) -> Tensor: ...
     def byte(self, *, memory_format: _memory_format | None = None) -> Tensor:
@@ -220,7 +220,7 @@ class TensorMethods(TensorBase):
     def cdouble(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.complex128."""
     def ceil(self) -> Tensor:
-        """Compute ceil of each element."""
+        """Return the smallest whole number that is not below each element."""
     def ceil_(self) -> Tensor:
         """Compute ceil in place."""
     def cfloat(self, *, memory_format: _memory_format | None = None) -> Tensor:
@@ -236,10 +236,10 @@ class TensorMethods(TensorBase):
     def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
         """Solve a @ x = input for matrices given by their Cholesky factors."""
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Split into at most `chunks` views of equal size."""
+        """Cut a tensor along a dimension into views, as many as wanted or fewer."""
     @overload
     def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
-        """Limit each element to [min, max]; the bounds are numbers or tensors."""
+        """Bring elements that are out of a range to its ends."""
     @overload
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
     @overload
@@ -257,7 +257,7 @@ class TensorMethods(TensorBase):
         """Compute clamp_min in place."""
     @overload
     def clip(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
-        """Limit each element to [min, max]; the bounds are numbers or tensors."""
+        """Bring elements that are out of a range to its ends."""
     @overload
     def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
     @overload
@@ -266,7 +266,7 @@ class TensorMethods(TensorBase):
     @overload
     def clip_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
     def clone(self, *, memory_format: _memory_format | None = None) -> Tensor:
-        """Copy into new memory, in the order of the tensor's dimensions or in a format."""
+        """Copy a tensor; gradients flow through the copy."""
     def coalesce(self) -> Tensor:
         """Refuse: coalesce belongs to another layout."""
     def col_indices(self) -> Tensor:
@@ -280,21 +280,21 @@ class TensorMethods(TensorBase):
     def const_data_ptr(self) -> Tensor:
         """Return where the first element lies."""
     def contiguous(self, *, memory_format: _memory_format = ...) -> Tensor:
-        """Return the tensor itself if its memory is contiguous, else a copy."""
+        """Return a tensor whose elements lie in memory in their order: itself, if they do, else a copy."""
     def copy_(self, other: Tensor | _Number, non_blocking: builtins.bool = False) -> Tensor:
-        """Copy values from another tensor."""
+        """Write the elements of another tensor into this one."""
     def copysign(self, other: Tensor | _Number) -> Tensor:
-        """Give numbers the signs of other numbers."""
+        """Give each element the sign of another."""
     def copysign_(self, other: Tensor | _Number) -> Tensor:
         """Compute copysign in place."""
     def corrcoef(self) -> Tensor:
-        """Estimate correlations; rows are variables, columns observations."""
+        """Return the correlation coefficients of variables (rows) over observations (columns)."""
     def cos(self) -> Tensor:
-        """Compute cos of each element."""
+        """Return the cosine of each element, an angle in radians."""
     def cos_(self) -> Tensor:
         """Compute cos in place."""
     def cosh(self) -> Tensor:
-        """Compute cosh of each element."""
+        """Return the hyperbolic cosine of each element."""
     def cosh_(self) -> Tensor:
         """Compute cosh in place."""
     @overload
@@ -305,7 +305,7 @@ class TensorMethods(TensorBase):
     @overload
     def count_nonzero(self, *dim: builtins.int) -> Tensor: ...
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """Estimate covariances; rows are variables, columns observations, which may have counts and weights."""
+        """Return the covariance matrix of variables (rows) over observations (columns)."""
     def cpu(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
         """Compute the vector product along a dimension, by default the first of size 3."""
@@ -313,9 +313,9 @@ class TensorMethods(TensorBase):
         """Refuse: crow_indices belongs to another layout."""
     def cuda(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def cummax(self, dim: builtins.int) -> _results.cummax:
-        """Take the largest element so far along a dimension, and its index: of equals, the last."""
+        """Return the largest element so far along a dimension, and its index: of equals, the last."""
     def cummin(self, dim: builtins.int) -> _results.cummin:
-        """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+        """Return the smallest element so far along a dimension, and its index: of equals, the last."""
     def cumprod(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
         """Multiply up along a dimension."""
     def cumprod_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
@@ -325,7 +325,7 @@ class TensorMethods(TensorBase):
     def cumsum_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
         """Compute cumsum in place."""
     def deg2rad(self) -> Tensor:
-        """Compute deg2rad of each element."""
+        """Turn degrees into radians."""
     def deg2rad_(self) -> Tensor:
         """Compute deg2rad in place."""
     def dense_dim(self) -> Tensor:
@@ -335,21 +335,21 @@ class TensorMethods(TensorBase):
     def det(self) -> Tensor:
         """Compute determinants."""
     def detach_(self) -> Tensor:
-        """Leave the graph in place."""
+        """Take the tensor itself out of the graph: it becomes a leaf that requires no gradient."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
+        """Return the diagonal of a matrix, or the matrix with a vector as its diagonal."""
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-        """Put vectors on the diagonals of new matrices."""
+        """Make matrices whose diagonals are the last dimension."""
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
         """Put all elements on the diagonal of a new matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """View the diagonal of two dimensions."""
+        """Return a diagonal of two dimensions, as a view; it becomes the last dimension."""
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Copy a tensor with another written on a diagonal."""
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-        """Take differences of neighbours, n times."""
+        """Subtract each element along a dimension from the next."""
     def digamma(self) -> Tensor:
-        """Compute digamma of each element."""
+        """Return the derivative of `lgamma` at each element."""
     def digamma_(self) -> Tensor:
         """Compute digamma in place."""
     def dim_order(self, *, ambiguity_check: Any = False) -> builtins.tuple[builtins.int, ...]:
@@ -358,7 +358,7 @@ class TensorMethods(TensorBase):
         """Compute the p-norm of the difference."""
     @overload
     def div(self, other: Tensor | _Number) -> Tensor:
-        """Divide two tensors, rounding the quotient as asked."""
+        """Divide two tensors, element by element."""
     @overload
     def div(self, other: Tensor | _Number, *, rounding_mode: builtins.str | None) -> Tensor: ...
     @overload
@@ -368,7 +368,7 @@ class TensorMethods(TensorBase):
     def div_(self, other: Tensor | _Number, *, rounding_mode: builtins.str | None) -> Tensor: ...
     @overload
     def divide(self, other: Tensor | _Number) -> Tensor:
-        """Divide two tensors, rounding the quotient as asked."""
+        """Divide two tensors, element by element."""
     @overload
     def divide(self, other: Tensor | _Number, *, rounding_mode: builtins.str | None) -> Tensor: ...
     @overload
@@ -377,7 +377,7 @@ class TensorMethods(TensorBase):
     @overload
     def divide_(self, other: Tensor | _Number, *, rounding_mode: builtins.str | None) -> Tensor: ...
     def dot(self, tensor: Tensor) -> Tensor:
-        """Multiply two vectors and sum."""
+        """Return the sum of the products of two vectors' elements."""
     def double(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.float64."""
     @overload
@@ -390,57 +390,57 @@ class TensorMethods(TensorBase):
     def eig(self, eigenvectors: Any = False) -> Any:
         """Say what has taken the place of this function."""
     def eq(self, other: Tensor | _Number) -> Tensor:
-        """Compute eq of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether two elements are equal."""
     def eq_(self, other: Tensor | _Number) -> Tensor:
         """Compute eq in place."""
     def equal(self, other: Tensor) -> builtins.bool:
-        """Tell whether two tensors have the same shape and values."""
+        """Tell whether two tensors have the same shape and elements."""
     def erf(self) -> Tensor:
-        """Compute erf of each element."""
+        """Return the error function of each element, for x >= 0 the probability that a normal variable is within x * sqrt(2) of its mean."""
     def erf_(self) -> Tensor:
         """Compute erf in place."""
     def erfc(self) -> Tensor:
-        """Compute erfc of each element."""
+        """Return 1 - erf(x) of each element x, exact also where it is close to 0."""
     def erfc_(self) -> Tensor:
         """Compute erfc in place."""
     def erfinv(self) -> Tensor:
-        """Compute erfinv of each element."""
+        """Return the number whose error function is each element; at -1 and 1 it is infinite."""
     def erfinv_(self) -> Tensor:
         """Compute erfinv in place."""
     def exp(self) -> Tensor:
-        """Compute exp of each element."""
+        """Return e to the power of each element."""
     def exp2(self) -> Tensor:
-        """Compute exp2 of each element."""
+        """Return 2 to the power of each element."""
     def exp2_(self) -> Tensor:
         """Compute exp2 in place."""
     def exp_(self) -> Tensor:
         """Compute exp in place."""
     @overload
     def expand(self, size: Sequence[builtins.int], *, implicit: builtins.bool = False) -> Tensor:
-        """Repeat along dimensions of size one without copying; a size of -1 is what there is."""
+        """Repeat dimensions of size 1 without copying them, as a view."""
     @overload
     def expand(self, *size: builtins.int, implicit: builtins.bool = False) -> Tensor: ...
     def expand_as(self, other: Tensor) -> Tensor:
-        """Expand to another tensor's shape."""
+        """Expand to the shape of another tensor."""
     def expm1(self) -> Tensor:
-        """Compute expm1 of each element."""
+        """Return exp(x) - 1 of each element x, exact also where x is close to 0."""
     def expm1_(self) -> Tensor:
         """Compute expm1 in place."""
     def exponential_(self, lambd: builtins.float = 1, *, generator: _Generator | None = None) -> Tensor:
         """Fill with exponential numbers."""
     def fill_(self, value: Tensor | _Number) -> Tensor:
-        """Fill with a value."""
+        """Fill with one value."""
     def fill_diagonal_(self, fill_value: _Number, wrap: builtins.bool = False) -> Tensor:
         """Write a number on the main diagonal; `wrap` begins again below it in a tall matrix."""
     def fix(self) -> Tensor:
-        """Compute trunc of each element."""
+        """Cut off what stands behind the point: round towards 0."""
     def fix_(self) -> Tensor:
         """Compute fix in place."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Merge dimensions into one."""
+        """Make one dimension of several."""
     @overload
     def flip(self, dims: Sequence[builtins.int]) -> Tensor:
-        """Reverse the order along dimensions; a copy."""
+        """Reverse the order of the elements along dimensions, as a copy."""
     @overload
     def flip(self, *dims: builtins.int) -> Tensor: ...
     def fliplr(self) -> Tensor:
@@ -454,35 +454,35 @@ class TensorMethods(TensorBase):
     def float_power_(self, exponent: Tensor | _Number) -> Tensor:
         """Raise to a power in place: the tensor must be of double precision."""
     def floor(self) -> Tensor:
-        """Compute floor of each element."""
+        """Return the largest whole number that is not above each element."""
     def floor_(self) -> Tensor:
         """Compute floor in place."""
     def floor_divide(self, other: Tensor | _Number) -> Tensor:
-        """Divide, rounding down; torch has no derivative for it, and says so in backward."""
+        """Divide and round down, as Python's `//`."""
     def floor_divide_(self, other: Tensor | _Number) -> Tensor:
         """Compute floor_divide in place."""
     def fmax(self, other: Tensor) -> Tensor:
-        """Compute fmax of two tensors, element by element, broadcasting their shapes."""
+        """Return the larger of two elements; where one is NaN, the other."""
     def fmin(self, other: Tensor) -> Tensor:
-        """Compute fmin of two tensors, element by element, broadcasting their shapes."""
+        """Return the smaller of two elements; where one is NaN, the other."""
     def fmod(self, other: Tensor | _Number) -> Tensor:
-        """Compute the remainder of a division that rounds towards zero."""
+        """Return the remainder of a division, with the sign of the dividend, as C's `fmod`."""
     def fmod_(self, other: Tensor | _Number) -> Tensor:
         """Compute fmod in place."""
     def frac(self) -> Tensor:
-        """Compute frac of each element."""
+        """Return what stands behind the point, with the sign of the number."""
     def frac_(self) -> Tensor:
         """Compute frac in place."""
     def frexp(self) -> _results.frexp:
         """Split into a mantissa of size [0.5, 1) and a power of two."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
-        """Take elements along a dimension."""
+        """Pick elements along a dimension by index: `out[i][j] = input[index[i][j]][j]` for dim 0."""
     def gcd(self, other: Tensor) -> Tensor:
-        """Compute gcd of two tensors, element by element, broadcasting their shapes."""
+        """Return the greatest common divisor of two integers."""
     def gcd_(self, other: Tensor) -> Tensor:
         """Compute gcd in place."""
     def ge(self, other: Tensor | _Number) -> Tensor:
-        """Compute ge of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is larger than the second, or equal."""
     def ge_(self, other: Tensor | _Number) -> Tensor:
         """Compute ge in place."""
     def geometric_(self, p: builtins.float, *, generator: _Generator | None = None) -> Tensor:
@@ -490,17 +490,17 @@ class TensorMethods(TensorBase):
     def geqrf(self) -> _results.geqrf:
         """Factor matrices into R and reflectors whose product is Q."""
     def ger(self, vec2: Tensor) -> Tensor:
-        """Multiply every element of a vector with every element of another."""
+        """Return the products of all pairs of two vectors' elements."""
     def greater(self, other: Tensor | _Number) -> Tensor:
-        """Compute gt of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is the larger one."""
     def greater_(self, other: Tensor | _Number) -> Tensor:
         """Compute gt in place."""
     def greater_equal(self, other: Tensor | _Number) -> Tensor:
-        """Compute ge of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is larger than the second, or equal."""
     def greater_equal_(self, other: Tensor | _Number) -> Tensor:
         """Compute ge in place."""
     def gt(self, other: Tensor | _Number) -> Tensor:
-        """Compute gt of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is the larger one."""
     def gt_(self, other: Tensor | _Number) -> Tensor:
         """Compute gt in place."""
     def half(self, *, memory_format: _memory_format | None = None) -> Tensor:
@@ -514,7 +514,7 @@ class TensorMethods(TensorBase):
     def heaviside_(self, values: Tensor) -> Tensor:
         """Compute heaviside in place."""
     def histc(self, bins: builtins.int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
-        """Count elements in even bins between `min` and `max`, or between the smallest and largest element."""
+        """Count elements in bins of equal width between `min` and `max`; others are left out."""
     @overload
     def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> _results.histogram:
         """Count elements, or add up their weights, in bins given by their number or their edges."""
@@ -528,7 +528,7 @@ class TensorMethods(TensorBase):
     @overload
     def hsplit(self, *indices: builtins.int) -> builtins.tuple[Tensor, ...]: ...
     def hypot(self, other: Tensor) -> Tensor:
-        """Compute hypot of two tensors, element by element, broadcasting their shapes."""
+        """Return sqrt(input**2 + other**2), without overflow on the way."""
     def hypot_(self, other: Tensor) -> Tensor:
         """Compute hypot in place."""
     def i0(self) -> Tensor:
@@ -546,19 +546,19 @@ class TensorMethods(TensorBase):
     @property
     def imag(self) -> Tensor: ...
     def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
-        """Return a copy with slices of `source` added along a dimension."""
+        """Add slices to those at given indices; an index may occur several times."""
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
         """Compute index_add in place."""
     def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Return a copy with slices of `source` written along a dimension."""
+        """Replace the slices at given indices."""
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """Compute index_copy in place."""
     def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | _Number) -> Tensor:
-        """Return a copy with slices along a dimension filled with a value."""
+        """Fill the slices at given indices with one value."""
     def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | _Number) -> Tensor:
         """Compute index_fill in place."""
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
-        """Return a copy with values written at index tensors."""
+        """Write values at positions given by index tensors, into a copy."""
     def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """Write values at index tensors in place."""
     def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
@@ -566,15 +566,15 @@ class TensorMethods(TensorBase):
     def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Compute index_reduce in place."""
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
-        """Take whole slices along a dimension."""
+        """Take slices along a dimension by their indices, as a copy."""
     def indices(self) -> Tensor:
         """Refuse: indices belongs to another layout."""
     def inner(self, other: Tensor) -> Tensor:
-        """Sum products over the last dimension of both."""
+        """Sum the products over the last dimension of two tensors."""
     def int(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.int32."""
     def inverse(self) -> Tensor:
-        """Invert matrices."""
+        """Return the inverse of square matrices: `torch.linalg.inv`."""
     def ipu(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor:
         """Refuse: there is no such device."""
     def is_coalesced(self) -> Tensor:
@@ -590,13 +590,13 @@ class TensorMethods(TensorBase):
     def is_set_to(self, tensor: Tensor) -> builtins.bool:
         """Tell whether another tensor has the same memory, shape and strides."""
     def isclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-        """Tell which elements are equal up to tolerances."""
+        """Tell for each pair of elements whether they are close: |input - other| <= atol + rtol * |other|."""
     def isfinite(self) -> Tensor:
-        """Compute isfinite of each element."""
+        """Tell for each element whether it is a number, neither NaN nor infinite."""
     def isinf(self) -> Tensor:
-        """Compute isinf of each element."""
+        """Tell for each element whether it is infinite."""
     def isnan(self) -> Tensor:
-        """Compute isnan of each element."""
+        """Tell for each element whether it is NaN."""
     def isneginf(self) -> Tensor:
         """Compute isneginf of each element."""
     def isposinf(self) -> Tensor:
@@ -608,11 +608,11 @@ class TensorMethods(TensorBase):
     def item(self) -> builtins.int | builtins.float | builtins.bool:
         """Return the value of a tensor with one element as a Python number."""
     def kron(self, other: Tensor) -> Tensor:
-        """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+        """Return the Kronecker product: each element of one tensor times the whole of the other."""
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _results.kthvalue:
-        """Take the k-th smallest element along a dimension."""
+        """Return the k-th smallest element along a dimension, and its index."""
     def lcm(self, other: Tensor) -> Tensor:
-        """Compute lcm of two tensors, element by element, broadcasting their shapes."""
+        """Return the least common multiple of two integers."""
     def lcm_(self, other: Tensor) -> Tensor:
         """Compute lcm in place."""
     def ldexp(self, other: Tensor) -> Tensor:
@@ -620,37 +620,37 @@ class TensorMethods(TensorBase):
     def ldexp_(self, other: Tensor) -> Tensor:
         """Compute ldexp in place."""
     def le(self, other: Tensor | _Number) -> Tensor:
-        """Compute le of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is smaller than the second, or equal."""
     def le_(self, other: Tensor | _Number) -> Tensor:
         """Compute le in place."""
     def lerp(self, end: Tensor, weight: Tensor | _Number) -> Tensor:
-        """Interpolate linearly between two tensors."""
+        """Interpolate between two tensors: input + weight * (end - input)."""
     def lerp_(self, end: Tensor, weight: Tensor | _Number) -> Tensor:
         """Compute lerp in place."""
     def less(self, other: Tensor | _Number) -> Tensor:
-        """Compute lt of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is the smaller one."""
     def less_(self, other: Tensor | _Number) -> Tensor:
         """Compute lt in place."""
     def less_equal(self, other: Tensor | _Number) -> Tensor:
-        """Compute le of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is smaller than the second, or equal."""
     def less_equal_(self, other: Tensor | _Number) -> Tensor:
         """Compute le in place."""
     def lgamma(self) -> Tensor:
-        """Compute lgamma of each element."""
+        """Return the logarithm of the absolute value of the gamma function of each element."""
     def lgamma_(self) -> Tensor:
         """Compute lgamma in place."""
     def log(self) -> Tensor:
-        """Compute log of each element."""
+        """Return the natural logarithm of each element; of negative numbers it is NaN."""
     def log10(self) -> Tensor:
-        """Compute log10 of each element."""
+        """Return the logarithm to base 10 of each element."""
     def log10_(self) -> Tensor:
         """Compute log10 in place."""
     def log1p(self) -> Tensor:
-        """Compute log1p of each element."""
+        """Return log(1 + x) of each element x, exact also where x is close to 0."""
     def log1p_(self) -> Tensor:
         """Compute log1p in place."""
     def log2(self) -> Tensor:
-        """Compute log2 of each element."""
+        """Return the logarithm to base 2 of each element."""
     def log2_(self) -> Tensor:
         """Compute log2 in place."""
     def log_(self) -> Tensor:
@@ -658,43 +658,43 @@ class TensorMethods(TensorBase):
     def log_normal_(self, mean: builtins.float = 1, std: builtins.float = 2, *, generator: _Generator | None = None) -> Tensor:
         """Fill with numbers whose logarithms are normal."""
     def log_softmax(self, dim: builtins.int, dtype: _dtype | None = None) -> Tensor:
-        """Take the logarithm of softmax without underflow."""
+        """Compute log(softmax(input)), exact also where a probability is close to 0."""
     def logaddexp(self, other: Tensor) -> Tensor:
-        """Compute logaddexp of two tensors, element by element, broadcasting their shapes."""
+        """Return log(exp(input) + exp(other)), without overflow on the way."""
     def logaddexp2(self, other: Tensor) -> Tensor:
         """Compute logaddexp2 of two tensors, element by element, broadcasting their shapes."""
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """Compute the logarithm of the running sum of exponentials, without overflow."""
+        """Compute the log of the sums up to each element of exp(input), without overflow."""
     def logdet(self) -> Tensor:
         """Compute the logarithms of determinants; NaN for negative ones."""
     def logical_and(self, other: Tensor) -> Tensor:
-        """Compute logical_and of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether both elements are True, or not zero."""
     def logical_and_(self, other: Tensor) -> Tensor:
         """Compute logical_and in place."""
     def logical_not(self) -> Tensor:
-        """Compute logical_not of each element."""
+        """Tell for each element whether it is zero, or False."""
     def logical_not_(self) -> Tensor:
         """Compute logical_not in place."""
     def logical_or(self, other: Tensor) -> Tensor:
-        """Compute logical_or of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether at least one of two elements is True, or not zero."""
     def logical_or_(self, other: Tensor) -> Tensor:
         """Compute logical_or in place."""
     def logical_xor(self, other: Tensor) -> Tensor:
-        """Compute logical_xor of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether exactly one of two elements is True, or not zero."""
     def logical_xor_(self, other: Tensor) -> Tensor:
         """Compute logical_xor in place."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
-        """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+        """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`."""
     def logit_(self, eps: builtins.float | None = None) -> Tensor:
         """Compute logit in place."""
     def logsumexp(self, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool = False) -> Tensor:
-        """Compute log(sum(exp(x))) without overflow."""
+        """Compute log(sum(exp(input))) without overflow."""
     def long(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.int64."""
     def lstsq(self, other: Any) -> Any:
         """Say what has taken the place of this function."""
     def lt(self, other: Tensor | _Number) -> Tensor:
-        """Compute lt of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether the first element is the smaller one."""
     def lt_(self, other: Tensor | _Number) -> Tensor:
         """Compute lt in place."""
     def lu(self, pivot: builtins.bool = True, get_infos: Any = False) -> Any:
@@ -710,19 +710,19 @@ class TensorMethods(TensorBase):
     def map_(self, other: Tensor, callable: Any) -> Tensor:
         """Replace every element by what a Python function makes of it and another tensor's."""
     def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
-        """Return a copy with a value where a mask is true."""
+        """Fill with a value where a mask is True."""
     def masked_fill_(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
-        """Write a value where a mask is true."""
+        """Fill with a value, in place, where a mask is True."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """Return a copy with the elements of a source written, in order, where a mask is true."""
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """Compute masked_scatter in place."""
     def masked_select(self, mask: Tensor) -> Tensor:
-        """Take the elements where a mask is true."""
+        """Return the elements at which a mask is True, in one dimension."""
     def matmul(self, other: Tensor) -> Tensor:
-        """Multiply vectors, matrices or batches of matrices."""
+        """Multiply matrices, vectors, and batches of matrices, as the operator `@`."""
     def matrix_exp(self) -> Tensor:
-        """Compute the exponential of matrices."""
+        """Return the exponential of square matrices: the sum of their powers A**k / k!."""
     def matrix_power(self, n: builtins.int) -> Tensor:
         """Multiply matrices with themselves; a negative power is one of the inverse."""
     @overload
@@ -733,7 +733,7 @@ class TensorMethods(TensorBase):
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> _results.max: ...
     def maximum(self, other: Tensor) -> Tensor:
-        """Compute maximum of two tensors, element by element, broadcasting their shapes."""
+        """Return the larger of two elements. Where one is NaN, the result is; where they are equal, each gets half of the gradient."""
     @overload
     def mean(self, *, dtype: _dtype | None = None) -> Tensor:
         """Average over dimensions."""
@@ -741,7 +741,7 @@ class TensorMethods(TensorBase):
     def mean(self, dim: builtins.int | Sequence[builtins.int] | None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
     @overload
     def median(self) -> Tensor:
-        """Take the median, of two the lower; NaN if there is one."""
+        """Return the median, of all elements or along a dimension with its index; of two in the middle, the smaller; NaN if there is one."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> _results.median: ...
     @overload
@@ -752,21 +752,21 @@ class TensorMethods(TensorBase):
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> _results.min: ...
     def minimum(self, other: Tensor) -> Tensor:
-        """Compute minimum of two tensors, element by element, broadcasting their shapes."""
+        """Return the smaller of two elements. Where one is NaN, the result is; where they are equal, each gets half of the gradient."""
     def mm(self, mat2: Tensor) -> Tensor:
         """Multiply two matrices."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _results.mode:
-        """Take the most frequent element along a dimension, of several the smallest."""
+        """Return the most frequent element along a dimension, of several the smallest, and an index of it."""
     def module_load(self, other: Any, assign: Any = False) -> Tensor:
         """Return what `load_state_dict` puts in the place of this tensor, where tensors are exchanged."""
     @overload
     def moveaxis(self, source: builtins.int, destination: builtins.int) -> Tensor:
-        """Move dimensions to new places."""
+        """Move dimensions to other places, as a view; the others keep their order."""
     @overload
     def moveaxis(self, source: Sequence[builtins.int], destination: Sequence[builtins.int]) -> Tensor: ...
     @overload
     def movedim(self, source: builtins.int, destination: builtins.int) -> Tensor:
-        """Move dimensions to new places."""
+        """Move dimensions to other places, as a view; the others keep their order."""
     @overload
     def movedim(self, source: Sequence[builtins.int], destination: Sequence[builtins.int]) -> Tensor: ...
     def msort(self) -> Tensor:
@@ -774,27 +774,27 @@ class TensorMethods(TensorBase):
     def mtia(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor:
         """Refuse: there is no such device."""
     def mul(self, other: Tensor | _Number) -> Tensor:
-        """Multiply two tensors."""
+        """Multiply two tensors, element by element."""
     def mul_(self, other: Tensor | _Number) -> Tensor:
         """Compute mul in place."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: _Generator | None = None) -> Tensor:
         """Draw indices with the given weights."""
     def multiply(self, other: Tensor | _Number) -> Tensor:
-        """Multiply two tensors."""
+        """Multiply two tensors, element by element."""
     def multiply_(self, other: Tensor | _Number) -> Tensor:
         """Compute mul in place."""
     def mv(self, vec: Tensor) -> Tensor:
-        """Multiply a matrix and a vector."""
+        """Multiply a matrix by a vector."""
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """Compute the logarithm of the gamma function of p dimensions."""
     def mvlgamma_(self, p: builtins.int) -> Tensor:
         """Compute mvlgamma in place."""
     def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
-        """Replace NaN and infinities; infinities by the largest finite numbers by default."""
+        """Replace NaN and infinities by numbers."""
     def nan_to_num_(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """Compute nan_to_num in place."""
     def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
-        """Average over dimensions, without NaN."""
+        """Average over dimensions, leaving NaN out."""
     @overload
     def nanmedian(self) -> Tensor:
         """Take the median of what is not NaN, of two the lower."""
@@ -803,21 +803,21 @@ class TensorMethods(TensorBase):
     def nanquantile(self, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear") -> Tensor:
         """Compute quantiles as `quantile` does, leaving NaNs out."""
     def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
-        """Sum over dimensions, without NaN."""
+        """Sum over dimensions; NaN counts as 0."""
     def narrow(self, dim: builtins.int, start: Tensor | builtins.int, length: builtins.int) -> Tensor:
-        """View `length` positions of a dimension from `start` on."""
+        """Take a range along a dimension, as a view."""
     def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
         """View some positions of a dimension, as a copy."""
     def ne(self, other: Tensor | _Number) -> Tensor:
-        """Compute ne of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether two elements differ."""
     def ne_(self, other: Tensor | _Number) -> Tensor:
         """Compute ne in place."""
     def neg(self) -> Tensor:
-        """Compute neg of each element."""
+        """Return the negative of each element."""
     def neg_(self) -> Tensor:
         """Compute neg in place."""
     def negative(self) -> Tensor:
-        """Compute neg of each element."""
+        """Return the negative of each element."""
     def negative_(self) -> Tensor:
         """Compute negative in place."""
     @overload
@@ -835,55 +835,55 @@ class TensorMethods(TensorBase):
     def new(self, data: Any, *, device: _DeviceLike | None = None) -> Tensor: ...
     @overload
     def new_empty(self, size: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-        """Make a tensor of this one's dtype: new_empty."""
+        """Make a tensor with this one's dtype and device, whose elements are whatever its memory holds."""
     @overload
     def new_empty(self, *size: builtins.int, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
     def new_empty_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
         """Make a tensor of this one's dtype with given strides."""
     def new_full(self, size: Sequence[builtins.int], fill_value: _Number, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-        """Make a tensor of this one's dtype filled with a value."""
+        """Make a tensor of this one's dtype and device, filled with a value."""
     @overload
     def new_ones(self, size: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-        """Make a tensor of this one's dtype: new_ones."""
+        """Make a tensor of ones with this one's dtype and device."""
     @overload
     def new_ones(self, *size: builtins.int, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
     def new_tensor(self, data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Make a tensor of this one's dtype from data."""
     @overload
     def new_zeros(self, size: Sequence[builtins.int], *, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor:
-        """Make a tensor of this one's dtype: new_zeros."""
+        """Make a tensor of zeros with this one's dtype and device."""
     @overload
     def new_zeros(self, *size: builtins.int, dtype: _dtype | None = None, layout: _layout | None = None, device: _DeviceLike | None = None, pin_memory: builtins.bool | None = False, requires_grad: builtins.bool | None = False) -> Tensor: ...
     def nextafter(self, other: Tensor) -> Tensor:
-        """Compute nextafter of two tensors, element by element, broadcasting their shapes."""
+        """Return the next number after `input` in the direction of `other`, the closest that the dtype has."""
     def nextafter_(self, other: Tensor) -> Tensor:
         """Compute nextafter in place."""
     @overload
     def nonzero(self) -> Tensor:
-        """Return the indices of elements that are not zero, as rows or as one vector for each dimension."""
+        """Return the indices of the elements that are not zero."""
     @overload
     def nonzero(self, *, as_tuple: builtins.bool) -> builtins.tuple[Tensor, ...]: ...
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
         """Return the indices of the first `size` elements that are not zero; missing rows are filled."""
     def norm(self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Tensor:
-        """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
+        """Return the norm of a tensor, over all elements or over dimensions; `torch.linalg.norm` is its successor."""
     def normal_(self, mean: builtins.float = 0, std: builtins.float = 1, *, generator: _Generator | None = None) -> Tensor:
-        """Fill with normal numbers."""
+        """Fill with normal random numbers."""
     def not_equal(self, other: Tensor | _Number) -> Tensor:
-        """Compute ne of two tensors, element by element, broadcasting their shapes."""
+        """Tell whether two elements differ."""
     def not_equal_(self, other: Tensor | _Number) -> Tensor:
         """Compute ne in place."""
     def numpy(self, *, force: builtins.bool = False) -> _ndarray:
-        """Return the tensor's memory as a NumPy array."""
+        """Return a NumPy array on the tensor's memory."""
     def orgqr(self, input2: Tensor) -> Tensor:
         """Multiply reflectors: another name of `linalg.householder_product`."""
     def ormqr(self, input2: Tensor, input3: Tensor, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
         """Multiply a matrix by the Q that reflectors describe, without building it."""
     def outer(self, vec2: Tensor) -> Tensor:
-        """Multiply every element of a vector with every element of another."""
+        """Return the products of all pairs of two vectors' elements."""
     @overload
     def permute(self, dims: Sequence[builtins.int]) -> Tensor:
-        """Reorder the dimensions."""
+        """Put the dimensions into another order, as a view."""
     @overload
     def permute(self, *dims: builtins.int) -> Tensor: ...
     def pin_memory(self, device: _DeviceLike | None = None) -> Tensor:
@@ -897,14 +897,14 @@ class TensorMethods(TensorBase):
     def positive(self) -> Tensor:
         """Return the tensor itself."""
     def pow(self, exponent: Tensor | _Number) -> Tensor:
-        """Raise to a power."""
+        """Raise to a power, element by element."""
     def pow_(self, exponent: Tensor | _Number) -> Tensor:
         """Compute pow in place."""
     def prelu(self, weight: Tensor) -> Tensor:
-        """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+        """Multiply what is negative by learned slopes."""
     @overload
     def prod(self, *, dtype: _dtype | None = None) -> Tensor:
-        """Multiply all elements, or along one dimension."""
+        """Multiply all elements, or those along a dimension."""
     @overload
     def prod(self, dim: builtins.int, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
     def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
@@ -914,9 +914,9 @@ class TensorMethods(TensorBase):
     def qr(self, some: builtins.bool = True) -> _results.qr:
         """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
     def quantile(self, q: Tensor | builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = "linear") -> Tensor:
-        """Compute quantiles along a dimension, or of all elements; NaN where there is a NaN."""
+        """Return quantiles of the elements, along a dimension or of all; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
-        """Compute rad2deg of each element."""
+        """Turn radians into degrees."""
     def rad2deg_(self) -> Tensor:
         """Compute rad2deg in place."""
     @overload
@@ -927,11 +927,11 @@ class TensorMethods(TensorBase):
     @overload
     def random_(self, to: builtins.int, *, generator: _Generator | None = None) -> Tensor: ...
     def ravel(self) -> Tensor:
-        """Flatten to one dimension; always a new view."""
+        """Return a tensor with one dimension, always a new view, of a copy where it must be."""
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
-        """Compute reciprocal of each element."""
+        """Return 1 / x of each element x."""
     def reciprocal_(self) -> Tensor:
         """Compute reciprocal in place."""
     def record_stream(self, s: Any) -> Tensor:
@@ -939,11 +939,11 @@ class TensorMethods(TensorBase):
     def reinforce(self, reward: Any) -> Tensor:
         """Say what has taken the place of this method."""
     def relu(self) -> Tensor:
-        """Compute relu of each element."""
+        """Replace what is negative by 0."""
     def relu_(self) -> Tensor:
         """Compute relu in place."""
     def remainder(self, other: Tensor | _Number) -> Tensor:
-        """Compute the remainder of a division that rounds down."""
+        """Return the remainder of a division, with the sign of the divisor, as Python's `%`."""
     def remainder_(self, other: Tensor | _Number) -> Tensor:
         """Compute remainder in place."""
     def renorm(self, p: _Number, dim: builtins.int, maxnorm: _Number) -> Tensor:
@@ -952,13 +952,13 @@ class TensorMethods(TensorBase):
         """Compute renorm in place."""
     @overload
     def repeat(self, repeats: Sequence[builtins.int]) -> Tensor:
-        """Repeat the tensor as a whole along dimensions."""
+        """Copy a tensor several times along each dimension."""
     @overload
     def repeat(self, *repeats: builtins.int) -> Tensor: ...
     def repeat_interleave(self, repeats: Tensor | builtins.int, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
-        """Repeat each element, or each position of a dimension."""
+        """Repeat each element, or each slice along a dimension."""
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
-        """Change whether autograd follows this leaf."""
+        """Say whether gradients are collected for this tensor, and return it."""
     @overload
     def reshape(self, shape: Sequence[builtins.int]) -> Tensor:
         """Give another shape, as a view where that is possible, else as a copy."""
@@ -981,12 +981,12 @@ class TensorMethods(TensorBase):
     def resolve_neg(self) -> Tensor:
         """Return a tensor whose memory holds what it shows, as far as negatives go."""
     def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        """Shift along dimensions, what leaves at one end entering at the other."""
+        """Move the elements along dimensions; what leaves at the end comes in at the beginning."""
     def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """Turn by 90 degrees, k times, from the first dimension towards the second."""
+        """Turn a tensor by 90 degrees in the plane of two dimensions."""
     @overload
     def round(self) -> Tensor:
-        """Round half to even."""
+        """Round to whole numbers, halves to the even one, or to a number of decimals."""
     @overload
     def round(self, *, decimals: builtins.int) -> Tensor: ...
     @overload
@@ -997,12 +997,12 @@ class TensorMethods(TensorBase):
     def row_indices(self) -> Tensor:
         """Refuse: row_indices belongs to another layout."""
     def rsqrt(self) -> Tensor:
-        """Compute rsqrt of each element."""
+        """Return 1 / sqrt(x) of each element x."""
     def rsqrt_(self) -> Tensor:
         """Compute rsqrt in place."""
     @overload
     def scatter(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with `src` written at indices along a dimension, or added, or multiplied."""
+        """Write elements along a dimension to given indices, into a copy: `out[index[i][j]][j] = src[i][j]` for dim 0."""
     @overload
     def scatter(self, dim: builtins.int, index: Tensor, src: Tensor, *, reduce: builtins.str) -> Tensor: ...
     @overload
@@ -1019,15 +1019,15 @@ class TensorMethods(TensorBase):
     @overload
     def scatter_(self, dim: builtins.int, index: Tensor, value: _Number, *, reduce: builtins.str) -> Tensor: ...
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with `src` added at indices along a dimension."""
+        """Add elements along a dimension to those at given indices, in a copy."""
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Compute scatter_add in place."""
     def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
-        """Return a copy with `src` reduced into it at indices along a dimension."""
+        """Combine elements along a dimension with those at given indices, in a copy."""
     def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Compute scatter_reduce in place."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
-        """View one position of a dimension."""
+        """Take one slice along a dimension, as a view; the dimension disappears."""
     def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
         """Copy a tensor with another written at one position of a dimension."""
     @overload
@@ -1038,7 +1038,7 @@ class TensorMethods(TensorBase):
     @overload
     def set_(self, source: Any | Tensor, storage_offset: builtins.int, size: Sequence[builtins.int], stride: Sequence[builtins.int] | None = None) -> Tensor: ...
     def sgn(self) -> Tensor:
-        """Compute sgn of each element."""
+        """Return the sign of each element; of a complex number it is the number of length 1 in its direction."""
     def sgn_(self) -> Tensor:
         """Compute sgn in place."""
     def share_memory_(self) -> Tensor:
@@ -1046,25 +1046,25 @@ class TensorMethods(TensorBase):
     def short(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Convert to torch.int16."""
     def sigmoid(self) -> Tensor:
-        """Compute sigmoid of each element."""
+        """Return 1 / (1 + exp(-x)) of each element x, between 0 and 1."""
     def sigmoid_(self) -> Tensor:
         """Compute sigmoid in place."""
     def sign(self) -> Tensor:
-        """Compute sign of each element."""
+        """Return -1, 0 or 1 for each element: its sign."""
     def sign_(self) -> Tensor:
         """Compute sign in place."""
     def signbit(self) -> Tensor:
-        """Compute signbit of each element."""
+        """Tell for each element whether its sign bit is set: negative numbers, and -0."""
     def sin(self) -> Tensor:
-        """Compute sin of each element."""
+        """Return the sine of each element, an angle in radians."""
     def sin_(self) -> Tensor:
         """Compute sin in place."""
     def sinc(self) -> Tensor:
-        """Compute sinc of each element."""
+        """Return sin(pi x) / (pi x) of each element x; 1 at 0."""
     def sinc_(self) -> Tensor:
         """Compute sinc in place."""
     def sinh(self) -> Tensor:
-        """Compute sinh of each element."""
+        """Return the hyperbolic sine of each element."""
     def sinh_(self) -> Tensor:
         """Compute sinh in place."""
     def slice_inverse(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
@@ -1074,31 +1074,31 @@ class TensorMethods(TensorBase):
     def slogdet(self) -> _results.slogdet:
         """Compute the signs of determinants and the logarithms of their sizes."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None) -> Tensor:
-        """Normalise exponentials along a dimension."""
+        """Turn numbers along a dimension into probabilities: exp(input) divided by its sum."""
     def solve(self, other: Any) -> Any:
         """Say what has taken the place of this function."""
     @overload
     def sort(self, *, stable: builtins.bool | None, dim: builtins.int = -1, descending: builtins.bool = False) -> _results.sort:
-        """Sort along a dimension; returns values and indices. Equal elements keep their order, asked for or not."""
+        """Sort along a dimension, and return the elements and where they were."""
     @overload
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False) -> _results.sort: ...
     def sparse_dim(self) -> Tensor:
         """Return the number of sparse dimensions: none."""
     def split(self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int | Sequence[builtins.int] | None = 0) -> builtins.tuple[Tensor, ...]:
-        """Split into views of a size, or of given sizes."""
+        """Cut a tensor along a dimension into views."""
     def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Split into views of given sizes."""
     def sqrt(self) -> Tensor:
-        """Compute sqrt of each element."""
+        """Return the square root of each element; of negative numbers it is NaN."""
     def sqrt_(self) -> Tensor:
         """Compute sqrt in place."""
     def square(self) -> Tensor:
-        """Square each element."""
+        """Multiply each element by itself."""
     def square_(self) -> Tensor:
         """Compute square in place."""
     @overload
     def squeeze(self) -> Tensor:
-        """Drop dimensions of size one."""
+        """Remove dimensions of size 1, as a view."""
     @overload
     def squeeze(self, dim: builtins.int | Sequence[builtins.int]) -> Tensor: ...
     @overload
@@ -1112,7 +1112,7 @@ class TensorMethods(TensorBase):
     def squeeze_(self, *dim: builtins.int) -> Tensor: ...
     @overload
     def std(self, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> Tensor:
-        """Compute the standard deviation."""
+        """Return the standard deviation over dimensions, the root of `var`."""
     @overload
     def std(self, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> Tensor: ...
     @overload
@@ -1124,12 +1124,12 @@ class TensorMethods(TensorBase):
     def storage_type(self) -> Tensor:
         """Return the class of the storage."""
     def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
-        """Subtract `alpha` times a tensor from another."""
+        """Subtract a tensor, times `alpha`, from another."""
     def sub_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Compute sub in place."""
     @overload
     def subtract(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
-        """Subtract `alpha` times a tensor from another."""
+        """Subtract a tensor, times `alpha`, from another."""
     @overload
     def subtract(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
     @overload
@@ -1154,37 +1154,37 @@ class TensorMethods(TensorBase):
     def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Compute swapaxes in place."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions."""
+        """Exchange two dimensions, as a view."""
     def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Compute swapdims in place."""
     def symeig(self, eigenvectors: Any = False) -> Any:
         """Say what has taken the place of this function."""
     def t(self) -> Tensor:
-        """Transpose a matrix."""
+        """Transpose a matrix, as a view; a vector or a number stays as it is."""
     def t_(self) -> Tensor:
         """Compute t in place."""
     def take(self, index: Tensor) -> Tensor:
-        """Take elements of the flattened tensor."""
+        """Pick elements of the flattened tensor by index."""
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
-        """Take elements along a dimension, broadcasting the others."""
+        """Pick elements along a dimension by index; the other dimensions broadcast."""
     def tan(self) -> Tensor:
-        """Compute tan of each element."""
+        """Return the tangent of each element, an angle in radians."""
     def tan_(self) -> Tensor:
         """Compute tan in place."""
     def tanh(self) -> Tensor:
-        """Compute tanh of each element."""
+        """Return the hyperbolic tangent of each element, between -1 and 1."""
     def tanh_(self) -> Tensor:
         """Compute tanh in place."""
     @overload
     def tensor_split(self, indices: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Split into sections of about the same size, or at indices."""
+        """Cut a tensor along a dimension into parts of almost equal size, or at given indices, as views."""
     @overload
     def tensor_split(self, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def tensor_split(self, sections: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def tile(self, dims: Sequence[builtins.int]) -> Tensor:
-        """Repeat the tensor as a whole; missing counts are 1."""
+        """Repeat a tensor along its last dimensions."""
     @overload
     def tile(self, *dims: builtins.int) -> Tensor: ...
     @overload
@@ -1212,31 +1212,31 @@ class TensorMethods(TensorBase):
     def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Tensor:
         """partial(func, *args, **keywords) - new function with partial application"""
     def tolist(self) -> Any:
-        """Return the values as nested lists."""
+        """Return the elements as Python numbers in nested lists; of a tensor without dimensions, one number."""
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _results.topk:
-        """Take the k largest or smallest elements along a dimension, in order."""
+        """Return the k largest elements along a dimension, and their indices."""
     def trace(self) -> Tensor:
         """Sum the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions."""
+        """Exchange two dimensions, as a view."""
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Compute transpose in place."""
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> _results.triangular_solve:
         """Solve A @ x = input, or A^T @ x = input, with one triangle of A; return x and A."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
-        """Keep the lower triangle."""
+        """Keep the lower triangle of matrices; the rest becomes 0."""
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:
         """Compute tril in place."""
     def triu(self, diagonal: builtins.int = 0) -> Tensor:
-        """Keep the upper triangle."""
+        """Keep the upper triangle of matrices; the rest becomes 0."""
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """Compute triu in place."""
     def true_divide(self, other: Tensor | _Number) -> Tensor:
-        """Divide two tensors, rounding the quotient as asked."""
+        """Divide two tensors, element by element."""
     def true_divide_(self, other: Tensor | _Number) -> Tensor:
         """Divide in place."""
     def trunc(self) -> Tensor:
-        """Compute trunc of each element."""
+        """Cut off what stands behind the point: round towards 0."""
     def trunc_(self) -> Tensor:
         """Compute trunc in place."""
     @overload
@@ -1246,17 +1246,17 @@ class TensorMethods(TensorBase):
     def type(self, dtype: _dtype | builtins.str | builtins.type[Any], non_blocking: builtins.bool = ...) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor: ...
     def unbind(self, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Return a view of every position of a dimension."""
+        """Return all slices along a dimension, as views without it."""
     def unflatten(self, dim: builtins.int | Sequence[builtins.int] | None, sizes: builtins.int | None) -> Tensor:
-        """View one dimension as several."""
+        """Make several dimensions of one, as a view."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """View all windows of a size along a dimension, as a last dimension."""
+        """View all windows along a dimension; they become the last dimension."""
     def uniform_(self, _from: builtins.float = 0, to: builtins.float = 1, /, *, generator: _Generator | None = None) -> Tensor:
-        """Fill with uniform numbers in [from, to)."""
+        """Fill with random numbers, uniform between two ends."""
     def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-        """Return the different elements, or slices along a dimension; they are always in order."""
+        """Return the distinct elements, or the distinct slices along a dimension."""
     def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-        """Return the elements without repetitions of the one before, or slices along a dimension."""
+        """Remove elements, or slices, that equal the one before."""
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Split into at most `chunks` parts without telling autograd that they share memory."""
     def unsafe_split(self, split_size: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
@@ -1264,7 +1264,7 @@ class TensorMethods(TensorBase):
     def unsafe_split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Split into given sizes without telling autograd that the parts share memory."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Insert a dimension of size one."""
+        """Insert a dimension of size 1, as a view."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
         """Compute unsqueeze in place."""
     def untyped_storage(self) -> Any:
@@ -1273,7 +1273,7 @@ class TensorMethods(TensorBase):
         """Refuse: values belongs to another layout."""
     @overload
     def var(self, dim: builtins.int | Sequence[builtins.int] | None, unbiased: builtins.bool = True, keepdim: builtins.bool = False) -> Tensor:
-        """Compute the variance."""
+        """Return the variance over dimensions."""
     @overload
     def var(self, dim: builtins.int | Sequence[builtins.int] | None = None, *, correction: _Number | None = None, keepdim: builtins.bool = False) -> Tensor: ...
     @overload
@@ -1288,7 +1288,7 @@ class TensorMethods(TensorBase):
     @overload
     def view(self, *size: builtins.int) -> Tensor: ...
     def view_as(self, other: Tensor) -> Tensor:
-        """View with another tensor's shape."""
+        """View with the shape of another tensor."""
     @overload
     def vsplit(self, sections: builtins.int) -> builtins.tuple[Tensor, ...]:
         """Split along dimension 0, into equal sections or at indices."""
@@ -1298,7 +1298,7 @@ class TensorMethods(TensorBase):
     def vsplit(self, *indices: builtins.int) -> builtins.tuple[Tensor, ...]: ...
     def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor: ...
     def xlogy(self, other: Tensor | _Number) -> Tensor:
-        """Compute x log(y), which is 0 where x is 0."""
+        """Return input * log(other), which is 0 where `input` is 0."""
     def xlogy_(self, other: Tensor | _Number) -> Tensor:
         """Compute xlogy in place."""
     def xpu(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor:

@@ -75,7 +75,21 @@ def dim_given(function: Any, tensor: Any, dim: Any) -> int:
 
 
 class Tensor(TensorMethods):
-    """A multi-dimensional array that autograd can follow."""
+    """A multi-dimensional array that autograd can follow. `torch.tensor` makes one of data.
+
+    Args:
+        *args: sizes, or data; the old form, which always makes float32
+        **kwargs: `device`
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> x.shape, x.dtype, x[0, 1]
+        (torch.Size([2, 2]), torch.float32, tensor(2., grad_fn=<SelectBackward0>))
+        >>> (x**2).sum().backward()
+        >>> x.grad
+        tensor([[2., 4.],
+                [6., 8.]])
+    """
 
     __slots__ = ()
     __array_priority__ = 1000
@@ -156,13 +170,31 @@ class Tensor(TensorMethods):
     # ---- what it is ----
     @property
     def shape(self) -> _size.Size:
+        """The sizes of the dimensions.
+
+        Example:
+            >>> torch.ones(2, 3).shape
+            torch.Size([2, 3])
+        """
         return _size._trusted(self._array.shape)
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions.
+
+        Example:
+            >>> torch.ones(2, 3).ndim
+            2
+        """
         return self._array.ndim  # type: ignore[no-any-return]
 
     def dim(self) -> int:
+        """Return the number of dimensions.
+
+        Example:
+            >>> torch.ones(2, 3).dim()
+            2
+        """
         return self._array.ndim  # type: ignore[no-any-return]
 
     ndimension = dim
@@ -174,6 +206,15 @@ class Tensor(TensorMethods):
     def size(self, dim: int) -> int: ...
 
     def size(self, dim: int | None = None) -> int | _size.Size:
+        """Return the shape, or the size of one dimension.
+
+        Args:
+            dim: the dimension
+
+        Example:
+            >>> torch.ones(2, 3).size(), torch.ones(2, 3).size(-1)
+            (torch.Size([2, 3]), 3)
+        """
         try:
             shape = self._array.shape
             if dim is None:
@@ -196,10 +237,22 @@ class Tensor(TensorMethods):
 
     @property
     def dtype(self) -> _dtypes.dtype:
+        """The type of the elements.
+
+        Example:
+            >>> torch.tensor([1, 2]).dtype
+            torch.int64
+        """
         return _dtypes.from_numpy(self._array.dtype)
 
     @property
     def device(self) -> device_type:
+        """Where the elements are.
+
+        Example:
+            >>> torch.ones(2).device
+            device(type='cpu')
+        """
         if type(self._array) in _NUMPY_TYPES:
             return CPU
         return device_of(self)  # type: ignore[no-any-return]
@@ -255,6 +308,15 @@ class Tensor(TensorMethods):
     def stride(self, dim: int) -> int: ...
 
     def stride(self, dim: int | None = None) -> int | tuple[int, ...]:
+        """Return how many elements further in memory the next one of each dimension is.
+
+        Args:
+            dim: one dimension
+
+        Example:
+            >>> torch.ones(2, 3).stride(), torch.ones(2, 3).t().stride()
+            ((3, 1), (1, 3))
+        """
         try:
             found = strides(self._array) if self._array.size else geometry(self)[0]
             if dim is None:
@@ -268,6 +330,15 @@ class Tensor(TensorMethods):
             raise
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Tell whether the elements lie in memory in their order.
+
+        Args:
+            memory_format: another order, such as `torch.channels_last`
+
+        Example:
+            >>> torch.ones(2, 3).is_contiguous(), torch.ones(2, 3).t().is_contiguous()
+            (True, False)
+        """
         try:
             return is_contiguous(self._array) if memory_format is None else is_laid_out_in(self._array, memory_format)
         except Exception as error:
@@ -319,11 +390,24 @@ class Tensor(TensorMethods):
 
     @read_only
     def is_leaf(self) -> bool:
+        """Whether the tensor was made by the program, not by an operation that is recorded.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> x.is_leaf, (x * 2).is_leaf
+            (True, False)
+        """
         edge = self._edge
         return edge is None or edge is LEAF or edge is NOWHERE or getattr(edge, "stands_for_leaf", False)
 
     @read_only
     def grad_fn(self) -> Any:
+        """The node of the operation that made this tensor; None for a leaf.
+
+        Example:
+            >>> (torch.ones(2, requires_grad=True) * 2).grad_fn.name()
+            'MulBackward0'
+        """
         edge = self._edge
         if edge is None or edge is LEAF or edge is NOWHERE:
             return None
@@ -392,7 +476,20 @@ class Tensor(TensorMethods):
         create_graph: bool = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
-        """Compute the gradients of this tensor with respect to the graph's leaves."""
+        """Compute the gradients of this tensor with respect to the graph's leaves.
+
+        Args:
+            gradient: the gradient that arrives here; 1 for a tensor with one element if it is not given
+            retain_graph: keep the graph for a second walk
+            create_graph: record the walk, so that gradients can be differentiated again
+            inputs: the leaves that get gradients; all if it is not given
+
+        Example:
+            >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+            >>> (x**2).sum().backward()
+            >>> x.grad
+            tensor([2., 4.])
+        """
         try:
             _base.backward_from((self,), (gradient,), retain_graph, create_graph, inputs)
         except Exception as error:
@@ -400,7 +497,13 @@ class Tensor(TensorMethods):
             raise
 
     def detach(self) -> Tensor:
-        """Return a tensor on the same memory, outside the graph."""
+        """Return a tensor on the same memory, outside the graph.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> x.detach()
+            tensor([1., 1.])
+        """
         result = detached(self)
         if (edge := _base._edge_slot.__get__(self)) is not None:  # as it is: reading a lost view's raises
             note_cut("detach()", self, edge, result)
@@ -425,7 +528,21 @@ class Tensor(TensorMethods):
     name = old_attributes.name
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient."""
+        """Call `hook(grad)` when this tensor's gradient is computed; it may return a new gradient.
+
+        Args:
+            hook: a function of the gradient
+
+        Returns:
+            A handle; `handle.remove()` removes the hook.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> handle = x.register_hook(lambda grad: grad * 10)
+            >>> x.sum().backward()
+            >>> x.grad
+            tensor([10., 10.])
+        """
         try:
             from ..autograd._hooks import of_transform
             from ..autograd.graph import RemovableHandle
@@ -460,7 +577,16 @@ class Tensor(TensorMethods):
         return RemovableHandle.add(extra.post_hooks, hook)
 
     def retain_grad(self) -> None:
-        """Keep `.grad` of this non-leaf tensor."""
+        """Keep `.grad` of this non-leaf tensor.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x * 2
+            >>> y.retain_grad()
+            >>> y.sum().backward()
+            >>> y.grad
+            tensor([1., 1.])
+        """
         if self._edge is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         refuse_inside("retain_grad()")
@@ -598,7 +724,17 @@ class ParameterMeta(TensorMeta):
 
 
 class Parameter(Tensor, metaclass=ParameterMeta):
-    """A Tensor that is a module's parameter: it requires grad by default."""
+    """A Tensor that is a module's parameter: it requires grad by default.
+
+    Args:
+        data: its values
+        requires_grad: whether it is learned
+
+    Example:
+        >>> nn.Parameter(torch.zeros(2))
+        Parameter containing:
+        tensor([0., 0.], requires_grad=True)
+    """
 
     __slots__ = ()
     __module__ = "retrograd.nn.parameter"

@@ -59,7 +59,16 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere."""
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere.
+
+    Example:
+        >>> torch.testing.assert_close(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7]))
+        >>> try:
+        ...     torch.testing.assert_close(torch.tensor([1.0]), torch.tensor([2.0]))
+        ... except AssertionError as error:
+        ...     print(str(error).splitlines()[0])
+        Tensor-likes are not close!
+    """
     __tracebackhide__ = True  # pytest shows the caller
     options = Options(rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride)
     if (rtol is None) ^ (atol is None):

@@ -53,7 +53,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Return the cross entropy of two probabilities that something is so."""
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', pos_weight: Tensor | None = None) -> Tensor:
-    """Return the cross entropy of sigmoid(input) and a target."""
+    """Return the cross entropy of sigmoid(input) and a target, without overflow."""
 def celu(input: Tensor, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
     """Compute alpha (exp(x / alpha) - 1) where x is negative."""
 def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
@@ -77,13 +77,13 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Take what the cosine of two vectors lacks to 1, or exceeds a margin where the target is -1."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+    """Return the cosine of the angle between vectors along a dimension."""
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
     """Return the cross entropy of logits and classes, or of logits and the probabilities of classes."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor:
     """Return the loss of label sequences over all their alignments with longer sequences of log-probabilities."""
 def dropout(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
-    """Drop elements with probability p in training, scaling the others by 1 / (1 - p)."""
+    """Replace elements by 0 with a probability, in training, and scale the others so that the mean stays."""
 def dropout1d(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
     """Drop whole channels of sequences in training."""
 def dropout2d(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
@@ -91,17 +91,17 @@ def dropout2d(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = 
 def dropout3d(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
     """Drop whole channels of volumes in training."""
 def elu(input: Tensor, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """Compute alpha (exp(x) - 1) where x is negative."""
+    """Compute alpha * (exp(x) - 1) where x is negative; else x."""
 def elu_(input: Tensor, alpha: _Number = 1, scale: _Number = 1, input_scale: _Number = 1) -> Tensor:
     """Compute elu in place."""
 def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
-    """Pick rows of a table; the row of `padding_idx` gets no gradient, rows larger than `max_norm` are scaled in place."""
+    """Look up rows of a table by their indices."""
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
     """Reduce bags of picked rows to their sum, mean or maximum, without keeping the rows."""
 def feature_alpha_dropout(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
     """Drop whole channels in training, keeping mean and variance of what follows SELU."""
 def fold(input: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, stride: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
-    """Add columns of patches where `unfold` takes them from, in images of a given size."""
+    """Add up windows (N, C * kh * kw, L) to images: the transpose of `unfold`."""
 def fractional_max_pool2d(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> Tensor:
     """Take the largest elements of windows whose places are drawn, as many along the last two axes as wanted."""
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | None | Sequence[builtins.int | None] = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Tensor | None = None) -> builtins.tuple[Tensor, Tensor]:
@@ -113,57 +113,57 @@ def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: builtins.int 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
     """Return the negative log-likelihood of normally distributed numbers."""
 def gelu(input: Tensor, *, approximate: builtins.str = "none", out: Tensor | None = None) -> Tensor:
-    """Multiply by the normal distribution function, or by its approximation by `tanh`."""
+    """Compute x times the probability that a normal variable is below x."""
 def glu(input: Tensor, dim: builtins.int = -1) -> Tensor:
-    """Multiply the first half of a dimension by the sigmoid of the second."""
+    """Multiply the first half along a dimension by the sigmoid of the second."""
 def grid_sample(input: Tensor, grid: Tensor, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor:
-    """Sample at the points of a grid, whose coordinates go from -1 to 1, the last axis first."""
+    """Sample images at the points of a grid."""
 def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05) -> Tensor:
-    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
+    """Bring groups of channels to mean 0 and variance 1, sample by sample; then scale and shift the channels."""
 def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
     """Multiply each group of one side by its matrix of the other; `offs` says where groups end on a side of two dimensions."""
 def gumbel_softmax(logits: Tensor, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
-    """Draw from a softened categorical distribution; `hard` gives one-hot vectors with the gradient of soft ones."""
+    """Draw samples from a relaxed, differentiable form of a categorical distribution."""
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Replace what lies between -lambd and lambd by 0."""
 def hardsigmoid(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """Rise from 0 at -3 to 1 at 3."""
 def hardswish(input: Tensor, inplace: builtins.bool = False) -> Tensor:
-    """Multiply by a ramp from -3 to 3."""
+    """Compute x * relu6(x + 3) / 6 of each element x, a piecewise form of `silu`."""
 def hardtanh(input: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """Limit to an interval; its ends pass no gradient."""
+    """Bring elements that are out of a range to its ends."""
 def hardtanh_(input: Tensor, min_val: _Number = -1, max_val: _Number = 1) -> Tensor:
     """Compute hardtanh in place."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Take distances of what is alike, and what distances of what is not lack to a margin."""
 def huber_loss(input: Tensor, target: Tensor, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Tensor | None = None) -> Tensor:
-    """Square differences up to `delta`, go on straight beyond, times `delta`."""
+    """Return the mean of half the squared differences up to `delta`, and of what grows linearly beyond it."""
 def in_place_function(method: Any) -> Any:
     """Make a function of a method that writes in place: its tensor is called `input`."""
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor:
     """Bring each channel of each sample to mean 0 and variance 1; then scale and shift it."""
 def interpolate(input: Tensor, size: builtins.int | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
-    """Resize all axes behind the first two, to a size or by a factor."""
+    """Resize the axes behind the channels."""
 def kl_div(input: Tensor, target: Tensor, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor:
-    """Return the divergence of log-probabilities from a distribution."""
+    """Return the divergence of Kullback and Leibler of a target from logarithms of probabilities."""
 def l1_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', weight: Tensor | None = None) -> Tensor:
-    """Take the absolute differences."""
+    """Return the mean of absolute differences."""
 def layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05) -> Tensor:
     """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
 def leaky_relu(input: Tensor, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
-    """Multiply by a slope where x is negative."""
+    """Multiply what is negative by a small slope."""
 def leaky_relu_(input: Tensor, negative_slope: _Number = 0.01) -> Tensor:
     """Compute leaky_relu in place."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
+    """Compute input @ weight.T + bias over the last dimension."""
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor:
     """Return the cross entropy of a linear layer's output; `options` may ask for less memory and change no value."""
 def local_response_norm(input: Tensor, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
     """Divide by a power of the mean square of the neighbouring channels."""
 def log_softmax(input: Tensor, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: _dtype | None = None) -> Tensor:
-    """Take the logarithm of softmax without underflow."""
+    """Compute log(softmax(input)), exact also where a probability is close to 0."""
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the sigmoid."""
+    """Compute log(sigmoid(x)) of each element x, exact also where it is large and negative."""
 def lp_pool1d(input: Tensor, norm_type: Any, kernel_size: builtins.int, stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """Take the p-norm of each window of the last axis."""
 def lp_pool2d(input: Tensor, norm_type: Any, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, ceil_mode: builtins.bool = False) -> Tensor:
@@ -191,9 +191,9 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Seq
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] | None = None, padding: builtins.int | Sequence[builtins.int] = 0, output_size: builtins.int | None | Sequence[builtins.int | None] = None) -> Tensor:
     """Put what `max_pool3d` took back where it was."""
 def mish(input: Tensor, inplace: builtins.bool = False) -> Tensor:
-    """Multiply by the hyperbolic tangent of softplus."""
+    """Compute x * tanh(softplus(x)) of each element x."""
 def mse_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', weight: Tensor | None = None) -> Tensor:
-    """Square the differences."""
+    """Return the mean of squared differences."""
 def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: builtins.bool = True, key_padding_mask: Tensor | None = None, need_weights: builtins.bool = True, attn_mask: Tensor | None = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> builtins.tuple[Tensor, Tensor | None]:
     """Attend with several heads to (time, batch, features); return the result and the weights, or None without `need_weights`."""
 def multi_margin_loss(input: Tensor, target: Tensor, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
@@ -205,39 +205,39 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Take channels from each group in turn."""
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Return the negative log-likelihood of classes."""
+    """Return the negative of each target's log-probability."""
 def normalize(input: Tensor, p: builtins.float = 2.0, dim: builtins.int | Sequence[builtins.int] | None = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """Divide by the p-norm along a dimension, but by no less than `eps`."""
+    """Divide vectors along a dimension by their norms."""
 def one_hot(input: Tensor, num_classes: builtins.int = -1) -> Tensor:
-    """Turn class numbers into vectors that are 1 at the class and 0 elsewhere."""
+    """Make vectors that are 1 at the index of a class, and else 0."""
 def pad(input: Tensor, pad: Sequence[builtins.int], mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor:
-    """Pad the last dimensions, given before and after, from the last on; negative numbers crop."""
+    """Put values around a tensor."""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = 2, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+    """Return the distances of vectors along the last dimension."""
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """Compute the p-norm distance between every two rows of a matrix."""
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
-    """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
+    """Turn channels into pixels: (*, C * r * r, H, W) becomes (*, C, H * r, W * r)."""
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     """Make channels from squares of pixels: (..., C, H r, W r) becomes (..., C r^2, H, W)."""
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Return the negative log-likelihood of counts; `full` adds Stirling's approximation of log(target!)."""
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+    """Multiply what is negative by learned slopes."""
 def relu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """Replace what is negative by 0."""
 def relu6(input: Tensor, inplace: builtins.bool = False) -> Tensor:
-    """Limit to the interval from 0 to 6."""
+    """Bring elements that are out of [0, 6] to its ends."""
 def relu_(input: Tensor) -> Tensor:
     """Compute relu in place."""
 def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = None, eps: builtins.float | None = None) -> Tensor:
-    """Divide by the root of the mean square over the last axes; then scale."""
+    """Divide the numbers of the last axes by the root of the mean of their squares; then scale them."""
 def rrelu(input: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
     """Multiply by a slope where x is not positive: drawn for each element in training, else the middle of the interval."""
 def rrelu_(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: builtins.bool = False, generator: _Generator | None = None) -> Tensor:
     """Compute rrelu in place."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
-    """Compute softmax(query keyᵀ scale + attn_mask) value: for each query the values, weighted by how well the keys fit it."""
+    """Compute softmax(query @ key.T * scale + mask) @ value."""
 def scaled_grouped_mm(*args: Any, **kwargs: Any) -> Any: ...
 def scaled_mm(*args: Any, **kwargs: Any) -> Any: ...
 def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
@@ -245,25 +245,25 @@ def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
 def selu_(input: Tensor) -> Tensor:
     """Compute selu in place."""
 def sigmoid(input: Tensor) -> Tensor:
-    """Compute 1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x)) of each element x."""
 def silu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
-    """Multiply by the sigmoid."""
+    """Compute x * sigmoid(x) of each element x."""
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor:
-    """Square differences up to `beta`, go on straight beyond."""
+    """Return the mean of squared differences where they are small, of absolute ones where they are large."""
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = None, reduce: builtins.bool | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Return log(1 + exp(-target * input)); targets are 1 and -1."""
 def softmax(input: Tensor, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: _dtype | None = None) -> Tensor:
-    """Normalise exponentials along a dimension."""
+    """Turn numbers along a dimension into probabilities: exp(input) divided by its sum."""
 def softmin(input: Tensor, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: _dtype | None = None) -> Tensor:
     """Normalise exponentials of the negative along a dimension."""
 def softplus(input: Tensor, beta: _Number = 1, threshold: _Number = 20, *, out: Tensor | None = None) -> Tensor:
-    """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
+    """Compute log(1 + exp(beta * x)) / beta of each element x: a smooth `relu`."""
 def softshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move towards 0 by `lambd`."""
 def softsign(input: Tensor) -> Tensor:
     """Compute x / (1 + |x|)."""
 def tanh(input: Tensor) -> Tensor:
-    """Compute the hyperbolic tangent."""
+    """Compute the hyperbolic tangent of each element."""
 def tanhshrink(input: Tensor) -> Tensor:
     """Compute x - tanh(x)."""
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
@@ -275,7 +275,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor:
     """Do the same with a distance of the caller's own."""
 def unfold(input: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = 1, padding: builtins.int | Sequence[builtins.int] = 0, stride: builtins.int | Sequence[builtins.int] = 1) -> Tensor:
-    """Lay out the patches of images as columns (N, C * kernel, places)."""
+    """Take all windows of images (N, C, H, W) as columns."""
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Tensor:
     """Resize like `interpolate`, which is the name to use."""
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:

@@ -85,13 +85,31 @@ _hardswish_, _hardsigmoid_ = inplace("hardswish", _hardswish), inplace("hardsigm
 
 @overridable
 def relu(input: Any, inplace: bool = False) -> Any:
-    """Replace what is negative by 0."""
+    """Replace what is negative by 0.
+
+    Args:
+        input: a tensor of any shape
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.relu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return relu_(input) if inplace else _pointwise.relu(input)
 
 
 @overridable
 def silu(input: Any, inplace: bool = False) -> Any:
-    """Multiply by the sigmoid."""
+    """Compute x * sigmoid(x) of each element x.
+
+    Args:
+        input: a tensor of any shape
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.silu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2689,  0.0000,  1.7616])
+    """
     if (
         isinstance(input, _base.Tensor)
         and input._array.dtype.kind == "c"
@@ -104,13 +122,31 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 @overridable
 def mish(input: Any, inplace: bool = False) -> Any:
-    """Multiply by the hyperbolic tangent of softplus."""
+    """Compute x * tanh(softplus(x)) of each element x.
+
+    Args:
+        input: a tensor of any shape
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.mish(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3034,  0.0000,  1.9440])
+    """
     return _mish_(input) if inplace else _mish(input)
 
 
 @overridable
 def hardswish(input: Any, inplace: bool = False) -> Any:
-    """Multiply by a ramp from -3 to 3."""
+    """Compute x * relu6(x + 3) / 6 of each element x, a piecewise form of `silu`.
+
+    Args:
+        input: a tensor of any shape
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.hardswish(torch.tensor([-4.0, 0.0, 4.0]))
+        tensor([-0., 0., 4.])
+    """
     return _hardswish_(input) if inplace else _hardswish(input)
 
 
@@ -121,18 +157,42 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
 
 
 def sigmoid(input: Any) -> Any:
-    """Compute 1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x)) of each element x.
+
+    Args:
+        input: a tensor of any shape
+
+    Example:
+        >>> F.sigmoid(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
     return input.sigmoid()
 
 
 def tanh(input: Any) -> Any:
-    """Compute the hyperbolic tangent."""
+    """Compute the hyperbolic tangent of each element.
+
+    Args:
+        input: a tensor of any shape
+
+    Example:
+        >>> F.tanh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
     return input.tanh()
 
 
 @takes_out
 def logsigmoid(input: Any) -> Any:
-    """Compute the logarithm of the sigmoid."""
+    """Compute log(sigmoid(x)) of each element x, exact also where it is large and negative.
+
+    Args:
+        input: a tensor of any shape
+
+    Example:
+        >>> F.logsigmoid(torch.tensor([0.0, -100.0]))
+        tensor([  -0.6931, -100.0000])
+    """
     return _log_sigmoid(input)
 
 
@@ -151,7 +211,18 @@ def tanhshrink(input: Any) -> Any:
 # ---- with parameters ----
 @takes_out(out_dtype="kernel")
 def gelu(input: Any, *, approximate: str = "none") -> Any:
-    """Multiply by the normal distribution function, or by its approximation by `tanh`."""
+    """Compute x times the probability that a normal variable is below x.
+
+    Args:
+        input: a tensor of any shape
+        approximate: "none", or "tanh" for the usual approximation
+
+    Example:
+        >>> F.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1587,  0.0000,  0.8413])
+        >>> F.gelu(torch.tensor([1.0]), approximate="tanh")
+        tensor([0.8412])
+    """
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     return _GELU.slow((input,), {"approximate": approximate})
@@ -159,7 +230,17 @@ def gelu(input: Any, *, approximate: str = "none") -> Any:
 
 @takes_out(raised="cuda", out_dtype="kernel")
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
-    """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is beyond the threshold."""
+    """Compute log(1 + exp(beta * x)) / beta of each element x: a smooth `relu`.
+
+    Args:
+        input: a tensor of any shape
+        beta: how sharp the bend is
+        threshold: above it, x itself is returned
+
+    Example:
+        >>> F.softplus(torch.tensor([-1.0, 0.0, 30.0]))
+        tensor([ 0.3133,  0.6931, 30.0000])
+    """
     if type(beta) is complex or type(threshold) is complex:
         raise RuntimeError("value cannot be converted to type float without overflow")
     return _SOFTPLUS.slow((input,), {"beta": beta, "threshold": threshold})
@@ -221,7 +302,17 @@ hardtanh_ = inplace("hardtanh", _limited)
 
 @takes_out
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """Compute alpha (exp(x) - 1) where x is negative."""
+    """Compute alpha * (exp(x) - 1) where x is negative; else x.
+
+    Args:
+        input: a tensor of any shape
+        alpha: minus the limit for large negative x
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.elu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
     return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
@@ -239,7 +330,17 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 @takes_out
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    """Multiply by a slope where x is negative."""
+    """Multiply what is negative by a small slope.
+
+    Args:
+        input: a tensor of any shape
+        negative_slope: the slope
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.leaky_relu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.0100,  0.0000,  2.0000])
+    """
     return leaky_relu_(input, negative_slope) if inplace else _leaky(input, negative_slope)
 
 
@@ -254,7 +355,18 @@ _threshold = threshold  # as torch calls it, too
 
 @takes_out
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """Limit to an interval; its ends pass no gradient."""
+    """Bring elements that are out of a range to its ends.
+
+    Args:
+        input: a tensor of any shape
+        min_val: the lower end
+        max_val: the upper end
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.hardtanh(torch.tensor([-3.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return hardtanh_(input, min_val, max_val) if inplace else _limited(input, min_val, max_val)
@@ -262,7 +374,16 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 @overridable
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """Limit to the interval from 0 to 6."""
+    """Bring elements that are out of [0, 6] to its ends.
+
+    Args:
+        input: a tensor of any shape
+        inplace: write the result into `input`
+
+    Example:
+        >>> F.relu6(torch.tensor([-3.0, 0.5, 8.0]))
+        tensor([0.0000, 0.5000, 6.0000])
+    """
     return hardtanh_(input, 0, 6) if inplace else _limited(input, 0, 6)
 
 
@@ -287,7 +408,16 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
 
 @overridable(lowered="cpu cuda")
 def prelu(input: Any, weight: Any) -> Any:
-    """Multiply by a weight where x is negative: one weight for all, or one for each channel."""
+    """Multiply what is negative by learned slopes.
+
+    Args:
+        input: (N, C, ...)
+        weight: one slope, or one for each channel
+
+    Example:
+        >>> F.prelu(torch.tensor([[-2.0, 4.0]]), torch.tensor([0.25]))
+        tensor([[-0.5000,  4.0000]])
+    """
     x, w = input._array, weight._array
     if x.dtype != w.dtype:
         names = [_base.dtype_of(one)._scalar_name for one in (input, weight)]
@@ -359,7 +489,16 @@ def rrelu(
 
 @takes_out
 def glu(input: Any, dim: int = -1) -> Any:
-    """Multiply the first half of a dimension by the sigmoid of the second."""
+    """Multiply the first half along a dimension by the sigmoid of the second.
+
+    Args:
+        input: a tensor whose size along `dim` is even
+        dim: the dimension
+
+    Example:
+        >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+        tensor([0.5000, 1.0000])
+    """
     array = input._array
     if not array.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
@@ -380,7 +519,18 @@ def _chosen_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 @overridable(raised="cuda")
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """Normalise exponentials along a dimension."""
+    """Turn numbers along a dimension into probabilities: exp(input) divided by its sum.
+
+    Args:
+        input: a tensor of any shape
+        dim: the dimension along which the results sum to 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> F.softmax(torch.tensor([[0.0, 1.0], [5.0, 5.0]]), dim=1)
+        tensor([[0.2689, 0.7311],
+                [0.5000, 0.5000]])
+    """
     if dim is None:
         dim = _chosen_dim("softmax", input.dim(), _stacklevel)
     return _reductions.softmax(input, dim, dtype=dtype)
@@ -396,7 +546,17 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 
 @overridable(raised="cuda")
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """Take the logarithm of softmax without underflow."""
+    """Compute log(softmax(input)), exact also where a probability is close to 0.
+
+    Args:
+        input: a tensor of any shape
+        dim: the dimension along which the probabilities sum to 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> F.log_softmax(torch.tensor([0.0, 100.0]), dim=0)
+        tensor([-100.,    0.])
+    """
     if dim is None:
         dim = _chosen_dim("log_softmax", input.dim(), _stacklevel)
     return _reductions.log_softmax(input, dim, dtype=dtype)
@@ -404,7 +564,20 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 
 @overridable
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
-    """Draw from a softened categorical distribution; `hard` gives one-hot vectors with the gradient of soft ones."""
+    """Draw samples from a relaxed, differentiable form of a categorical distribution.
+
+    Args:
+        logits: logarithms of probabilities, up to a constant
+        tau: the temperature: the smaller, the closer to one-hot vectors
+        hard: return one-hot vectors, with the gradients of the relaxed ones
+        eps: has no effect any more
+        dim: the dimension of the categories
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> F.gumbel_softmax(torch.zeros(1, 3), hard=True).sum()
+        tensor(1.)
+    """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -empty_like(logits).exponential_().log()

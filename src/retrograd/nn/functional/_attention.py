@@ -49,7 +49,26 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Compute softmax(query keyᵀ scale + attn_mask) value: for each query the values, weighted by how well the keys fit it."""
+    """Compute softmax(query @ key.T * scale + mask) @ value.
+
+    Args:
+        query: (..., L, E)
+        key: (..., S, E)
+        value: (..., S, Ev)
+        attn_mask: (..., L, S): booleans, False where nothing is seen, or numbers that are added
+        dropout_p: the share of weights that are dropped
+        is_causal: let position i see the positions up to i
+        scale: 1 / sqrt(E) if it is not given
+        enable_gqa: let several heads of the query share one of key and value
+
+    Returns:
+        A tensor (..., L, Ev).
+
+    Example:
+        >>> q = torch.eye(2).reshape(1, 1, 2, 2)
+        >>> F.scaled_dot_product_attention(q, q, torch.tensor([[[[1.0], [2.0]]]]), is_causal=True).flatten()
+        tensor([1.0000, 1.6698])
+    """
     _check_arguments(query, key, value, attn_mask)
     if 0 in (*query.shape[:-1], *key.shape[:-1], *value.shape[:-1]):
         return _of_nothing(query, key, value)

@@ -170,13 +170,42 @@ def _of_rank(rank: int) -> tuple[Any, Any]:
         overridable_as(
             name,
             conv,
-            f"Convolve {inputs}, or one of them, with kernels (out, C / groups, {kernel}).",
+            f"""Convolve {inputs}, or one of them, with kernels (out, C / groups, {kernel}).
+
+    Args:
+        input: {inputs}
+        weight: (out, C / groups, {kernel})
+        bias: (out)
+        stride: how far the kernel moves, a number or one for each axis
+        padding: how many zeros stand around the input, "same" or "valid"
+        dilation: the distance of the kernel's elements
+        groups: into how many groups the channels are divided
+
+    Example:
+        >>> F.{name}(torch.ones(1, 2{", 5" * rank}), torch.ones(4, 2{", 3" * rank}), padding=1, stride=2).shape
+        torch.Size([1, 4{", 3" * rank}])
+    """,
             lowered="cpu cuda",
         ),
         overridable_as(
             transpose,
             conv_transpose,
-            f"Apply the transpose of {name}; the weight is (C, out / groups, {kernel}).",
+            f"""Apply the transpose of {name}; the weight is (C, out / groups, {kernel}).
+
+    Args:
+        input: {inputs}
+        weight: (C, out / groups, {kernel})
+        bias: (out)
+        stride: how far the kernel moves in the output
+        padding: how much is cut off around the output
+        output_padding: how much longer the output is at the end of each axis
+        groups: into how many groups the channels are divided
+        dilation: the distance of the kernel's elements
+
+    Example:
+        >>> F.{transpose}(torch.ones(1, 4{", 3" * rank}), torch.ones(4, 2{", 3" * rank}), stride=2).shape
+        torch.Size([1, 2{", 7" * rank}])
+    """,
             lowered="cpu cuda",
         ),
     )
@@ -223,7 +252,22 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 # ---- patches ----
 @overridable
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Lay out the patches of images as columns (N, C * kernel, places)."""
+    """Take all windows of images (N, C, H, W) as columns.
+
+    Args:
+        input: (N, C, H, W), or one image
+        kernel_size: the size of a window
+        dilation: the distance of its elements
+        padding: how many zeros stand around the image
+        stride: how far the window moves
+
+    Returns:
+        A tensor (N, C * kh * kw, L), with a column for each of the L windows.
+
+    Example:
+        >>> F.unfold(torch.ones(1, 3, 4, 4), kernel_size=2).shape
+        torch.Size([1, 12, 9])
+    """
     shape = tuple(input._array.shape)
     given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
     kernel, dilation, padding, stride = (checks.pair(name, value) for name, value in given.items())
@@ -251,7 +295,20 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 @overridable
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Add columns of patches where `unfold` takes them from, in images of a given size."""
+    """Add up windows (N, C * kh * kw, L) to images: the transpose of `unfold`.
+
+    Args:
+        input: (N, C * kh * kw, L)
+        output_size: the height and width of the image
+        kernel_size: the size of a window
+        dilation: the distance of its elements
+        padding: how many zeros stood around the image
+        stride: how far the window moved
+
+    Example:
+        >>> F.fold(torch.ones(1, 4, 9), (4, 4), kernel_size=2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     shape = tuple(input._array.shape)
     given = {"output_size": output_size, "kernel_size": kernel_size}
     given |= {"dilation": dilation, "padding": padding, "stride": stride}

@@ -17,7 +17,18 @@ from ._public import public_names
 
 @overridable(raised="cuda")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
-    """Compute the cosine of the angle between vectors along a dimension; no norm counts as less than `eps`."""
+    """Return the cosine of the angle between vectors along a dimension.
+
+    Args:
+        x1: a tensor
+        x2: a tensor; shapes broadcast
+        dim: the dimension
+        eps: the smallest length of a vector
+
+    Example:
+        >>> F.cosine_similarity(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+        tensor([0.7071])
+    """
     dtype = promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype._scalar_name}")
@@ -39,7 +50,19 @@ def _directions(x: Any, dim: int, eps: float) -> Any:
 
 @overridable
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Any:
-    """Compute the p-norm of the differences of rows, to each of which `eps` is added."""
+    """Return the distances of vectors along the last dimension.
+
+    Args:
+        x1: (..., D)
+        x2: (..., D)
+        p: the order of the norm
+        eps: what is added to the differences
+        keepdim: keep the last dimension, with size 1
+
+    Example:
+        >>> F.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
     gap = x1 - x2 + eps
     axis = (gap.dim() - 1,) if gap.dim() else ()
     return record(norms.norm, (gap,), {"p": p, "axis": axis, "keepdims": bool(keepdim)}, "NormBackward1")

@@ -23,7 +23,19 @@ def _check(name: str, input: Any, p: float) -> None:
 
 @overridable
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Drop elements with probability p in training, scaling the others by 1 / (1 - p)."""
+    """Replace elements by 0 with a probability, in training, and scale the others so that the mean stays.
+
+    Args:
+        input: a tensor of any shape
+        p: the probability
+        training: False returns the input as it is
+        inplace: write the result into `input`
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> F.dropout(torch.ones(6), p=0.5)
+        tensor([0., 0., 2., 0., 0., 0.])
+    """
     _check("dropout", input, p)
     return d._drop(input, p, training, False, False, inplace)
 

@@ -35,7 +35,25 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Any:
-    """Pick rows of a table; the row of `padding_idx` gets no gradient, rows larger than `max_norm` are scaled in place."""
+    """Look up rows of a table by their indices.
+
+    Args:
+        input: a tensor of indices
+        weight: the table (rows, D)
+        padding_idx: a row that gets no gradient
+        max_norm: shorten rows that are used and longer than this, in place
+        norm_type: the order of that norm
+        scale_grad_by_freq: divide gradients by how often a row is used
+        sparse: refused where a gradient is needed: gradients are dense
+
+    Returns:
+        A tensor of the shape of `input`, with D as a further dimension.
+
+    Example:
+        >>> F.embedding(torch.tensor([[0, 2]]), torch.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
+        tensor([[[1., 1.],
+                 [3., 3.]]])
+    """
     padding = _checked_padding(padding_idx, weight)
     if max_norm is not None:
         rows.renorm_rows(weight, input, max_norm, norm_type)
@@ -121,7 +139,17 @@ def embedding_bag(
 
 @overridable
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """Turn class numbers into vectors that are 1 at the class and 0 elsewhere."""
+    """Make vectors that are 1 at the index of a class, and else 0.
+
+    Args:
+        tensor: a tensor of int64
+        num_classes: how long they are; one more than the largest index, if it is not given
+
+    Example:
+        >>> F.one_hot(torch.tensor([0, 2]), num_classes=3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
     array = tensor._array
     if array.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

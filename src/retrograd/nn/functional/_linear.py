@@ -29,7 +29,17 @@ NAMES = {
 
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """Multiply by the transpose of a matrix of weights, over the last dimension, and add a bias."""
+    """Compute input @ weight.T + bias over the last dimension.
+
+    Args:
+        input: (..., in_features)
+        weight: (out_features, in_features)
+        bias: (out_features)
+
+    Example:
+        >>> F.linear(torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 1.0], [0.0, 10.0]]), torch.tensor([0.5, 0.5]))
+        tensor([ 3.5000, 20.5000])
+    """
     mode = read_mode()
     if (mode is PLAIN or mode is NO_GRAD) and type(input) in EXACT:
         name = NAMES[bias is not None][input._array.ndim]

@@ -63,7 +63,18 @@ def mse_loss(
     reduction: str = "mean",
     weight: Any = None,
 ) -> Any:
-    """Square the differences."""
+    """Return the mean of squared differences.
+
+    Args:
+        input: a tensor of any shape
+        target: a tensor of the same shape
+        reduction: "mean", "sum" or "none"
+        weight: a factor for each element
+
+    Example:
+        >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
     if input._array.shape != target._array.shape:
         warn_of_sizes(input, target)
     if weight is not None:
@@ -84,7 +95,18 @@ def l1_loss(
     reduction: str = "mean",
     weight: Any = None,
 ) -> Any:
-    """Take the absolute differences."""
+    """Return the mean of absolute differences.
+
+    Args:
+        input: a tensor of any shape
+        target: a tensor of the same shape
+        reduction: "mean", "sum" or "none"
+        weight: a factor for each element
+
+    Example:
+        >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
     if input._array.shape != target._array.shape:
         warn_of_sizes(input, target)
     if weight is not None:
@@ -103,7 +125,18 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Any:
-    """Square differences up to `beta`, go on straight beyond."""
+    """Return the mean of squared differences where they are small, of absolute ones where they are large.
+
+    Args:
+        input: a tensor of any shape
+        target: a tensor of the same shape
+        reduction: "mean", "sum" or "none"
+        beta: where the one becomes the other
+
+    Example:
+        >>> F.smooth_l1_loss(torch.tensor([0.0, 0.0]), torch.tensor([0.5, 3.0]), reduction="none")
+        tensor([0.1250, 2.5000])
+    """
     if input._array.shape != target._array.shape:
         warn_of_sizes(input, target)
     number = chosen(size_average, reduce, reduction)
@@ -117,7 +150,19 @@ def smooth_l1_loss(
 
 @overridable(raised="cpu cuda")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
-    """Square differences up to `delta`, go on straight beyond, times `delta`."""
+    """Return the mean of half the squared differences up to `delta`, and of what grows linearly beyond it.
+
+    Args:
+        input: a tensor of any shape
+        target: a tensor of the same shape
+        reduction: "mean", "sum" or "none"
+        delta: where the one becomes the other
+        weight: a factor for each element
+
+    Example:
+        >>> F.huber_loss(torch.tensor([0.0, 0.0]), torch.tensor([0.5, 3.0]), reduction="none")
+        tensor([0.1250, 2.5000])
+    """
     if input._array.shape != target._array.shape:
         warn_of_sizes(input, target)
     number = get_enum(reduction) if weight is None else NONE
@@ -297,7 +342,18 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Any:
-    """Return the cross entropy of two probabilities that something is so."""
+    """Return the cross entropy of two probabilities that something is so.
+
+    Args:
+        input: probabilities between 0 and 1
+        target: probabilities, mostly 0 and 1
+        weight: a factor for each element
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> F.binary_cross_entropy(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
     number = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -326,7 +382,19 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Any = None,
 ) -> Any:
-    """Return the cross entropy of sigmoid(input) and a target."""
+    """Return the cross entropy of sigmoid(input) and a target, without overflow.
+
+    Args:
+        input: logits
+        target: probabilities, mostly 0 and 1
+        weight: a factor for each element
+        reduction: "mean", "sum" or "none"
+        pos_weight: a factor for the targets that are 1
+
+    Example:
+        >>> F.binary_cross_entropy_with_logits(torch.tensor([2.0, -100.0]), torch.tensor([1.0, 0.0]))
+        tensor(0.0635)
+    """
     number = chosen(size_average, reduce, reduction)
     if target._array.shape != input._array.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -363,7 +431,18 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Any:
-    """Return the divergence of log-probabilities from a distribution."""
+    """Return the divergence of Kullback and Leibler of a target from logarithms of probabilities.
+
+    Args:
+        input: logarithms of probabilities
+        target: probabilities, or their logarithms
+        reduction: "batchmean" (the mathematical one), "mean", "sum" or "none"
+        log_target: whether `target` holds logarithms
+
+    Example:
+        >>> F.kl_div(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.9, 0.1]]), reduction="batchmean")
+        tensor(0.3681)
+    """
     if size_average is not None or reduce is not None:
         number = chosen(size_average, reduce, reduction)
     elif reduction == "batchmean":
@@ -445,7 +524,19 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Any:
-    """Return the negative log-likelihood of classes."""
+    """Return the negative of each target's log-probability.
+
+    Args:
+        input: logarithms of probabilities (N, C) or (N, C, ...)
+        target: classes (N) or (N, ...)
+        weight: a factor for each class
+        ignore_index: a class that does not count
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> F.nll_loss(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+        tensor(0.2877)
+    """
     number = chosen(size_average, reduce, reduction)
     x = input._array
     _need_targets(x, target._array)
@@ -469,7 +560,23 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """Return the cross entropy of logits and classes, or of logits and the probabilities of classes."""
+    """Return the cross entropy of logits and classes, or of logits and the probabilities of classes.
+
+    Args:
+        input: logits (C), (N, C) or (N, C, ...)
+        target: classes (), (N) or (N, ...), or probabilities of the shape of `input`
+        weight: a factor for each class
+        ignore_index: a class that does not count
+        reduction: "mean", "sum" or "none"
+        label_smoothing: how much probability is spread over all classes
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+        >>> F.cross_entropy(logits, torch.tensor([0, 1]))
+        tensor(0.2201)
+        >>> F.cross_entropy(logits, torch.tensor([0, 1]), reduction="none")
+        tensor([0.1269, 0.3133])
+    """
     if not isinstance(target, Tensor) or not isinstance(input, Tensor):
         need_tensor(input, "cross_entropy_loss", "input", 1)
         need_tensor(target, "cross_entropy_loss", "target", 2)

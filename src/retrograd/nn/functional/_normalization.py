@@ -37,7 +37,23 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Any:
-    """Bring each channel to mean 0 and variance 1 over the samples, or by running statistics; then scale and shift it."""
+    """Bring each channel to mean 0 and variance 1 over the samples, or by running statistics; then scale and shift it.
+
+    Args:
+        input: (N, C) or (N, C, ...)
+        running_mean: (C), updated in training
+        running_var: (C), updated in training
+        weight: a factor for each channel
+        bias: a summand for each channel
+        training: use the statistics of the batch
+        momentum: the share of the batch in the running statistics
+        eps: what is added to the variance
+
+    Example:
+        >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
     if training:
         _need_several(input.size())
         if eps <= 0:
@@ -78,7 +94,19 @@ def _need_optional(name: str, weight: Any, bias: Any = None) -> None:
 
 @overridable(raised="cuda")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
-    """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them."""
+    """Bring the numbers of the last axes to mean 0 and variance 1; then scale and shift them.
+
+    Args:
+        input: (..., *normalized_shape)
+        normalized_shape: the sizes of the last axes
+        weight: a factor for each number
+        bias: a summand for each number
+        eps: what is added to the variance
+
+    Example:
+        >>> F.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
+        tensor([[-1.2247,  0.0000,  1.2247]])
+    """
     if weight is not None or bias is not None:
         _need_optional("layer_norm", weight, bias)
     return layers(input, normalized_shape, weight, bias, eps)
@@ -86,7 +114,18 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 @overridable
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
-    """Divide by the root of the mean square over the last axes; then scale."""
+    """Divide the numbers of the last axes by the root of the mean of their squares; then scale them.
+
+    Args:
+        input: (..., *normalized_shape)
+        normalized_shape: the sizes of the last axes
+        weight: a factor for each number
+        eps: what is added to the mean; the smallest step of the dtype if it is not given
+
+    Example:
+        >>> F.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
+        tensor([[0.8485, 1.1314]])
+    """
     if weight is not None:
         _need_optional("rms_norm", weight)
     return root_mean_squares(input, normalized_shape, weight, eps)
@@ -94,7 +133,19 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
 
 @overridable(raised="cuda")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
-    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
+    """Bring groups of channels to mean 0 and variance 1, sample by sample; then scale and shift the channels.
+
+    Args:
+        input: (N, C, ...)
+        num_groups: how many groups, a divisor of C
+        weight: a factor for each channel
+        bias: a summand for each channel
+        eps: what is added to the variance
+
+    Example:
+        >>> F.group_norm(torch.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+        tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     size = input.size()
     if len(size) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(size)}")
@@ -132,7 +183,18 @@ def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: floa
 
 @takes_out(raised="cuda")
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
-    """Divide by the p-norm along a dimension, but by no less than `eps`."""
+    """Divide vectors along a dimension by their norms.
+
+    Args:
+        input: a tensor of any shape
+        p: the order of the norm
+        dim: the dimension
+        eps: the smallest norm to divide by
+
+    Example:
+        >>> F.normalize(torch.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
     _errors.wrap_dim(dim, input.dim()) if isinstance(dim, int) else None
     return input / vector(input, p, dim, True, None).clamp_min(eps).expand_as(input)
 

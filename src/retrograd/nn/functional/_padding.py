@@ -20,7 +20,21 @@ _RANKS = {1: "2D or 3D", 2: "3D or 4D", 3: "4D or 5D"}
 
 @overridable
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """Pad the last dimensions, given before and after, from the last on; negative numbers crop."""
+    """Put values around a tensor.
+
+    Args:
+        input: a tensor of any shape
+        pad: how many before and behind the last dimension, then the one before it, and so on; negative numbers cut off
+        mode: "constant", "reflect", "replicate" or "circular"
+        value: the constant; 0 if it is not given
+
+    Example:
+        >>> F.pad(torch.tensor([[1, 2]]), (1, 0, 0, 1))
+        tensor([[0, 1, 2],
+                [0, 0, 0]])
+        >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+        tensor([[3., 2., 1., 2., 3., 2.]])
+    """
     rank = input._array.ndim
     by = ints_of("pad", "pad", 2, pad)
     if not isinstance(mode, str):

@@ -223,6 +223,14 @@ def _max_pool(name: str, ndim: int, input: Any, arguments: tuple[Any, ...], retu
     return (values, record(p.max_pool_indices, (at,), {"windows": windows})) if return_indices else values
 
 
+# what pooling the first numbers by 2 leaves of 4, 4 x 4 and 4 x 4 x 4 of them
+_LARGEST = {
+    1: "tensor([1., 3.])",
+    2: "tensor([ 5.,  7., 13., 15.])",
+    3: "tensor([21., 23., 29., 31., 53., 55., 61., 63.])",
+}
+
+
 def _max_pools(ndim: int) -> tuple[Any, Any]:
     """Make the pooling of so many axes, and the one that always returns indices."""
     name = f"max_pool{ndim}d"
@@ -253,7 +261,23 @@ def _max_pools(ndim: int) -> tuple[Any, Any]:
 
     doc = f"Take the largest element of each window of the {LAST[ndim]}"
     raised = "cpu" if ndim == 3 else ""
-    public = overridable_as(name, pool, f"{doc}; with `return_indices`, also where it is.", raised=raised)
+    described = f"""{doc}; with `return_indices`, also where it is.
+
+    Args:
+        input: (N, C, ...) or (C, ...)
+        kernel_size: the size of a window, a number or one for each axis
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many places of minus infinity stand around the input
+        dilation: the distance of a window's elements
+        ceil_mode: whether a window may reach over the end
+        return_indices: also return where the largest elements are
+
+    Example:
+        >>> x = torch.arange({4**ndim}.0).reshape(1, 1{", 4" * ndim})
+        >>> F.{name}(x, 2).flatten()
+        {_LARGEST[ndim]}
+    """
+    public = overridable_as(name, pool, described, raised=raised)
     return public, overridable_as(f"{name}_with_indices", with_indices, f"{doc}, and where it is.")
 
 
@@ -297,7 +321,20 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """Take the mean of each window of the last axis."""
+    """Take the mean of each window of the last axis.
+
+    Args:
+        input: (N, C, L) or (C, L)
+        kernel_size: the size of a window
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many zeros stand around the input
+        ceil_mode: whether a window may reach over the end
+        count_include_pad: whether these zeros count
+
+    Example:
+        >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+        tensor([[2., 6.]])
+    """
     return _avg_pool("avg_pool1d", 1, input, (kernel_size, stride, padding, ceil_mode), count_include_pad, None)
 
 
@@ -317,7 +354,22 @@ def _avg_pool_with_divisor(ndim: int) -> Any:
         return _avg_pool(name, ndim, input, arguments, count_include_pad, divisor_override)
 
     raised = "cpu" if ndim == 3 else ""
-    return overridable_as(name, pool, f"Take the mean of each window of the {LAST[ndim]}.", out=True, raised=raised)
+    doc = f"""Take the mean of each window of the {LAST[ndim]}.
+
+    Args:
+        input: (N, C, ...) or (C, ...)
+        kernel_size: the size of a window, a number or one for each axis
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many zeros stand around the input
+        ceil_mode: whether a window may reach over the end
+        count_include_pad: whether these zeros count
+        divisor_override: divide by this, not by the size of a window
+
+    Example:
+        >>> F.{name}(torch.ones(1, 1{", 4" * ndim}), 2).shape
+        torch.Size([1, 1{", 2" * ndim}])
+    """
+    return overridable_as(name, pool, doc, out=True, raised=raised)
 
 
 avg_pool2d, avg_pool3d = _avg_pool_with_divisor(2), _avg_pool_with_divisor(3)
@@ -455,7 +507,16 @@ def _adaptive_avg_pool(ndim: int) -> Any:
         return _adaptive_avg(name, ndim, input, output_size)
 
     none = "; None keeps an axis" if ndim > 1 else ""
-    doc = f"Take means of the {LAST[ndim]} so that as many remain as wanted{none}."
+    doc = f"""Take means of the {LAST[ndim]} so that as many remain as wanted{none}.
+
+    Args:
+        input: (N, C, ...) or (C, ...)
+        output_size: how many, a number or one for each axis
+
+    Example:
+        >>> F.{name}(torch.arange({4**ndim}.0).reshape(1, 1{", 4" * ndim}), 1).flatten()
+        tensor([{(4**ndim - 1) / 2:.4f}])
+    """
     return overridable_as(name, pool, doc, raised="cpu" if ndim == 3 else "")
 
 
@@ -491,7 +552,17 @@ def _adaptive_max_pools(ndim: int) -> tuple[Any, Any]:
         return public(input, output_size, True)
 
     none = "; None keeps an axis" if ndim > 1 else ""
-    doc = f"Take the largest elements of parts of the {LAST[ndim]}, as many as wanted{none}."
+    doc = f"""Take the largest elements of parts of the {LAST[ndim]}, as many as wanted{none}.
+
+    Args:
+        input: (N, C, ...) or (C, ...)
+        output_size: how many, a number or one for each axis
+        return_indices: also return where they are
+
+    Example:
+        >>> F.{name}(torch.arange({4**ndim}.0).reshape(1, 1{", 4" * ndim}), 1).flatten()
+        tensor([{4**ndim - 1}.])
+    """
     public = overridable_as(name, pool, doc, raised="cpu" if ndim == 3 else "")
     doc = f"Pool like `{name}`, and return the indices, too."
     return public, overridable_as(f"{name}_with_indices", with_indices, doc)

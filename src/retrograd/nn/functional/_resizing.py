@@ -66,7 +66,23 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Any:
-    """Resize all axes behind the first two, to a size or by a factor."""
+    """Resize the axes behind the channels.
+
+    Args:
+        input: (N, C, ...) with one to three axes behind
+        size: the new sizes
+        scale_factor: or factors for the sizes
+        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" or "nearest-exact"
+        align_corners: whether the corner elements stay where they are
+        recompute_scale_factor: compute with the factor that the rounded sizes give
+        antialias: smooth before making smaller, in "bilinear" and "bicubic"
+
+    Example:
+        >>> F.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+        >>> F.interpolate(torch.tensor([[[1.0, 2.0]]]), size=3, mode="linear", align_corners=True)
+        tensor([[[1.0000, 1.5000, 2.0000]]])
+    """
     rank = input.dim()
     shape = tuple(input._array.shape)
     ndim, sizes = max(rank - 2, 0), shape[2:]
@@ -238,7 +254,20 @@ def _warn_corners() -> None:
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
-    """Sample at the points of a grid, whose coordinates go from -1 to 1, the last axis first."""
+    """Sample images at the points of a grid.
+
+    Args:
+        input: (N, C, H, W) or (N, C, D, H, W)
+        grid: points (N, Hout, Wout, 2), x before y, between -1 and 1 inside the image
+        mode: "bilinear", "nearest" or "bicubic"
+        padding_mode: outside: "zeros", "border" or "reflection"
+        align_corners: whether -1 and 1 are the centres of the corner pixels, or their edges
+
+    Example:
+        >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> F.grid_sample(image, torch.zeros(1, 1, 1, 2), align_corners=True)
+        tensor([[[[2.5000]]]])
+    """
     if mode not in _MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -310,7 +339,17 @@ def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: int, padding_mode
 
 @overridable
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """Make the grids, for `grid_sample`, of affine maps (N, axes, axes + 1)."""
+    """Make the grids, for `grid_sample`, of affine maps (N, axes, axes + 1).
+
+    Args:
+        theta: the maps: (N, 2, 3) or (N, 3, 4)
+        size: the size of the images, (N, C, H, W) or (N, C, D, H, W)
+        align_corners: whether -1 and 1 are the centres of the corner pixels, or their edges
+
+    Example:
+        >>> F.affine_grid(torch.eye(2, 3).unsqueeze(0), (1, 1, 2, 2), align_corners=True).shape
+        torch.Size([1, 2, 2, 2])
+    """
     if align_corners is None:
         _warn_corners()
         align_corners = False

@@ -24,7 +24,17 @@ def _check(name: str, word: str, input: Any, factor: Any) -> tuple[int, ...]:
 
 @overridable
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """Make squares of pixels from channels: (..., C r^2, H, W) becomes (..., C, H r, W r)."""
+    """Turn channels into pixels: (*, C * r * r, H, W) becomes (*, C, H * r, W * r).
+
+    Args:
+        input: (*, C * r * r, H, W)
+        upscale_factor: r
+
+    Example:
+        >>> F.pixel_shuffle(torch.arange(4).reshape(1, 4, 1, 1), 2)
+        tensor([[[[0, 1],
+                  [2, 3]]]])
+    """
     shape = _check("pixel_shuffle", "upscale_factor", input, upscale_factor)
     square = upscale_factor * upscale_factor
     if shape[-3] % square:

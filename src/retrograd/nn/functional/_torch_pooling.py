@@ -26,7 +26,7 @@ def _always(name: str, raised: str = "") -> Any:
     ) -> Any:
         return of_nn(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    doc = of_nn.__doc__.replace("; with `return_indices`, also where it is", "")
+    doc = of_nn.__doc__.partition("\n")[0].replace("; with `return_indices`, also where it is", "")
     return overridable_as(name, pool, doc, raised=raised)
 
 

@@ -52,7 +52,15 @@ class Threshold(_InPlace):
 
 
 class ReLU(_InPlace):
-    """Replaces what is negative by 0."""
+    """Replaces what is negative by 0.
+
+    Args:
+        inplace: write the result into the input
+
+    Example:
+        >>> nn.ReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.relu(input, self.inplace)
@@ -110,14 +118,24 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """Computes 1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x)).
+
+    Example:
+        >>> nn.Sigmoid()(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
 
     def forward(self, input: Any) -> Any:
         return sigmoid(input)
 
 
 class Tanh(Module):
-    """Computes the hyperbolic tangent."""
+    """Computes the hyperbolic tangent.
+
+    Example:
+        >>> nn.Tanh()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input: Any) -> Any:
         return tanh(input)
@@ -144,7 +162,15 @@ class Hardswish(_InPlace):
 
 
 class SiLU(_InPlace):
-    """Multiplies by the sigmoid."""
+    """Computes x * sigmoid(x).
+
+    Args:
+        inplace: write the result into the input
+
+    Example:
+        >>> nn.SiLU()(torch.tensor([-1.0, 1.0]))
+        tensor([-0.2689,  0.7311])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.silu(input, self.inplace)
@@ -165,7 +191,16 @@ class SELU(_InPlace):
 
 
 class ELU(_InPlace):
-    """Computes alpha (exp(x) - 1) where x is negative."""
+    """Computes alpha * (exp(x) - 1) where x is negative; else x.
+
+    Args:
+        alpha: minus the limit for large negative x
+        inplace: write the result into the input
+
+    Example:
+        >>> nn.ELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
     __constants__ = ["alpha", "inplace"]
     _shown = ("alpha",)
@@ -186,7 +221,16 @@ class CELU(ELU):
 
 
 class LeakyReLU(_InPlace):
-    """Multiplies by a slope where x is negative."""
+    """Multiplies what is negative by a small slope.
+
+    Args:
+        negative_slope: the slope
+        inplace: write the result into the input
+
+    Example:
+        >>> nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
     _shown = ("negative_slope",)
@@ -200,7 +244,21 @@ class LeakyReLU(_InPlace):
 
 
 class PReLU(Shown):
-    """Multiplies by a weight where x is negative: one for all, or one for each channel."""
+    """Multiplies what is negative by learned slopes.
+
+    Args:
+        num_parameters: 1, or the number of channels
+        init: the slopes at the beginning
+        device: where the parameters are
+        dtype: their dtype
+
+    Shape:
+        (N, C, ...).
+
+    Example:
+        >>> nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
+        tensor([-0.2500,  2.0000])
+    """
 
     __constants__ = ["num_parameters"]
     _shown = ("num_parameters",)
@@ -236,7 +294,15 @@ class GLU(Shown):
 
 
 class GELU(Module):
-    """Multiplies by the normal distribution function, or by its approximation by `tanh`."""
+    """Computes x times the probability that a normal variable is below x.
+
+    Args:
+        approximate: "none", or "tanh" for the usual approximation
+
+    Example:
+        >>> nn.GELU()(torch.tensor([-1.0, 1.0]))
+        tensor([-0.1587,  0.8413])
+    """
 
     __constants__ = ["approximate"]
 
@@ -289,7 +355,16 @@ class LogSigmoid(Module):
 
 
 class Softplus(Shown):
-    """Computes log(1 + exp(beta x)) / beta, and x itself beyond a threshold."""
+    """Computes log(1 + exp(beta * x)) / beta: a smooth ReLU.
+
+    Args:
+        beta: how sharp the bend is
+        threshold: above it, x itself is returned
+
+    Example:
+        >>> nn.Softplus()(torch.tensor([-1.0, 1.0]))
+        tensor([0.3133, 1.3133])
+    """
 
     __constants__ = ["beta", "threshold"]
     _shown = ("beta", "threshold")
@@ -330,14 +405,31 @@ class Softmin(_Along):
 
 
 class Softmax(_Along):
-    """Normalises exponentials along a dimension."""
+    """Turns numbers along a dimension into probabilities.
+
+    Args:
+        dim: the dimension along which the results sum to 1
+
+    Example:
+        >>> nn.Softmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+        tensor([[0.5000, 0.5000],
+                [0.2689, 0.7311]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_Along):
-    """Computes the logarithm of softmax along a dimension."""
+    """Computes the logarithm of softmax along a dimension.
+
+    Args:
+        dim: the dimension
+
+    Example:
+        >>> nn.LogSoftmax(dim=0)(torch.tensor([0.0, 1.0]))
+        tensor([-1.3133, -0.3133])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.log_softmax(input, self.dim, _stacklevel=5)
@@ -353,7 +445,31 @@ class Softmax2d(Module):
 
 
 class MultiheadAttention(Module):
-    """Lets each query look at all keys, with several heads side by side, and mixes what they find."""
+    """Attends from queries to keys and values, with several heads, and projections before and after.
+
+    Args:
+        embed_dim: the size of queries and results, divided among the heads
+        num_heads: how many heads
+        dropout: the share of attention weights that are dropped in training
+        bias: whether the projections have biases
+        add_bias_kv: append a learned position to keys and values
+        add_zero_attn: append a position of zeros to keys and values
+        kdim: the size of keys, if it is another
+        vdim: the size of values, if it is another
+        batch_first: (N, L, E) instead of (L, N, E)
+        device: where the parameters are
+        dtype: their dtype
+
+    Returns:
+        The results, and the attention weights, averaged over the heads, or None.
+
+    Example:
+        >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        >>> x = torch.ones(1, 5, 8)
+        >>> out, weights = attention(x, x, x)
+        >>> out.shape, weights.shape
+        (torch.Size([1, 5, 8]), torch.Size([1, 5, 5]))
+    """
 
     __constants__ = ["batch_first"]
     bias_k: Any

@@ -182,13 +182,43 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (samples, channels) or (samples, channels, length)."""
+    """Normalises each channel of (N, C) or (N, C, L) over the samples.
+
+    Args:
+        num_features: C
+        eps: what is added to the variance
+        momentum: the share of a batch in the running statistics; None averages over all batches
+        affine: whether channels are scaled and shifted by learned numbers
+        track_running_stats: whether statistics are kept, for `eval()`
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.BatchNorm1d(1)(torch.tensor([[1.0], [3.0]])).detach()
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images (samples, channels, height, width)."""
+    """Normalises each channel of images (N, C, H, W) over the samples and pixels.
+
+    Args:
+        num_features: C
+        eps: what is added to the variance
+        momentum: the share of a batch in the running statistics; None averages over all batches
+        affine: whether channels are scaled and shifted by learned numbers
+        track_running_stats: whether statistics are kept, for `eval()`
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> norm = nn.BatchNorm2d(3)
+        >>> norm(torch.ones(2, 3, 4, 4)).shape, norm.num_batches_tracked
+        (torch.Size([2, 3, 4, 4]), tensor(1))
+    """
 
     _ranks = (4,)
 

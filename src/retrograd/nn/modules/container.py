@@ -85,7 +85,16 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules that are called one after the other."""
+    """Calls modules one after the other.
+
+    Args:
+        *args: modules, or one dict of names and modules
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1))
+        >>> model(torch.ones(2, 4)).shape, model[1]
+        (torch.Size([2, 1]), ReLU())
+    """
 
     @overload
     def __init__(self, *args: Module) -> None: ...
@@ -160,7 +169,16 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules."""
+    """A list of modules that a module finds.
+
+    Args:
+        modules: modules
+
+    Example:
+        >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -213,7 +231,16 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name."""
+    """A dict of modules that a module finds.
+
+    Args:
+        modules: a dict of names and modules
+
+    Example:
+        >>> heads = nn.ModuleDict({"a": nn.Linear(2, 1), "b": nn.Linear(2, 3)})
+        >>> heads["b"](torch.ones(2)).shape
+        torch.Size([3])
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()

@@ -195,21 +195,81 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolves sequences (N, C, L), or one of them."""
+    """Convolves (N, C, L).
+
+    Args:
+        in_channels: C of the input
+        out_channels: C of the output
+        kernel_size: the size of the kernel
+        stride: how far it moves
+        padding: how much stands around the input; "same" or "valid"
+        dilation: the distance of the kernel's elements
+        groups: into how many groups the channels are divided
+        bias: whether there is a bias
+        padding_mode: "zeros", "reflect", "replicate" or "circular"
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.Conv1d(3, 8, kernel_size=3, padding=1)(torch.ones(2, 3, 10)).shape
+        torch.Size([2, 8, 10])
+    """
 
     rank = 1
     function = staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
-    """Convolves images (N, C, H, W), or one of them."""
+    """Convolves images (N, C, H, W).
+
+    Args:
+        in_channels: C of the input
+        out_channels: C of the output
+        kernel_size: the size of the kernel, a number or one for each axis
+        stride: how far it moves
+        padding: how much stands around the input; "same" or "valid"
+        dilation: the distance of the kernel's elements
+        groups: into how many groups the channels are divided
+        bias: whether there is a bias
+        padding_mode: "zeros", "reflect", "replicate" or "circular"
+        device: where the parameters are
+        dtype: their dtype
+
+    Shape:
+        (N, in_channels, H, W) to (N, out_channels, H', W'), H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1.
+
+    Example:
+        >>> layer = nn.Conv2d(3, 8, kernel_size=3, stride=2)
+        >>> layer(torch.ones(1, 3, 9, 9)).shape
+        torch.Size([1, 8, 4, 4])
+        >>> layer.weight.shape
+        torch.Size([8, 3, 3, 3])
+    """
 
     rank = 2
     function = staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
-    """Convolves volumes (N, C, D, H, W), or one of them."""
+    """Convolves (N, C, D, H, W).
+
+    Args:
+        in_channels: C of the input
+        out_channels: C of the output
+        kernel_size: the size of the kernel, a number or one for each axis
+        stride: how far it moves
+        padding: how much stands around the input; "same" or "valid"
+        dilation: the distance of the kernel's elements
+        groups: into how many groups the channels are divided
+        bias: whether there is a bias
+        padding_mode: "zeros", "reflect", "replicate" or "circular"
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.Conv3d(1, 2, kernel_size=3)(torch.ones(1, 1, 5, 5, 5)).shape
+        torch.Size([1, 2, 3, 3, 3])
+    """
 
     rank = 3
     function = staticmethod(F.conv3d)
@@ -298,7 +358,26 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of Conv2d."""
+    """Applies the transpose of a convolution to images (N, C, H, W).
+
+    Args:
+        in_channels: C of the input
+        out_channels: C of the output
+        kernel_size: the size of the kernel, a number or one for each axis
+        stride: how far it moves in the output
+        padding: how much is cut off around the output
+        output_padding: how much longer the output is at the end of each axis
+        groups: into how many groups the channels are divided
+        bias: whether there is a bias
+        dilation: the distance of the kernel's elements
+        padding_mode: "zeros"
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.ConvTranspose2d(8, 3, kernel_size=2, stride=2)(torch.ones(1, 8, 4, 4)).shape
+        torch.Size([1, 3, 8, 8])
+    """
 
     rank = 2
     function = staticmethod(F.conv_transpose2d)

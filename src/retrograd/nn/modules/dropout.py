@@ -25,7 +25,18 @@ class _DropoutNd(Shown):
 
 
 class Dropout(_DropoutNd):
-    """Drops elements with probability `p` in training, scaling the others by 1 / (1 - p)."""
+    """Replaces elements by 0 with a probability, in training, and scales the others so that the mean stays.
+
+    Args:
+        p: the probability
+        inplace: write the result into the input
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> layer = nn.Dropout(0.5)
+        >>> layer(torch.ones(6)), layer.eval()(torch.ones(2))
+        (tensor([0., 0., 2., 0., 0., 0.]), tensor([1., 1.]))
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout(input, self.p, self.training, self.inplace)
@@ -39,7 +50,17 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """Drops whole channels of images in training."""
+    """Replaces whole channels of images (N, C, H, W) by 0 with a probability, in training.
+
+    Args:
+        p: the probability
+        inplace: write the result into the input
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> nn.Dropout2d(0.5)(torch.ones(1, 4, 1, 1)).flatten()
+        tensor([0., 0., 2., 0.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout2d(input, self.p, self.training, self.inplace)

@@ -10,7 +10,16 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Shown):
-    """Makes one dimension of several that follow each other."""
+    """Makes one dimension of several.
+
+    Args:
+        start_dim: the first of them
+        end_dim: the last of them
+
+    Example:
+        >>> nn.Flatten()(torch.ones(2, 3, 4)).shape
+        torch.Size([2, 12])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
     _shown = ("start_dim", "end_dim")
@@ -25,7 +34,16 @@ class Flatten(Shown):
 
 
 class Unflatten(Shown):
-    """Makes several dimensions of one."""
+    """Makes several dimensions of one.
+
+    Args:
+        dim: the dimension
+        unflattened_size: the sizes
+
+    Example:
+        >>> nn.Unflatten(1, (3, 4))(torch.ones(2, 12)).shape
+        torch.Size([2, 3, 4])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
     _shown = ("dim", "unflattened_size")

@@ -16,7 +16,16 @@ from .module import Module
 
 
 class Identity(Module):
-    """Returns what it is given; any arguments are taken and forgotten."""
+    """Returns its input.
+
+    Args:
+        *args: ignored
+        **kwargs: ignored
+
+    Example:
+        >>> nn.Identity()(torch.tensor([1, 2]))
+        tensor([1, 2])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -26,7 +35,25 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """Computes x @ weight.T + bias over the last dimension."""
+    """Computes x @ weight.T + bias over the last dimension.
+
+    Args:
+        in_features: the size of the last dimension of the input
+        out_features: that of the output
+        bias: whether there is a bias
+        device: where the parameters are
+        dtype: their dtype
+
+    Shape:
+        (..., in_features) to (..., out_features).
+
+    Example:
+        >>> layer = nn.Linear(3, 2)
+        >>> layer(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+        >>> layer
+        Linear(in_features=3, out_features=2, bias=True)
+    """
 
     __constants__ = ["in_features", "out_features"]
     in_features: int

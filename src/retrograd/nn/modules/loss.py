@@ -45,14 +45,30 @@ class _WeightedLoss(_Loss):
 
 # ---- regression ----
 class L1Loss(_Loss):
-    """Takes the absolute differences."""
+    """Takes absolute differences.
+
+    Args:
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """Squares the differences."""
+    """Squares the differences.
+
+    Args:
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -125,7 +141,17 @@ class GaussianNLLLoss(_Loss):
 
 # ---- classification ----
 class NLLLoss(_WeightedLoss):
-    """Takes the negative log-likelihood of classes."""
+    """Returns the negative of each target's log-probability.
+
+    Args:
+        weight: a factor for each class
+        ignore_index: a class that does not count
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> nn.NLLLoss()(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+        tensor(0.2877)
+    """
 
     def __init__(
         self,
@@ -155,7 +181,21 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Takes the cross entropy of logits and classes, or of logits and the probabilities of classes."""
+    """Returns the cross entropy of logits and classes, or of logits and the probabilities of classes.
+
+    Args:
+        weight: a factor for each class
+        ignore_index: a class that does not count
+        reduction: "mean", "sum" or "none"
+        label_smoothing: how much probability is spread over all classes
+
+    Shape:
+        logits (N, C) or (N, C, ...); classes (N) or (N, ...), or probabilities of the shape of the logits.
+
+    Example:
+        >>> nn.CrossEntropyLoss()(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+        tensor(0.1269)
+    """
 
     def __init__(
         self,
@@ -182,7 +222,16 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class KLDivLoss(_Loss):
-    """Takes the divergence of log-probabilities from a distribution."""
+    """Returns the divergence of Kullback and Leibler of a target from logarithms of probabilities.
+
+    Args:
+        reduction: "batchmean" (the mathematical one), "mean", "sum" or "none"
+        log_target: whether the target holds logarithms
+
+    Example:
+        >>> nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.9, 0.1]]))
+        tensor(0.3681)
+    """
 
     def __init__(
         self,
@@ -199,14 +248,33 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Takes the cross entropy of two probabilities that something is so."""
+    """Returns the cross entropy of two probabilities that something is so.
+
+    Args:
+        weight: a factor for each element
+        reduction: "mean", "sum" or "none"
+
+    Example:
+        >>> nn.BCELoss()(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Takes the cross entropy of sigmoid(input) and a target."""
+    """Returns the cross entropy of sigmoid(input) and a target.
+
+    Args:
+        weight: a factor for each element
+        reduction: "mean", "sum" or "none"
+        pos_weight: a factor for the targets that are 1
+
+    Example:
+        >>> nn.BCEWithLogitsLoss()(torch.tensor([2.0]), torch.tensor([1.0]))
+        tensor(0.1269)
+    """
 
     weight: Any
     pos_weight: Any

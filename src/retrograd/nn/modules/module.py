@@ -110,7 +110,23 @@ def _before_init(what: str) -> AttributeError:
 
 
 class Module:
-    """A piece of a model: parameters, buffers, submodules, and a `forward` that computes with them."""
+    """A piece of a model: parameters, buffers, submodules, and a `forward` that computes with them.
+
+    Example:
+        >>> class Affine(nn.Module):
+        ...     def __init__(self, size):
+        ...         super().__init__()
+        ...         self.scale = nn.Parameter(torch.ones(size))
+        ...         self.shift = nn.Parameter(torch.zeros(size))
+        ...
+        ...     def forward(self, x):
+        ...         return x * self.scale + self.shift
+        >>> model = Affine(2)
+        >>> model(torch.tensor([1.0, 2.0]))
+        tensor([1., 2.], grad_fn=<AddBackward0>)
+        >>> [name for name, _ in model.named_parameters()]
+        ['scale', 'shift']
+    """
 
     dump_patches = False
     call_super_init = False
@@ -201,7 +217,19 @@ class Module:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Add a tensor that is no parameter; unless it is persistent, the state_dict leaves it out."""
+        """Add a tensor that is no parameter; unless it is persistent, the state_dict leaves it out.
+
+        Args:
+            name: the name
+            tensor: the tensor, or None
+            persistent: whether it is part of `state_dict()`
+
+        Example:
+            >>> module = nn.Module()
+            >>> module.register_buffer("mean", torch.zeros(2))
+            >>> module.mean
+            tensor([0., 0.])
+        """
         if "_buffers" not in self.__dict__:
             raise _before_init("buffer")
         self._check_name("buffer", name)
@@ -329,11 +357,29 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield every parameter with its path."""
+        """Yield every parameter with its path.
+
+        Args:
+            prefix: what stands before the names
+            recurse: also those of submodules
+            remove_duplicate: a parameter that is used twice comes once
+
+        Example:
+            >>> [name for name, _ in nn.Sequential(nn.Linear(3, 2)).named_parameters()]
+            ['0.weight', '0.bias']
+        """
         yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Yield every parameter."""
+        """Yield every parameter.
+
+        Args:
+            recurse: also those of submodules
+
+        Example:
+            >>> sum(p.numel() for p in nn.Linear(3, 2).parameters())
+            8
+        """
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -588,7 +634,15 @@ class Module:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after forward; what it returns takes the place of the output."""
+        """Call `hook(module, args, output)` after forward; what it returns takes the place of the output.
+
+        Example:
+            >>> layer = nn.Linear(3, 2)
+            >>> handle = layer.register_forward_hook(lambda module, args, out: print(tuple(out.shape)))
+            >>> _ = layer(torch.ones(5, 3))
+            (5, 2)
+            >>> handle.remove()
+        """
         others = [self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
         handle = RemovableHandle.add(self._forward_hooks, hook, others)
         if with_kwargs:
@@ -697,7 +751,12 @@ class Module:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Collect parameters and persistent buffers by path; `keep_vars` keeps them in the graph."""
+        """Collect parameters and persistent buffers by path; `keep_vars` keeps them in the graph.
+
+        Example:
+            >>> list(nn.BatchNorm1d(2).state_dict())
+            ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
+        """
         if args:  # torch's old order of arguments
             given = (*args, *(destination, prefix, keep_vars)[len(args) :])
             destination, prefix, keep_vars = given[0], given[1], given[2]
@@ -800,7 +859,15 @@ class Module:
             )
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copy a state_dict into parameters and buffers; `assign` puts its tensors in their place instead."""
+        """Copy a state_dict into parameters and buffers; `assign` puts its tensors in their place instead.
+
+        Example:
+            >>> source, target = nn.Linear(2, 1), nn.Linear(2, 1)
+            >>> target.load_state_dict(source.state_dict())
+            <All keys matched successfully>
+            >>> torch.equal(source.weight, target.weight)
+            True
+        """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing: list[str] = []
@@ -841,7 +908,16 @@ class Module:
 
     # ---- modes ----
     def train(self, mode: bool = True) -> Self:
-        """Put this module and all below it into training mode, or out of it."""
+        """Put this module and all below it into training mode, or out of it.
+
+        Args:
+            mode: False is `eval()`
+
+        Example:
+            >>> layer = nn.Dropout()
+            >>> layer.training, layer.eval().training
+            (True, False)
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -860,7 +936,18 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Forget the gradients of all parameters, or set them to zero.
+
+        Args:
+            set_to_none: gradients become None; else zeros
+
+        Example:
+            >>> layer = nn.Linear(2, 1)
+            >>> layer(torch.ones(2)).backward()
+            >>> layer.zero_grad()
+            >>> layer.weight.grad is None
+            True
+        """
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue
@@ -874,7 +961,17 @@ class Module:
                 parameter.grad.zero_()
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
-        """Call a function on every module below, then on this one."""
+        """Call a function on every module below, then on this one.
+
+        Args:
+            fn: a function of a module
+
+        Example:
+            >>> _ = nn.Sequential(nn.ReLU(), nn.Tanh()).apply(lambda module: print(type(module).__name__))
+            ReLU
+            Tanh
+            Sequential
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)

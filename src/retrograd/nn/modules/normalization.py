@@ -31,7 +31,20 @@ class _Affine(Module):
 
 
 class LayerNorm(_Affine):
-    """Bring the numbers of the last axes of each sample to mean 0 and variance 1; then scale and shift them."""
+    """Normalises the last axes; then scales and shifts them.
+
+    Args:
+        normalized_shape: the sizes of the last axes
+        eps: what is added to the variance
+        elementwise_affine: whether there are learned factors and summands
+        bias: whether there are summands
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.LayerNorm(3)(torch.tensor([[1.0, 2.0, 3.0]])).detach()
+        tensor([[-1.2247,  0.0000,  1.2247]])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -64,7 +77,21 @@ class LayerNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Bring each group of channels of each sample to mean 0 and variance 1; then scale and shift by channel."""
+    """Normalises groups of channels, sample by sample.
+
+    Args:
+        num_groups: how many groups, a divisor of `num_channels`
+        num_channels: C
+        eps: what is added to the variance
+        affine: whether channels are scaled and shifted by learned numbers
+        bias: whether they are shifted
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.GroupNorm(2, 4)(torch.ones(1, 4, 3)).shape
+        torch.Size([1, 4, 3])
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
@@ -97,7 +124,19 @@ class GroupNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Divide the numbers of the last axes by the root of their mean square; then scale them."""
+    """Divides the last axes by the root of the mean of their squares; then scales them.
+
+    Args:
+        normalized_shape: the sizes of the last axes
+        eps: what is added to the mean; the smallest step of the dtype if it is not given
+        elementwise_affine: whether there are learned factors
+        device: where the parameters are
+        dtype: their dtype
+
+    Example:
+        >>> nn.RMSNorm(2)(torch.tensor([[3.0, 4.0]])).detach()
+        tensor([[0.8485, 1.1314]])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 

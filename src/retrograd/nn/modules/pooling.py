@@ -44,13 +44,40 @@ class _MaxPoolNd(Shown):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Takes the largest element of each window of the last axis."""
+    """Takes the largest element of each window of the last axis.
+
+    Args:
+        kernel_size: the size of a window
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many places stand around the input
+        dilation: the distance of a window's elements
+        return_indices: also return where the largest elements are
+        ceil_mode: whether a window may reach over the end
+
+    Example:
+        >>> nn.MaxPool1d(2)(torch.tensor([[1.0, 4.0, 2.0, 3.0]]))
+        tensor([[4., 3.]])
+    """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Takes the largest element of each window of the last two axes."""
+    """Takes the largest element of each window of the last two axes.
+
+    Args:
+        kernel_size: the size of a window, a number or one for each axis
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many places stand around the input
+        dilation: the distance of a window's elements
+        return_indices: also return where the largest elements are
+        ceil_mode: whether a window may reach over the end
+
+    Example:
+        >>> nn.MaxPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+    """
 
     _function = staticmethod(F.max_pool2d)
 
@@ -107,7 +134,19 @@ class _AvgPoolNd(Shown):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Takes the mean of each window of the last axis."""
+    """Takes the mean of each window of the last axis.
+
+    Args:
+        kernel_size: the size of a window
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many zeros stand around the input
+        ceil_mode: whether a window may reach over the end
+        count_include_pad: whether these zeros count
+
+    Example:
+        >>> nn.AvgPool1d(2)(torch.tensor([[1.0, 3.0, 5.0, 7.0]]))
+        tensor([[2., 6.]])
+    """
 
     def __init__(
         self,
@@ -155,7 +194,21 @@ class _AvgPoolWithDivisor(NamedInit, _AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """Takes the mean of each window of the last two axes."""
+    """Takes the mean of each window of the last two axes.
+
+    Args:
+        kernel_size: the size of a window, a number or one for each axis
+        stride: how far it moves; `kernel_size` if it is not given
+        padding: how many zeros stand around the input
+        ceil_mode: whether a window may reach over the end
+        count_include_pad: whether these zeros count
+        divisor_override: divide by this, not by the size of a window
+
+    Example:
+        >>> nn.AvgPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
+    """
 
     _function = staticmethod(F.avg_pool2d)
 
@@ -269,7 +322,15 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Takes means of the last two axes so that as many remain as wanted."""
+    """Takes means of the last two axes so that as many remain as wanted.
+
+    Args:
+        output_size: how many, a number or one for each axis; None keeps an axis
+
+    Example:
+        >>> nn.AdaptiveAvgPool2d(1)(torch.arange(16.0).reshape(1, 4, 4))
+        tensor([[[7.5000]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 

@@ -326,7 +326,21 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Layers of gated recurrent units: a reset gate, an update gate and a candidate for the hidden state."""
+    """Layers of gated recurrent units: a reset gate, an update gate and a candidate for the hidden state.
+
+    Args:
+        *args: `input_size` and `hidden_size`: how long the vectors of the input and of the state are
+        **kwargs: `num_layers`, `bias`, `batch_first` for (N, L, H) instead of (L, N, H), `dropout` between layers, `bidirectional`,
+            `device`, `dtype`
+
+    Returns:
+        The outputs of the last layer for each step, and the last states.
+
+    Example:
+        >>> out, h = nn.GRU(4, 8)(torch.ones(5, 3, 4))
+        >>> out.shape, h.shape
+        (torch.Size([5, 3, 8]), torch.Size([1, 3, 8]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projections(kwargs)
@@ -337,7 +351,22 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """Layers of long short-term memory: the state is a hidden state, which may be projected, and a cell state."""
+    """Layers of long short-term memory: the state is a hidden state, which may be projected, and a cell state.
+
+    Args:
+        *args: `input_size` and `hidden_size`: how long the vectors of the input and of the state are
+        **kwargs: `num_layers`, `bias`, `batch_first` for (N, L, H) instead of (L, N, H), `dropout` between layers, `bidirectional`,
+            `proj_size`, `device`, `dtype`
+
+    Returns:
+        The outputs of the last layer for each step, and the last states (h, c).
+
+    Example:
+        >>> lstm = nn.LSTM(4, 8, num_layers=2, batch_first=True)
+        >>> out, (h, c) = lstm(torch.ones(3, 5, 4))
+        >>> out.shape, h.shape
+        (torch.Size([3, 5, 8]), torch.Size([2, 3, 8]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)

@@ -76,7 +76,28 @@ def _refuse_other_ranks(embeddings: Any) -> None:
 
 
 class Embedding(_Table):
-    """A table of vectors: returns those at the given indices."""
+    """Looks up rows of a learned table by their indices.
+
+    Args:
+        num_embeddings: how many rows
+        embedding_dim: how long they are
+        padding_idx: a row of zeros that gets no gradient
+        max_norm: shorten rows that are used and longer than this
+        norm_type: the order of that norm
+        scale_grad_by_freq: divide gradients by how often a row is used
+        sparse: refused where a gradient is needed: gradients are dense
+        _weight: the table, if there is one
+        _freeze: whether the table is learned
+        device: where the parameters are
+        dtype: their dtype
+
+    Shape:
+        indices (...) to (..., embedding_dim).
+
+    Example:
+        >>> nn.Embedding(10, 3)(torch.tensor([[1, 2, 4]])).shape
+        torch.Size([1, 3, 3])
+    """
 
     __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]  # fmt: skip
 

@@ -11,7 +11,19 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes all axes behind the first two, to a size or by a factor."""
+    """Resizes the axes behind the channels: `F.interpolate`.
+
+    Args:
+        size: the new sizes
+        scale_factor: or factors for the sizes
+        mode: "nearest", "linear", "bilinear", "bicubic" or "trilinear"
+        align_corners: whether the corner elements stay where they are
+        recompute_scale_factor: compute with the factor that the rounded sizes give
+
+    Example:
+        >>> nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
+        tensor([[[1., 1., 2., 2.]]])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 

@@ -85,7 +85,24 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Scale the gradients of parameters so that the norm of all of them is at most `max_norm`; returns what it was."""
+    """Scale the gradients of parameters so that the norm of all of them is at most `max_norm`; returns what it was.
+
+    Args:
+        parameters: a tensor, or several, with gradients
+        max_norm: what the norm is brought to, if it is larger
+        norm_type: the order of the norm
+        error_if_nonfinite: raise an error if the norm is NaN or infinite
+        foreach: for torch's sake
+
+    Returns:
+        The norm of all gradients before.
+
+    Example:
+        >>> p = torch.zeros(2, requires_grad=True)
+        >>> p.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm_([p], max_norm=1.0), p.grad
+        (tensor(5.), tensor([0.6000, 0.8000]))
+    """
     if not isinstance(parameters, Tensor):
         generator = isinstance(parameters, types.GeneratorType)
         parameters = list(parameters)
@@ -113,7 +130,20 @@ def clip_grad_norm(
 
 @guarded
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Bring every element of the gradients between minus and plus `clip_value`."""
+    """Bring every element of the gradients between minus and plus `clip_value`.
+
+    Args:
+        parameters: a tensor, or several, with gradients
+        clip_value: the largest absolute value that stays
+        foreach: for torch's sake
+
+    Example:
+        >>> p = torch.zeros(2, requires_grad=True)
+        >>> p.grad = torch.tensor([3.0, -0.5])
+        >>> nn.utils.clip_grad_value_([p], 1.0)
+        >>> p.grad
+        tensor([ 1.0000, -0.5000])
+    """
     clip_value = float(clip_value)
     with using(grad=False):
         for grad in _gradients(parameters):

@@ -110,7 +110,19 @@ def invert_permutation(permutation: Any) -> Any:
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack a padded batch; without `enforce_sorted` the sequences may have any order of lengths."""
+    """Pack a padded batch; without `enforce_sorted` the sequences may have any order of lengths.
+
+    Args:
+        input: (L, N, *), or (N, L, *)
+        lengths: the length of each sequence
+        batch_first: which of the two
+        enforce_sorted: the sequences come with the longest first; False sorts them
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
+    """
     lengths = lengths.long() if isinstance(lengths, Tensor) else as_tensor(lengths, device="cpu").long()
     sorted_indices = None
     if not enforce_sorted:
@@ -167,7 +179,23 @@ def _sizes_of(input: Any, lengths: Any, batch_first: bool) -> list[int]:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
-    """Undo packing: the padded batch in its first order, and the lengths."""
+    """Undo packing: the padded batch in its first order, and the lengths.
+
+    Args:
+        sequence: packed sequences
+        batch_first: (N, L, *) instead of (L, N, *)
+        padding_value: what fills the rest
+        total_length: the smallest L
+
+    Returns:
+        The padded sequences, and their lengths.
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2],
+                [3, 0]]), tensor([2, 1]))
+    """
     sizes = sequence.batch_sizes.tolist()
     if total_length is not None and total_length < len(sizes):
         raise ValueError(
@@ -195,7 +223,19 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
-    """Stack sequences of different lengths, padded at the end or at the beginning."""
+    """Stack sequences of different lengths, padded at the end or at the beginning.
+
+    Args:
+        sequences: tensors (L, *) of different lengths L
+        batch_first: (N, L, *) instead of (L, N, *)
+        padding_value: what fills the rest
+        padding_side: "right" or "left"
+
+    Example:
+        >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 0, 0]])
+    """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"

@@ -120,7 +120,10 @@ def inplace(name: str, function: Any) -> Any:
     method.refuses = True  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__module__ = sys._getframe(1).f_globals["__name__"]  # which has it under that name
-    method.__doc__ = f"Compute {name} in place."
+    method.__doc__ = f"""Compute {name} in place.
+
+    The result is written into this tensor, which is returned. The other arguments are those of `torch.{name}`.
+    """
     return method
 
 
@@ -209,7 +212,17 @@ def _refuse_shape(own: Any, other: Any) -> None:
 
 @refuses_itself
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
-    """Copy values from another tensor."""
+    """Write the elements of another tensor into this one.
+
+    Args:
+        src: the other tensor; it broadcasts, and is converted
+        non_blocking: for torch's sake
+
+    Example:
+        >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
+        tensor([[1., 2.],
+                [1., 2.]])
+    """
     if non_blocking is not False and non_blocking is not True:
         arguments().check(copy_, (self, other), {"non_blocking": non_blocking})
     try:
@@ -278,7 +291,15 @@ def write_node(primitive: Any, tensors: tuple[Any, ...], name: str) -> Any:
 
 @refuses_itself
 def fill_(self: Any, value: Any) -> Any:
-    """Fill with a value."""
+    """Fill with one value.
+
+    Args:
+        value: a number, or a tensor with one element
+
+    Example:
+        >>> torch.zeros(2).fill_(3.0)
+        tensor([3., 3.])
+    """
     try:
         if (mode := read_mode()) is not PLAIN and mode is not NO_GRAD:
             refuse_captured(self, "fill_", (value,))
@@ -313,7 +334,12 @@ def fill_with(target: Any, value: Any) -> Any:
 
 
 def zero_(self: Any) -> Any:
-    """Fill with zeros."""
+    """Fill with zeros.
+
+    Example:
+        >>> torch.ones(2).zero_()
+        tensor([0., 0.])
+    """
     try:
         array = memory_to_write(self)
         if array is not None:
@@ -349,7 +375,17 @@ def _constant(tensor: Any, value: Any, name: str) -> Any:
 
 @refuses_itself
 def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
-    """Write a value where a mask is true."""
+    """Fill with a value, in place, where a mask is True.
+
+    Args:
+        mask: a tensor of booleans; it broadcasts
+        value: a number, or a tensor with one element
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> x.masked_fill_(x > 1.5, 0.0)
+        tensor([1., 0.])
+    """
     try:
         array = memory_to_write(self)
         if array is not None and type(value) is float and (array.dtype is F32 or array.dtype is F64):
@@ -381,7 +417,13 @@ def masked_fill_(self: Any, mask: Any, value: Any) -> Any:
 
 
 def detach_(self: Any) -> Any:
-    """Leave the graph in place."""
+    """Take the tensor itself out of the graph: it becomes a leaf that requires no gradient.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True) * 2
+        >>> x.detach_().requires_grad
+        False
+    """
     try:
         refuse_captured(self, "detach_")
         if current_mode().inference:
@@ -505,7 +547,15 @@ def reshaping(name: str, function: Any) -> Any:
 
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
-    """Change whether autograd follows this leaf."""
+    """Say whether gradients are collected for this tensor, and return it.
+
+    Args:
+        requires_grad: True or False
+
+    Example:
+        >>> torch.zeros(2).requires_grad_()
+        tensor([0., 0.], requires_grad=True)
+    """
     try:
         if type(requires_grad) is not bool:
             kind = type(requires_grad).__name__

@@ -90,7 +90,24 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Load an object that torch.save has written; unless `weights_only` is False, classes that could run code are refused."""
+    """Load an object that torch.save has written; unless `weights_only` is False, classes that could run code are refused.
+
+    Args:
+        f: a path, or an open file
+        map_location: a device, or what says where each tensor goes: a dict or a function
+        pickle_module: the module that unpickles
+        weights_only: False trusts the file: unpickling runs whatever code it contains
+        mmap: read tensors from the file when they are used
+        **pickle_load_args: for the unpickler
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> torch.save(torch.tensor([1.0, 2.0]), file)
+        >>> _ = file.seek(0)
+        >>> torch.load(file)
+        tensor([1., 2.])
+    """
     is_safe = _is_safe(weights_only, pickle_module)
     if is_safe and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")

@@ -230,7 +230,22 @@ def save(
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Save an object with its tensors into a file, in torch's format."""
+    """Save an object with its tensors into a file, in torch's format.
+
+    Args:
+        obj: tensors, state_dicts, lists, dicts; anything that can be pickled
+        f: a path, or an open file
+        pickle_module: the module that pickles
+        pickle_protocol: its protocol
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> torch.save({"x": torch.tensor([1, 2])}, file)
+        >>> _ = file.seek(0)
+        >>> torch.load(file)
+        {'x': tensor([1, 2])}
+    """
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")

@@ -43,7 +43,19 @@ refused("baddbmm", b=kernel("baddbmm"))
 
 @takes_old_forms(lowered="cpu cuda", out_dtype="result")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Add matrices and the products of two batches of matrices."""
+    """Add a batch of matrices and the products of two batches of matrices.
+
+    Args:
+        input: (b, n, m), or what broadcasts to it
+        batch1: (b, n, k)
+        batch2: (b, k, m)
+        beta: a factor of `input`
+        alpha: a factor of the products
+
+    Example:
+        >>> torch.baddbmm(torch.zeros(1), torch.ones(1, 1, 2), torch.ones(1, 2, 1))
+        tensor([[[2.]]])
+    """
     bias, x, y = input._array, batch1._array, batch2._array
     dtype = x.dtype
     if (

@@ -82,7 +82,19 @@ def _refuse_arguments(args: Any, kwargs: dict[str, Any]) -> TypeError:
 
 @refuses_itself
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Convert to a dtype, a device, or those of another tensor."""
+    """Convert to a dtype, a device, or those of another tensor.
+
+    Args:
+        *args: a dtype, a device, both, or another tensor
+        **kwargs: `dtype`, `device`, `non_blocking`, `copy` (make a copy in any case), `memory_format`
+
+    Returns:
+        The tensor itself if nothing changes, else a copy; gradients flow through it.
+
+    Example:
+        >>> torch.tensor([1, 2]).to(torch.float64)
+        tensor([1., 2.], dtype=torch.float64)
+    """
     try:
         if len(args) == 1 and not kwargs and type(args[0]) is _dtypes.dtype:
             return to_dtype(self, args[0])
@@ -219,7 +231,12 @@ def _readable(array: Any, refusal: str) -> Any:
 
 
 def item(self: Any) -> Any:
-    """Return the value of a tensor with one element as a Python number."""
+    """Return the value of a tensor with one element as a Python number.
+
+    Example:
+        >>> torch.tensor([2.5]).item()
+        2.5
+    """
     try:
         if (edge := _base._edge_slot.__get__(self)) is not None:
             note_reading("item()", self if edge is LEAF else edge)
@@ -245,7 +262,12 @@ def _number(self: Any) -> Any:
 
 
 def tolist(self: Any) -> Any:
-    """Return the values as nested lists."""
+    """Return the elements as Python numbers in nested lists; of a tensor without dimensions, one number.
+
+    Example:
+        >>> torch.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
     try:
         if (edge := _base._edge_slot.__get__(self)) is not None:
             note_reading("tolist()", self if edge is LEAF else edge)
@@ -259,7 +281,15 @@ def tolist(self: Any) -> Any:
 
 
 def numpy(self: Any, *, force: bool = False) -> Any:
-    """Return the tensor's memory as a NumPy array."""
+    """Return a NumPy array on the tensor's memory.
+
+    Args:
+        force: also take a tensor that requires a gradient, or is on another device: detach and copy it
+
+    Example:
+        >>> torch.tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+    """
     try:
         if force is not False and force is not True:
             arguments().check(numpy, (self,), {"force": force})

@@ -38,7 +38,20 @@ def _checked(input: Any, upper: bool, check_errors: bool, name: str) -> Any:
 
 @takes_out(raised="cpu", out_dtype="result")
 def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
-    """Factor positive-definite matrices: a = L @ L^H, or U^H @ U."""
+    """Factor positive definite matrices into L @ L.mH, with lower triangles L.
+
+    Args:
+        input: symmetric or Hermitian positive definite matrices (..., n, n); one triangle is read
+        upper: return the upper triangle L.mH
+
+    Raises:
+        torch.linalg.LinAlgError: a matrix is not positive definite
+
+    Example:
+        >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
     return _checked(input, upper, True, "linalg.cholesky")[0]
 
 

@@ -16,7 +16,15 @@ from .._aliasing.views import view_op
 
 @overridable
 def view_as_real(input: Any) -> Any:
-    """View complex numbers as a last dimension of real and imaginary parts."""
+    """View complex numbers as pairs of real ones, in a last dimension of size 2.
+
+    Args:
+        input: a tensor of complex numbers
+
+    Example:
+        >>> torch.view_as_real(torch.tensor([1 + 2j]))
+        tensor([[1., 2.]])
+    """
     if not _base.dtype_of(input).is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if input.is_conj():
@@ -29,7 +37,15 @@ def view_as_real(input: Any) -> Any:
 
 @overridable(raised="cpu")
 def view_as_complex(input: Any) -> Any:
-    """View the last dimension, of size two, as complex numbers."""
+    """View pairs of real numbers, a last dimension of size 2, as complex ones.
+
+    Args:
+        input: a tensor of floats (..., 2)
+
+    Example:
+        >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
+        tensor([1.+2.j])
+    """
     dtype = _base.dtype_of(input)
     if dtype not in (float16, float32, float64):
         raise RuntimeError(

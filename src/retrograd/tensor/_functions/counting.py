@@ -69,7 +69,18 @@ def _check_bins(bins: int, dim: int = 0) -> None:
 @takes_out
 @_checks_out(_same_dtype)
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Count elements in even bins between `min` and `max`, or between the smallest and largest element."""
+    """Count elements in bins of equal width between `min` and `max`; others are left out.
+
+    Args:
+        input: a tensor of floats
+        bins: how many
+        min: the lower end; if it equals `max`, both are taken from the data
+        max: the upper end
+
+    Example:
+        >>> torch.histc(torch.tensor([0.0, 1.0, 1.5, 4.0]), bins=4, min=0, max=4)
+        tensor([1., 2., 0., 1.])
+    """
     low, high = [one.item() if isinstance(one, _base.Tensor) else one for one in (min, max)]
     _check_bins(bins)
     if input._array.dtype.kind == "c" and low == high:
@@ -210,7 +221,17 @@ def _histogramdd(input: Any, bins: list[Any], range: Any, weight: Any, density: 
 
 @overridable
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Count how often each number from 0 on occurs, or add up its weights."""
+    """Count how often each of 0, 1, 2, ... occurs, or sum their weights.
+
+    Args:
+        input: a 1-d tensor of integers that are not negative
+        weights: a tensor of the same size
+        minlength: the smallest size of the result
+
+    Example:
+        >>> torch.bincount(torch.tensor([0, 2, 2, 3]))
+        tensor([1, 0, 2, 1])
+    """
     array = input._array
     if (
         weights is None
@@ -294,7 +315,20 @@ def searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Any:
-    """Find where values would stand in rows of sorted numbers."""
+    """Return where values would have to be inserted into sorted sequences to keep them sorted.
+
+    Args:
+        sorted_sequence: sorted along its last dimension; 1-d, or with the first dimensions of `input`
+        input: a tensor of values, or a number
+        right: after equal elements instead of before them
+        side: "left" or "right", the same in words
+        sorter: indices that sort `sorted_sequence`
+        out_int32: int32 instead of int64
+
+    Example:
+        >>> torch.searchsorted(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0.0, 3.0, 9.0]))
+        tensor([0, 1, 3])
+    """
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
@@ -347,7 +381,18 @@ def _in_order(sequence: Any, sorter: Any) -> Any:
 @takes_out
 @_checks_out(_index_dtype)
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Find the bucket of each value among sorted boundaries."""
+    """Return the number of the bucket of each element; sorted boundaries separate the buckets.
+
+    Args:
+        input: a tensor, or a number
+        boundaries: a sorted 1-d tensor
+        right: False: a boundary belongs to the bucket below; True: to the one above
+        out_int32: int32 instead of int64
+
+    Example:
+        >>> torch.bucketize(torch.tensor([0.5, 3.0, 9.0]), torch.tensor([1.0, 3.0, 5.0]))
+        tensor([0, 1, 3])
+    """
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     _warn_of_copies(input, boundaries)

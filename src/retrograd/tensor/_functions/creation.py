@@ -29,6 +29,7 @@ from .._object.devices import place_array, without_elements
 from .._object.formats import laid_out_in
 from .._object.layout import ordered, output_order, repeats
 from .._object.numbers import element_of
+from .._recording.descriptions import MADE
 from .._recording.out import write as write_out
 from .._recording.record import mark_inference
 from .casting import CPU, PYTHON_TYPES, device_of
@@ -108,7 +109,22 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Any:
-    """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied."""
+    """Make a tensor of Python numbers, nested lists or a NumPy array; the data is copied.
+
+    Args:
+        data: numbers, in nested sequences; an array; or a tensor, whose graph is not followed
+        dtype: found from the data if it is not given: bool, int64, complex, or the default float dtype
+        device: where the tensor is
+        requires_grad: whether gradients are collected for it
+        pin_memory: for torch's sake
+
+    Example:
+        >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        tensor([[1., 2.],
+                [3., 4.]])
+        >>> torch.tensor(5), torch.tensor([True, False])
+        (tensor(5), tensor([ True, False]))
+    """
     try:
         if more or pin_memory is not False or requires_grad is None:
             if more or pin_memory is None or requires_grad is None:
@@ -155,7 +171,18 @@ tensor.__wrapped__ = _of_data  # type: ignore[attr-defined]
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
-    """Make a tensor, sharing memory with a tensor or NumPy array where that is possible."""
+    """Make a tensor, sharing memory with a tensor or NumPy array where that is possible.
+
+    Args:
+        data: what `torch.tensor` takes; a tensor of this dtype and device is returned as it is, with its graph
+        dtype: that of the data if it is not given
+        device: that of the data if it is not given
+
+    Example:
+        >>> x = torch.tensor([1, 2])
+        >>> torch.as_tensor(x) is x
+        True
+    """
     dtype = None if dtype is None else as_dtype(dtype, "as_tensor")
     if isinstance(data, _base.Tensor):
         result = data
@@ -176,7 +203,19 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 @declared(seen=False)
 def from_numpy(array: Any) -> Any:
-    """Make a tensor on the memory of a NumPy array."""
+    """Make a tensor on the memory of a NumPy array: writes into one are seen in the other.
+
+    Args:
+        array: a NumPy array of numbers or booleans
+
+    Example:
+        >>> import numpy as np
+        >>> array = np.arange(3)
+        >>> x = torch.from_numpy(array)
+        >>> array[0] = 7
+        >>> x
+        tensor([7, 1, 2])
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     _dtypes.from_numpy(array.dtype)
@@ -314,7 +353,7 @@ def _maker(name: str, make: Any) -> Any:
                 hide(refusal)
                 raise
 
-    return refuses_itself(called(create, name, f"Make a tensor of {name}."))
+    return refuses_itself(called(create, name, MADE[name]))
 
 
 def _ones(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -345,7 +384,18 @@ empty = _maker("empty", unset)
 
 
 def full(size: Any, fill_value: Any, **options: Any) -> Any:
-    """Make a tensor filled with one value."""
+    """Make a tensor filled with one value.
+
+    Args:
+        size: a sequence of sizes
+        fill_value: a number; it also decides the dtype if none is given
+        **options: `dtype`, `device`, `requires_grad`, `out` as for `torch.zeros`
+
+    Example:
+        >>> torch.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]])
+    """
     out, dtype, device, requires_grad = options_of("full", options) if options else (None, None, None, False)
     if out is not None:
         return into(out, dtype, lambda own: full(size, fill_value, dtype=own))
@@ -400,7 +450,7 @@ def _like_maker(name: str, fill: Any) -> Any:
             out, device if device is not None else CPU if type(array) is NDARRAY else device_of(input), requires_grad
         )
 
-    return overridable_as(name, create, f"Make a tensor like another: {name}.")
+    return overridable_as(name, create, MADE[name])
 
 
 def _shown_on(array: Any, device: Any) -> Any:
@@ -442,7 +492,20 @@ def full_like(
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Any:
-    """Make a tensor like another, filled with one value."""
+    """Make a tensor with the shape, dtype and device of another, filled with one value.
+
+    Args:
+        input: the other tensor
+        fill_value: a number
+        dtype: another dtype
+        device: another device
+        requires_grad: whether gradients are collected for it
+        memory_format: the order of the dimensions in memory
+
+    Example:
+        >>> torch.full_like(torch.zeros(3), 0.5)
+        tensor([0.5000, 0.5000, 0.5000])
+    """
     if layout is not None or pin_memory:
         refuse_options(layout, pin_memory)
     if dtype is memory_format is None and isinstance(input, _base.Tensor) and type(fill_value) is float:
@@ -490,7 +553,7 @@ def new_maker(name: str, make: Any) -> Any:
         place = device_of(self) if device is None else device
         return finish(for_device(place, make)(sizes, wanted), place, requires_grad)
 
-    return called(method, name, f"Make a tensor of this one's dtype: {name}.")
+    return called(method, name, MADE[name])
 
 
 new_zeros = new_maker("new_zeros", np.zeros)
@@ -499,7 +562,19 @@ new_empty = new_maker("new_empty", unset)
 
 
 def new_full(self: Any, size: Any, fill_value: Any, **options: Any) -> Any:
-    """Make a tensor of this one's dtype filled with a value."""
+    """Make a tensor of this one's dtype and device, filled with a value.
+
+    Args:
+        size: a sequence of sizes
+        fill_value: a number
+        dtype: another dtype
+        device: another device
+        requires_grad: whether gradients are collected for it
+
+    Example:
+        >>> torch.tensor([1.0]).new_full((2,), 3)
+        tensor([3., 3.])
+    """
     return _filled(new_zeros(self, size, **options), fill_value)
 
 

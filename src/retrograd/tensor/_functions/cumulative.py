@@ -37,14 +37,34 @@ def _accumulated(name: str, primitive: Any, input: Any, dim: int, dtype: Any) ->
 @takes_out(raised="cuda")
 @computes_in_dtype_of_out
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Sum up along a dimension."""
+    """Sum up along a dimension.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 3., 6.])
+    """
     return _accumulated("cumsum", cumulative.cumsum, input, dim, dtype)
 
 
 @takes_out(raised="cuda")
 @computes_in_dtype_of_out
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Multiply up along a dimension."""
+    """Multiply up along a dimension.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 2., 6.])
+    """
     return _accumulated("cumprod", cumulative.cumprod, input, dim, dtype)
 
 
@@ -69,7 +89,16 @@ cumsum_, cumprod_ = _in_place("cumsum", cumsum), _in_place("cumprod", cumprod)
 
 @takes_out
 def logcumsumexp(input: Any, dim: int) -> Any:
-    """Compute the logarithm of the running sum of exponentials, without overflow."""
+    """Compute the log of the sums up to each element of exp(input), without overflow.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+
+    Example:
+        >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 0.0]), dim=0)
+        tensor([0.0000, 0.6931, 1.0986])
+    """
     axis = _errors.wrap_dim(dim, input._array.ndim)
     refuse("logcumsumexp", input._array.dtype)
     return record(cumulative.logcumsumexp, (input,), {"axis": axis}, None, {"dim": dim})
@@ -88,12 +117,30 @@ def _extreme(name: str, primitive: Any, input: Any, dim: int) -> Any:
 @takes_out
 @needs_dtype_of_result
 def cummax(input: Any, dim: int) -> Any:
-    """Take the largest element so far along a dimension, and its index: of equals, the last."""
+    """Return the largest element so far along a dimension, and its index: of equals, the last.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+
+    Example:
+        >>> torch.cummax(torch.tensor([1.0, 3.0, 2.0]), dim=0).values
+        tensor([1., 3., 3.])
+    """
     return named(return_cummax, _extreme("cummax", cumulative.cummax, input, dim))
 
 
 @takes_out
 @needs_dtype_of_result
 def cummin(input: Any, dim: int) -> Any:
-    """Take the smallest element so far along a dimension, and its index: of equals, the last."""
+    """Return the smallest element so far along a dimension, and its index: of equals, the last.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+
+    Example:
+        >>> torch.cummin(torch.tensor([3.0, 1.0, 2.0]), dim=0).values
+        tensor([3., 1., 1.])
+    """
     return named(return_cummin, _extreme("cummin", cumulative.cummin, input, dim))

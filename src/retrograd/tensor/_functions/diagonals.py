@@ -19,7 +19,19 @@ from .view_copies import copied
 
 @takes_out(out_dtype="result")
 def diag(input: Any, diagonal: int = 0) -> Any:
-    """Make a matrix of a diagonal, or copy the diagonal of a matrix."""
+    """Return the diagonal of a matrix, or the matrix with a vector as its diagonal.
+
+    Args:
+        input: a tensor with one or two dimensions
+        diagonal: which one: above 0 the main diagonal, below 0 under it
+
+    Example:
+        >>> torch.diag(torch.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+        >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     ndim = input._array.ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
@@ -30,7 +42,19 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 @takes_out
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Put vectors on the diagonals of new matrices."""
+    """Make matrices whose diagonals are the last dimension.
+
+    Args:
+        input: a tensor
+        offset: which diagonal
+        dim1: where the rows are in the result
+        dim2: where the columns are
+
+    Example:
+        >>> torch.diag_embed(torch.tensor([[1, 2]]))
+        tensor([[[1, 0],
+                 [0, 2]]])
+    """
     shape = tuple(input._array.shape)
     rank = len(shape) + 1
     a, b = _errors.wrap_dim(dim1, rank), _errors.wrap_dim(dim2, rank)
@@ -57,14 +81,36 @@ def _matrices(name: str, tensor: Any) -> None:
 
 @takes_out(out_dtype="result")
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """Keep the lower triangle."""
+    """Keep the lower triangle of matrices; the rest becomes 0.
+
+    Args:
+        input: a tensor (..., rows, columns)
+        diagonal: the last diagonal that stays; 0 is the main one
+
+    Example:
+        >>> torch.tril(torch.ones(3, 3))
+        tensor([[1., 0., 0.],
+                [1., 1., 0.],
+                [1., 1., 1.]])
+    """
     _matrices("tril", input)
     return record(s.triangle, (input,), {"upper": False, "k": diagonal}, "TrilBackward0")
 
 
 @takes_out(out_dtype="result")
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """Keep the upper triangle."""
+    """Keep the upper triangle of matrices; the rest becomes 0.
+
+    Args:
+        input: a tensor (..., rows, columns)
+        diagonal: the first diagonal that stays; 0 is the main one
+
+    Example:
+        >>> torch.triu(torch.ones(3, 3), diagonal=1)
+        tensor([[0., 1., 1.],
+                [0., 0., 1.],
+                [0., 0., 0.]])
+    """
     _matrices("triu", input)
     return record(s.triangle, (input,), {"upper": True, "k": diagonal}, "TriuBackward0")
 
@@ -93,12 +139,36 @@ FEW = 32
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Any:
-    """Return the indices of the lower triangle, rows and columns."""
+    """Return the indices of the lower triangle of a matrix: its rows and its columns.
+
+    Args:
+        row: the number of rows
+        col: the number of columns
+        offset: the last diagonal that belongs to it
+        dtype: int64 or int32
+
+    Example:
+        >>> torch.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """
     return _triangle_indices("tril_indices", row, col, offset, dtype, device)
 
 
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Any:
-    """Return the indices of the upper triangle, rows and columns."""
+    """Return the indices of the upper triangle of a matrix: its rows and its columns.
+
+    Args:
+        row: the number of rows
+        col: the number of columns
+        offset: the first diagonal that belongs to it
+        dtype: int64 or int32
+
+    Example:
+        >>> torch.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
+    """
     return _triangle_indices("triu_indices", row, col, offset, dtype, device)

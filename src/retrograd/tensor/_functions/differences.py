@@ -33,7 +33,19 @@ def part(tensor: Any, dim: int, start: int, end: int | None) -> Any:
 # ---- diff ----
 @takes_out
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Take differences of neighbours, n times."""
+    """Subtract each element along a dimension from the next.
+
+    Args:
+        input: a tensor
+        n: how often
+        dim: the dimension; the last by default
+        prepend: what to put before the input
+        append: what to put behind it
+
+    Example:
+        >>> torch.diff(torch.tensor([1, 3, 6]))
+        tensor([2, 3])
+    """
     ndim = input._array.ndim
     if not ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -199,7 +211,18 @@ def _widths(name: str, y: Any, x: Any, d: int) -> Any:
 
 @overridable
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Integrate along a dimension by the trapezoid rule."""
+    """Integrate along a dimension by the trapezoidal rule.
+
+    Args:
+        y: values
+        x: the points at which they were taken
+        dx: the distance of the points, if it is constant
+        dim: the dimension; the last by default
+
+    Example:
+        >>> torch.trapezoid(torch.tensor([0.0, 1.0, 4.0]))
+        tensor(3.)
+    """
     step = _checked("trapezoid", y, x, dx)
     shape = y._array.shape
     if not shape:

@@ -25,7 +25,15 @@ def _check(input: Any, name: str) -> None:
 
 @takes_out(raised="cpu")
 def linalg_eig(input: Any) -> Any:
-    """Return eigenvalues and eigenvectors of square matrices; they are complex."""
+    """Return the eigenvalues of square matrices, complex and in no order, and eigenvectors in columns.
+
+    Args:
+        input: (..., n, n)
+
+    Example:
+        >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues.abs()
+        tensor([1., 1.])
+    """
     _check(input, "linalg.eig")
     return eig_result(*record_keeping_outputs(ops.eig, (input,), {}, "LinalgEigBackward0", FIELDS))
 
@@ -50,14 +58,32 @@ def _triangle(input: Any, letter: str) -> dict[str, str]:
 
 @takes_out(raised="cpu")
 def linalg_eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's name
-    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices, reading one triangle."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order, and eigenvectors in columns.
+
+    Args:
+        input: (..., n, n)
+        UPLO: "L" reads the lower triangle, "U" the upper one
+
+    Example:
+        >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+        tensor([1., 3.])
+    """
     params = _triangle(input, UPLO)
     return eigh_result(*record_keeping_outputs(ops.eigh, (input,), params, "LinalgEighBackward0", FIELDS))
 
 
 @takes_out(raised="cpu", out_dtype="result")
 def linalg_eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: N803 - torch's name
-    """Return eigenvalues of symmetric or Hermitian matrices."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order.
+
+    Args:
+        input: (..., n, n)
+        UPLO: "L" reads the lower triangle, "U" the upper one
+
+    Example:
+        >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        tensor([1., 3.])
+    """
     params = _triangle(input, UPLO)
     if is_differentiated(input):
         return linalg_eigh(input, UPLO)[0]

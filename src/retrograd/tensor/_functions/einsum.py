@@ -276,7 +276,19 @@ def _one_by_one(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @overridable(lowered="cpu cuda")
 def einsum(*args: Any) -> Any:
-    """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says."""
+    """Multiply tensors and sum over labels, as an equation such as "ij,jk->ik" says.
+
+    Args:
+        *args: the equation, then the tensors. A label for each dimension; those that are not behind the arrow are summed over
+
+    Example:
+        >>> a, b = torch.tensor([[1, 2], [3, 4]]), torch.tensor([[5, 6], [7, 8]])
+        >>> torch.einsum("ij,jk->ik", a, b)
+        tensor([[19, 22],
+                [43, 50]])
+        >>> torch.einsum("ii", a)
+        tensor(5)
+    """
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "

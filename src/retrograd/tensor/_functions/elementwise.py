@@ -217,19 +217,46 @@ def modulo(input: Any, other: Any) -> Any:
 
 @takes_out
 def remainder(input: Any, other: Any) -> Any:
-    """Compute the remainder of a division that rounds down."""
+    """Return the remainder of a division, with the sign of the divisor, as Python's `%`.
+
+    Args:
+        input: a tensor, or a number
+        other: a tensor, or a number
+
+    Example:
+        >>> torch.remainder(torch.tensor([7.0, -7.0]), 3)
+        tensor([1., 2.])
+    """
     return _checked("remainder", modulo(input, other), (input, other))
 
 
 @takes_out
 def fmod(input: Any, other: Any) -> Any:
-    """Compute the remainder of a division that rounds towards zero."""
+    """Return the remainder of a division, with the sign of the dividend, as C's `fmod`.
+
+    Args:
+        input: a tensor
+        other: a tensor, or a number
+
+    Example:
+        >>> torch.fmod(torch.tensor([7.0, -7.0]), 3)
+        tensor([ 1., -1.])
+    """
     return _checked("fmod", _FMOD[isinstance(other, _base.Tensor)](input, other), (input, other))
 
 
 @takes_out
 def floor_divide(input: Any, other: Any) -> Any:
-    """Divide, rounding down; torch has no derivative for it, and says so in backward."""
+    """Divide and round down, as Python's `//`.
+
+    Args:
+        input: a tensor, or a number
+        other: a tensor, or a number
+
+    Example:
+        >>> torch.floor_divide(torch.tensor([7.0, -7.0]), 2)
+        tensor([ 3., -4.])
+    """
     if not isinstance(input, _base.Tensor) and not isinstance(other, _base.Tensor):
         raise TypeError(not_a_tensor("floor_divide", 1, input, "input"))
     return _checked("floor_divide", floor_quotient(input, other), (input, other))
@@ -257,13 +284,33 @@ def _checked(name: str, result: Any, args: tuple[Any, ...]) -> Any:
 
 @takes_old_forms(in_place=arithmetic)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Add two tensors, the second times `alpha`."""
+    """Add two tensors, the second times `alpha`.
+
+    Args:
+        input: a tensor
+        other: a tensor, or a number; shapes broadcast
+        alpha: a factor of `other`
+
+    Example:
+        >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
+        tensor([21., 42.])
+    """
     return _with_alpha("add", _add, input, other, alpha)
 
 
 @takes_old_forms(in_place=arithmetic)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Subtract `alpha` times a tensor from another."""
+    """Subtract a tensor, times `alpha`, from another.
+
+    Args:
+        input: a tensor
+        other: a tensor, or a number; shapes broadcast
+        alpha: a factor of `other`
+
+    Example:
+        >>> torch.sub(torch.tensor([5.0, 2.0]), 1)
+        tensor([4., 1.])
+    """
     return _with_alpha("sub", _sub, input, other, alpha)
 
 
@@ -290,7 +337,17 @@ def _with_alpha(name: str, operation: Any, input: Any, other: Any, alpha: Any) -
 
 @takes_out(in_place=arithmetic)
 def mul(input: Any, other: Any) -> Any:
-    """Multiply two tensors."""
+    """Multiply two tensors, element by element.
+
+    Args:
+        input: a tensor
+        other: a tensor, or a number; shapes broadcast
+
+    Example:
+        >>> torch.mul(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
     return _checked("mul", _mul(input, other), (input, other))
 
 
@@ -299,7 +356,19 @@ multiply = mul
 
 @takes_out(in_place=arithmetic)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Divide two tensors, rounding the quotient as asked."""
+    """Divide two tensors, element by element.
+
+    Args:
+        input: a tensor
+        other: a tensor, or a number; shapes broadcast
+        rounding_mode: "trunc" rounds the quotients towards 0, "floor" down; without it integers give floats
+
+    Example:
+        >>> torch.div(torch.tensor([7, -7]), 2)
+        tensor([ 3.5000, -3.5000])
+        >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+        tensor([ 3, -4])
+    """
     if rounding_mode is None:
         result = _checked("div", _div(input, other), (input, other))
     elif rounding_mode in _ROUNDED:
@@ -321,7 +390,16 @@ def true_divide_(self: Any, other: Any) -> Any:
 
 @takes_out(raised="cuda")
 def pow(input: Any, exponent: Any) -> Any:
-    """Raise to a power."""
+    """Raise to a power, element by element.
+
+    Args:
+        input: a tensor, or a number
+        exponent: a tensor, or a number; shapes broadcast
+
+    Example:
+        >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2), 2 ** torch.tensor([1.0, 2.0, 3.0])
+        (tensor([1., 4., 9.]), tensor([2., 4., 8.]))
+    """
     return power(input, exponent)
 
 
@@ -356,7 +434,15 @@ def power(base: Any, exponent: Any) -> Any:
 
 @takes_out
 def square(input: Any) -> Any:
-    """Square each element."""
+    """Multiply each element by itself.
+
+    Args:
+        input: a tensor
+
+    Example:
+        >>> torch.square(torch.tensor([1.0, -2.0]))
+        tensor([1., 4.])
+    """
     if isinstance(input, _base.Tensor) and input._array.dtype.kind in "fcV":
         return _POW_SCALAR.slow((input,), {"exponent": 2})
     return power(input, 2)
@@ -377,13 +463,32 @@ def reversed_subtract(tensor: Any, number: Any) -> Any:
 
 @takes_out(out_dtype="kernel")
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """Round half to even."""
+    """Round to whole numbers, halves to the even one, or to a number of decimals.
+
+    Args:
+        input: a tensor
+        decimals: how many digits behind the point; negative ones stand before it
+
+    Example:
+        >>> torch.round(torch.tensor([0.5, 1.5, 2.4])), torch.round(torch.tensor([3.14159]), decimals=2)
+        (tensor([0., 2., 2.]), tensor([3.1400]))
+    """
     return (_ROUND_DECIMALS if decimals else _ROUND).slow((input,), {"decimals": decimals})
 
 
 @takes_out
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Limit each element to [min, max]; the bounds are numbers or tensors."""
+    """Bring elements that are out of a range to its ends.
+
+    Args:
+        input: a tensor
+        min: the lower end, a number or a tensor; none by default
+        max: the upper end, a number or a tensor; none by default
+
+    Example:
+        >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), min=0.0, max=1.0)
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, _base.Tensor) or isinstance(max, _base.Tensor):
@@ -435,7 +540,20 @@ def clamp_max(input: Any, max: Any) -> Any:
 
 @takes_out
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """Choose from two tensors by a condition; with the condition alone, return the indices where it holds."""
+    """Choose from two tensors by a condition; with the condition alone, return the indices where it holds.
+
+    Args:
+        condition: a tensor of booleans; all three broadcast
+        input: what is taken where it is True, a tensor or a number
+        other: what is taken where it is False
+
+    Example:
+        >>> x = torch.tensor([-1.0, 2.0])
+        >>> torch.where(x > 0, x, 0.0)
+        tensor([0., 2.])
+        >>> torch.where(x > 0)
+        (tensor([1]),)
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition._array.dtype == np.uint8:
@@ -542,7 +660,16 @@ def conj(input: Any) -> Any:
 
 @overridable
 def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
-    """Build a complex tensor of its real and imaginary parts."""
+    """Make complex numbers of real and imaginary parts.
+
+    Args:
+        real: a tensor of floats
+        imag: a tensor of the same dtype
+
+    Example:
+        >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+        tensor([1.+2.j])
+    """
     check_parts("complex", {"real": real, "imag": imag}, out)
     return _COMPLEX.slow((real, imag)) if out is None else call_into(complex, (real, imag), {}, out)
 
@@ -565,7 +692,17 @@ def check_parts(name: str, parts: dict[str, Any], out: Any) -> None:
 
 @takes_out
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """Interpolate linearly between two tensors."""
+    """Interpolate between two tensors: input + weight * (end - input).
+
+    Args:
+        input: where the way begins
+        end: where it ends
+        weight: a number, or a tensor
+
+    Example:
+        >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
+        tensor([ 0.5000, 15.0000])
+    """
     rules = _LERP[isinstance(weight, _base.Tensor)]
     dtype = input._array.dtype
     for name, one in (("end", end), ("weight", weight)):
@@ -581,7 +718,18 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 @takes_old_forms
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """Add `value` times a product."""
+    """Add `value` times a product: input + value * tensor1 * tensor2.
+
+    Args:
+        input: a tensor
+        tensor1: a factor
+        tensor2: the other one
+        value: a number
+
+    Example:
+        >>> torch.addcmul(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
+        tensor([1.5000, 4.0000])
+    """
     value = plain_scalar(value)
     if all(t._array.dtype.kind in "iu" for t in (input, tensor1, tensor2)):
         value = int(value)
@@ -590,7 +738,18 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 
 @takes_old_forms
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """Add `value` times a quotient."""
+    """Add `value` times a quotient: input + value * tensor1 / tensor2.
+
+    Args:
+        input: a tensor
+        tensor1: the dividend
+        tensor2: the divisor
+        value: a number
+
+    Example:
+        >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]))
+        tensor([0.5000, 0.5000])
+    """
     return _ADDCDIV.slow((input, tensor1, tensor2), {"value": plain_scalar(value)})
 
 

@@ -70,7 +70,16 @@ _xlogy = binary(o.xlogy, "xlogy", integers_to_float=True, numbers="both")
 
 @takes_out
 def xlogy(input: Any, other: Any) -> Any:
-    """Compute x log(y), which is 0 where x is 0."""
+    """Return input * log(other), which is 0 where `input` is 0.
+
+    Args:
+        input: a tensor, or a number
+        other: a tensor, or a number
+
+    Example:
+        >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
+        tensor([0., 0.])
+    """
     if isinstance(input, _base.Tensor) and isinstance(other, _base.Tensor):
         return _xlogy(input, other)
     return with_number(_XLOGY, input, other)
@@ -78,7 +87,16 @@ def xlogy(input: Any, other: Any) -> Any:
 
 @takes_out
 def copysign(input: Any, other: Any) -> Any:
-    """Give numbers the signs of other numbers."""
+    """Give each element the sign of another.
+
+    Args:
+        input: a tensor, whose absolute values are taken
+        other: a tensor, or a number, whose signs are taken
+
+    Example:
+        >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-0.0, 3.0]))
+        tensor([-1.,  2.])
+    """
     if isinstance(other, _base.Tensor):
         return _COPYSIGN(input, other)
     return _COPYSIGN_NUMBER.slow((input, plain_scalar(other)))
@@ -158,7 +176,19 @@ def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
 # ---- closeness ----
 @overridable
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    """Tell which elements are equal up to tolerances."""
+    """Tell for each pair of elements whether they are close: |input - other| <= atol + rtol * |other|.
+
+    Args:
+        input: a tensor
+        other: a tensor
+        rtol: the tolerance relative to `other`
+        atol: the absolute tolerance
+        equal_nan: whether two NaN are close
+
+    Example:
+        >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-6, 2.1]))
+        tensor([ True, False])
+    """
     dtypes = [_base.dtype_of(v) for v in (input, other)]
     if dtypes[0] is not dtypes[1]:
         raise RuntimeError(f"{dtypes[0]._scalar_name} did not match {dtypes[1]._scalar_name}")
@@ -180,13 +210,34 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 @overridable
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Tell whether two tensors are equal up to tolerances."""
+    """Tell whether all elements of two tensors are close: see `isclose`.
+
+    Args:
+        input: a tensor
+        other: a tensor
+        rtol: the tolerance relative to `other`
+        atol: the absolute tolerance
+        equal_nan: whether two NaN are close
+
+    Example:
+        >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))
+        True
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
 
 
 @overridable
 def equal(input: Any, other: Any) -> bool:
-    """Tell whether two tensors have the same shape and values."""
+    """Tell whether two tensors have the same shape and elements.
+
+    Args:
+        input: a tensor
+        other: a tensor
+
+    Example:
+        >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+        True
+    """
     if type(input) in EXACT and type(other) in EXACT:
         x, y = input._array, other._array
         if type(x) is type(y) is NDARRAY and x.dtype is y.dtype and x.dtype.kind in "fiub":

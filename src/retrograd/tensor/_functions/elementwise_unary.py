@@ -106,7 +106,18 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 @takes_out
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """Replace NaN and infinities; infinities by the largest finite numbers by default."""
+    """Replace NaN and infinities by numbers.
+
+    Args:
+        input: a tensor
+        nan: what NaN becomes
+        posinf: what infinity becomes; the largest number of the dtype if it is not given
+        neginf: what minus infinity becomes; the smallest number of the dtype if it is not given
+
+    Example:
+        >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), nan=0.0, posinf=9.0)
+        tensor([0., 9., 1.])
+    """
     dtype = input._array.dtype
     if dtype.kind in "fVc" and (posinf is None or neginf is None):
         low, high = _limits(dtype)
@@ -118,7 +129,16 @@ def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None,
 
 @takes_out
 def logit(input: Any, eps: float | None = None) -> Any:
-    """Compute log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+    """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`.
+
+    Args:
+        input: a tensor of numbers between 0 and 1
+        eps: bring them into [eps, 1 - eps] first
+
+    Example:
+        >>> torch.logit(torch.tensor([0.5, 0.8808]))
+        tensor([0.0000, 2.0000])
+    """
     return _LOGIT.slow((input,), {"eps": eps})
 
 

@@ -18,6 +18,7 @@ from ..._ops import fourier as f
 from ..._ops import index as i
 from ...overrides import overridable, refusing
 from .. import _base
+from .._recording.descriptions import MADE
 from .._recording.out import call_into
 from .._recording.record import record
 from .creation import finish, options_of
@@ -246,7 +247,7 @@ def _public(name: str, compute: _Transform, forward: bool, out_kind: str, dim: A
             return call(input, s, dim, norm, out)
 
     function.__name__, function.__qualname__ = f"fft_{name}", name
-    function.__doc__ = f"Compute torch.fft.{name}: a discrete Fourier transform."
+    function.__doc__ = MADE.get(f"fft.{name}", f"Compute torch.fft.{name}: a discrete Fourier transform.")
     several = name[-1] in "2n"
     return overridable(function, raised="" if several and "hfft" in name else "cpu")  # as torch has it
 
@@ -308,7 +309,7 @@ def _frequencies(name: str, numbers: Callable[[int, Any], Any]) -> Any:
         return result if out is None else call_into(lambda: result, (), {}, out)
 
     function.__name__, function.__qualname__ = f"fft_{name}", name
-    function.__doc__ = f"Return the frequencies of a transform of n samples that lie d apart: torch.fft.{name}."
+    function.__doc__ = MADE[f"fft.{name}"]
     return function
 
 

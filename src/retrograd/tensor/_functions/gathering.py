@@ -52,7 +52,19 @@ SAME_SCALAR_TYPE = "{}(): self and result must have the same scalar type"
 @takes_out
 @needs_dtype_of_result
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """Take elements along a dimension."""
+    """Pick elements along a dimension by index: `out[i][j] = input[index[i][j]][j]` for dim 0.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a tensor of int64, of the shape of the result; its other sizes are at most those of `input`
+        sparse_grad: no effect: gradients are dense
+
+    Example:
+        >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+        tensor([[1, 1],
+                [4, 3]])
+    """
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if at.dtype is INT64 and own.ndim and (own.ndim == 1 == at.ndim or at.shape == own.shape):
@@ -117,7 +129,18 @@ def refuse_outside(array: Any, size: int) -> None:
 @takes_out
 @same_dtype_out(SAME_SCALAR_TYPE)
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """Take whole slices along a dimension."""
+    """Take slices along a dimension by their indices, as a copy.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a 1-d tensor of integers
+
+    Example:
+        >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1, 0, 1]))
+        tensor([[2, 1, 2],
+                [4, 3, 4]])
+    """
     at, own = index._array, input._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if at.ndim > 1:
@@ -222,7 +245,19 @@ def _shaped(index: Any, shape: tuple[int, ...]) -> Any:
 @takes_out
 @needs_dtype_of_result
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """Return a copy with slices of `source` added along a dimension."""
+    """Add slices to those at given indices; an index may occur several times.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a 1-d tensor of integers
+        source: what is added, as many slices as indices
+        alpha: a factor of `source`
+
+    Example:
+        >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
+        tensor([4., 0., 2.])
+    """
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if not _are_all_slices(own, at, source._array, axis) and not _are_vectors(own, at, source._array):
@@ -282,7 +317,18 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 @takes_out
 @needs_dtype_of_result
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """Return a copy with slices of `source` written along a dimension."""
+    """Replace the slices at given indices.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a 1-d tensor of int64
+        source: what they are replaced by, as many slices as indices
+
+    Example:
+        >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.])
+    """
     own, at = input._array, index._array
     axis = dim if type(dim) is int and 0 <= dim < own.ndim else _errors.wrap_dim(dim, own.ndim)
     if _are_all_slices(own, at, source._array, axis):
@@ -331,7 +377,18 @@ def _check_copy(input: Any, axis: int, index: Any, source: Any) -> None:
 
 @overridable
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """Return a copy with slices along a dimension filled with a value."""
+    """Fill the slices at given indices with one value.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a 1-d tensor of int64
+        value: a number, or a tensor with one element
+
+    Example:
+        >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7.0)
+        tensor([7., 0., 7.])
+    """
     axis = _errors.wrap_dim(dim, input._array.ndim)
     if index._array.dtype is not INT64 and index._array.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")

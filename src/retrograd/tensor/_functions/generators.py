@@ -37,7 +37,16 @@ def _need_device(kind: str) -> None:
 
 
 class Generator(_random.Generator):
-    """A stream of random numbers: torch's mt19937."""
+    """A stream of random numbers: torch's mt19937.
+
+    Args:
+        device: "cpu"
+
+    Example:
+        >>> g = torch.Generator().manual_seed(0)
+        >>> torch.rand(1, generator=g)
+        tensor([0.4963])
+    """
 
     __module__ = "retrograd"
 
@@ -85,7 +94,21 @@ def chosen(name: str, generator: Any) -> Any:
 
 @declared(seen=False)
 def manual_seed(seed: Any) -> Generator:
-    """Restart the default stream from a seed."""
+    """Restart the default stream of random numbers from a seed.
+
+    The numbers are torch's: the same seed gives the same tensors, initial weights, dropout masks and orders of shuffled data.
+
+    Args:
+        seed: an integer
+
+    Returns:
+        The default generator.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.rand(1)
+        tensor([0.4963])
+    """
     default_generator.manual_seed(int(seed))
     return default_generator
 
@@ -104,13 +127,28 @@ def initial_seed() -> int:
 
 @declared(seen=False)
 def get_rng_state() -> Any:
-    """Return the state of the default stream as a byte tensor."""
+    """Return the state of the default stream of random numbers, as bytes in a tensor.
+
+    Example:
+        >>> state = torch.get_rng_state()
+        >>> first = torch.rand(2)
+        >>> torch.set_rng_state(state)
+        >>> torch.equal(first, torch.rand(2))
+        True
+    """
     return default_generator.get_state()
 
 
 @declared(seen=False)
 def set_rng_state(new_state: Any) -> None:
-    """Continue the default stream from a state."""
+    """Bring the default stream of random numbers back to a state.
+
+    Args:
+        new_state: what `get_rng_state` returned
+
+    Example:
+        >>> torch.set_rng_state(torch.get_rng_state())
+    """
     default_generator.set_state(new_state)
 
 
@@ -133,5 +171,18 @@ class drawing_apart(Block, ContextDecorator):  # noqa: N801 - reads as a word
 
 
 def fork_rng(devices: Any = None, enabled: bool = True, device_type: str | None = None) -> drawing_apart:
-    """Run a block whose draws leave the default stream as it was."""
+    """Run a block whose draws leave the default stream as it was.
+
+    Args:
+        devices: for torch's sake
+        enabled: False changes nothing
+        device_type: for torch's sake
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> with torch.random.fork_rng():
+        ...     first = torch.rand(1)
+        >>> torch.equal(first, torch.rand(1))
+        True
+    """
     return drawing_apart(None, enabled)

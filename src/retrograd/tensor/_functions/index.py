@@ -588,7 +588,18 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 @overridable
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """Return a copy with values written at index tensors."""
+    """Write values at positions given by index tensors, into a copy.
+
+    Args:
+        input: a tensor
+        indices: a tuple of index tensors, one for each of the first dimensions
+        values: what is written; it broadcasts
+        accumulate: add to what is there, also several times
+
+    Example:
+        >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0, 2]),), torch.ones(3), accumulate=True)
+        tensor([2., 0., 1.])
+    """
     if len(indices) == 1 and type(indices[0]) in EXACT and type(values) in EXACT:
         own, at, given_values = input._array, indices[0]._array, values._array
         if (

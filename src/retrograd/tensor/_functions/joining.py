@@ -34,7 +34,18 @@ def in_common_dtype(tensors: Sequence[Any]) -> list[Any] | None:
 
 @takes_out
 def cat(tensors: Any, dim: int = 0) -> Any:
-    """Join tensors along a dimension."""
+    """Join tensors along a dimension.
+
+    Args:
+        tensors: a sequence of tensors whose other sizes are equal; dtypes are promoted
+        dim: the dimension
+
+    Example:
+        >>> torch.cat((torch.tensor([[1, 2]]), torch.tensor([[3, 4], [5, 6]])), dim=0)
+        tensor([[1, 2],
+                [3, 4],
+                [5, 6]])
+    """
     if type(tensors) not in (tuple, list) or not tensors:
         tensors = list(tensors)
         if not tensors:
@@ -110,7 +121,17 @@ concat = concatenate = cat
 
 @takes_out
 def stack(tensors: Any, dim: int = 0) -> Any:
-    """Join tensors along a new dimension."""
+    """Join tensors of one shape along a new dimension.
+
+    Args:
+        tensors: a sequence of tensors
+        dim: where the new dimension is in the result
+
+    Example:
+        >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
     if type(tensors) not in (tuple, list) or not tensors:
         tensors = list(tensors)
         if not tensors:

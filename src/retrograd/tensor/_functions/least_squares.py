@@ -63,7 +63,20 @@ def _as_matrices(tensor: Any, limits: tuple[Any, Any]) -> Any:
 
 @takes_out(raised="cpu")
 def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """Compute pseudo-inverses; singular values below the limits `atol` and `rtol` (or `rcond`) count as zero."""
+    """Return the pseudoinverse of matrices.
+
+    Args:
+        input: (..., m, n)
+        rcond: the old name of `rtol`
+        hermitian: whether the matrices are symmetric or Hermitian
+        atol: singular values below it count as 0
+        rtol: the same, relative to the largest
+
+    Example:
+        >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.0000]])
+    """
     return _pinv(input, atol, rtol if rcond is None else rcond, hermitian)
 
 
@@ -90,7 +103,19 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 
 @takes_out(raised="cpu")
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """Count the singular values above the limits; `tol` is an absolute one."""
+    """Return the number of singular values that are not 0.
+
+    Args:
+        input: (..., m, n)
+        tol: the old name of `atol`
+        hermitian: whether the matrices are symmetric or Hermitian
+        atol: singular values below it count as 0
+        rtol: the same, relative to the largest
+
+    Example:
+        >>> torch.linalg.matrix_rank(torch.ones(3, 3))
+        tensor(1)
+    """
     if input._array.dtype.kind in "biu" or input._array.dtype.itemsize == 2:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if input._array.ndim < 2:
@@ -106,7 +131,23 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
 # ---- least squares ----
 @takes_out(forms="", raised="cpu")
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """Find the least-squares solutions of input @ x = b, their squared distances, ranks and singular values."""
+    """Find X for which A @ X is as close to B as possible.
+
+    Args:
+        input: A, (..., m, n)
+        b: (..., m, k)
+        rcond: which singular values count as 0
+        driver: the name of LAPACK's method
+
+    Returns:
+        The solution, the residuals, the rank and the singular values.
+
+    Example:
+        >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+        >>> torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution.round(decimals=3)
+        tensor([[1.],
+                [2.]])
+    """
     # not by the general check, which knows only `torch.lstsq`, another function
     need_tensor(input, "linalg_lstsq", "input")
     need_tensor(b, "linalg_lstsq", "b", 2)

@@ -32,7 +32,18 @@ from .shape import expand
 
 @overridable
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """Return a copy with a value where a mask is true."""
+    """Fill with a value where a mask is True.
+
+    Args:
+        input: a tensor
+        mask: a tensor of booleans; it broadcasts
+        value: a number, or a tensor with one element
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0, 3.0])
+        >>> x.masked_fill(x > 1.5, 0.0)
+        tensor([1., 0., 0.])
+    """
     result = masked_fill_record(input, mask, value)
     if result._edge is not None and result._array.dtype.kind in "biu":
         refuse_integers(result)
@@ -81,7 +92,17 @@ def fill(input: Any, value: Any) -> Any:
 @takes_out
 @same_dtype_out(SAME_SCALAR_TYPE)
 def masked_select(input: Any, mask: Any) -> Any:
-    """Take the elements where a mask is true."""
+    """Return the elements at which a mask is True, in one dimension.
+
+    Args:
+        input: a tensor
+        mask: a tensor of booleans; it broadcasts
+
+    Example:
+        >>> x = torch.tensor([[1, 2], [3, 4]])
+        >>> torch.masked_select(x, x > 2)
+        tensor([3, 4])
+    """
     if mask._array.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = _common_shape(mask, input)
@@ -139,7 +160,17 @@ NOT_LONG = "{}: Expected out tensor to have scalar type {} but got scalar type{}
 
 @overridable
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """Return the indices of elements that are not zero, as rows or as one vector for each dimension."""
+    """Return the indices of the elements that are not zero.
+
+    Args:
+        input: a tensor
+        as_tuple: a tensor for each dimension, which can be used as an index, instead of one with a row for each element
+
+    Example:
+        >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
+        tensor([[0, 0],
+                [1, 1]])
+    """
     if out is not None:
         if as_tuple or not isinstance(out, _base.Tensor):
             raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -165,7 +196,18 @@ def _nonzero(input: Any, as_tuple: bool = False) -> Any:
 @takes_out
 @needs_dtype_of_result
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """Take elements along a dimension, broadcasting the others."""
+    """Pick elements along a dimension by index; the other dimensions broadcast.
+
+    Args:
+        input: a tensor
+        indices: a tensor of int64, such as `argsort` returns
+        dim: the dimension; without it, the flattened tensor
+
+    Example:
+        >>> x = torch.tensor([[3, 1, 2]])
+        >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
+        tensor([[1, 2, 3]])
+    """
     own, at = input._array, indices._array
     if at.dtype is INT64 and type(own) is type(at) is np.ndarray and at.shape == own.shape and 0 < at.size < 16:
         axis = None if type(dim) is not int else dim if dim >= 0 else dim + at.ndim

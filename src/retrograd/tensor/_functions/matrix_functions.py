@@ -21,7 +21,17 @@ from .solving import checked_inverse
 
 @takes_out(lowered="cpu cuda")
 def linalg_matrix_power(input: Any, n: int) -> Any:
-    """Multiply matrices with themselves; a negative power is one of the inverse."""
+    """Return a whole power of square matrices.
+
+    Args:
+        input: (..., n, n)
+        n: the exponent; negative ones take the inverse
+
+    Example:
+        >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
+    """
     need_square(input, "linalg.matrix_power")
     if n == 0:
         return input.clone().copy_(eye(input._array.shape[-1], dtype=_base.dtype_of(input), device=input.device))
@@ -46,7 +56,16 @@ def matrix_power(input: Any, n: int) -> Any:
 
 @overridable
 def matrix_exp(input: Any) -> Any:
-    """Compute the exponential of matrices."""
+    """Return the exponential of square matrices: the sum of their powers A**k / k!.
+
+    Args:
+        input: (..., n, n)
+
+    Example:
+        >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     need_float(input, "linalg.matrix_exp")
     need_square(input, "linalg.matrix_exp")
     return record(matrix_exponential.matrix_exp, (input,), {}, "LinalgMatrixExpBackward0")

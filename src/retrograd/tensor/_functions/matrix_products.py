@@ -65,7 +65,16 @@ def _mm(a: Any, b: Any) -> Any:
 
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def mm(input: Any, mat2: Any) -> Any:
-    """Multiply two matrices."""
+    """Multiply two matrices.
+
+    Args:
+        input: (n, k)
+        mat2: (k, m)
+
+    Example:
+        >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]]))
+        tensor([[11.]])
+    """
     x, y = input._array, mat2._array
     if x.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -89,7 +98,16 @@ def check_mm(a: Any, b: Any) -> None:
 
 @takes_out(lowered="cpu cuda")
 def bmm(input: Any, mat2: Any) -> Any:
-    """Multiply two batches of matrices."""
+    """Multiply two batches of matrices.
+
+    Args:
+        input: (b, n, k)
+        mat2: (b, k, m)
+
+    Example:
+        >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
     x, y = input._array, mat2._array
     if x.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
@@ -115,7 +133,16 @@ def _bmm(first: Any, second: Any) -> Any:
 
 @takes_out(lowered="cuda", out_dtype="result")
 def mv(input: Any, vec: Any) -> Any:
-    """Multiply a matrix and a vector."""
+    """Multiply a matrix by a vector.
+
+    Args:
+        input: (n, k)
+        vec: (k)
+
+    Example:
+        >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+        tensor([21., 43.])
+    """
     return _mv(input, vec)
 
 
@@ -136,7 +163,16 @@ def _mv(a: Any, b: Any) -> Any:
 
 @takes_out
 def dot(input: Any, tensor: Any) -> Any:
-    """Multiply two vectors and sum."""
+    """Return the sum of the products of two vectors' elements.
+
+    Args:
+        input: a vector
+        tensor: a vector of the same size
+
+    Example:
+        >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+        tensor(11)
+    """
     return _dot(input, tensor)
 
 
@@ -168,7 +204,20 @@ def vdot(input: Any, other: Any) -> Any:
 
 @takes_out
 def outer(input: Any, vec2: Any) -> Any:
-    """Multiply every element of a vector with every element of another."""
+    """Return the products of all pairs of two vectors' elements.
+
+    Args:
+        input: a vector (n)
+        vec2: a vector (m)
+
+    Returns:
+        A matrix (n, m).
+
+    Example:
+        >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+        tensor([[ 3,  4,  5],
+                [ 6,  8, 10]])
+    """
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
@@ -180,7 +229,18 @@ ger = outer
 
 @takes_out(lowered="cpu cuda", out_dtype="result")
 def matmul(input: Any, other: Any) -> Any:
-    """Multiply vectors, matrices or batches of matrices."""
+    """Multiply matrices, vectors, and batches of matrices, as the operator `@`.
+
+    Args:
+        input: (..., n, k), or a vector (k)
+        other: (..., k, m), or a vector (k); the dimensions in front broadcast
+
+    Example:
+        >>> torch.matmul(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+        tensor([3, 7])
+        >>> (torch.ones(5, 2, 3) @ torch.ones(3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
     return product(input, other)
 
 
@@ -331,7 +391,20 @@ def check_expands(tensor: Any, shape: tuple[int, ...]) -> None:
 
 @takes_old_forms(lowered="cpu cuda", out_dtype="result")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Add a matrix and a product of matrices."""
+    """Add a matrix and a product of matrices: beta * input + alpha * mat1 @ mat2.
+
+    Args:
+        input: a matrix, or what broadcasts to one
+        mat1: (n, k)
+        mat2: (k, m)
+        beta: a factor of `input`
+        alpha: a factor of the product
+
+    Example:
+        >>> torch.addmm(torch.ones(2), torch.eye(2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[2., 3.],
+                [4., 5.]])
+    """
     bias, x, y = input._array, mat1._array, mat2._array
     dtype = x.dtype
     if x.ndim != 2 or y.ndim != 2 or dtype.kind == "b" or dtype is not y.dtype or dtype is not bias.dtype:

@@ -89,7 +89,19 @@ def _refuse_empty(shape: Any, dim: Any, axes: tuple[int, ...], ord: Any) -> None
 
 @takes_out(raised="cuda", out_dtype="result")
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Compute sum(|x| ** ord) ** (1 / ord) over dimensions, of all if none are given."""
+    """Return a norm of vectors.
+
+    Args:
+        x: a tensor
+        ord: the order: a number, inf or -inf
+        dim: a dimension or several; without it, all elements
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+        tensor([ 5., 10.])
+    """
     return vector(input, ord, dim, keepdim, dtype)
 
 
@@ -103,7 +115,19 @@ def matrix_norm(
     *,
     dtype: Any = None,
 ) -> Any:
-    """Compute a norm of matrices that lie in two dimensions."""
+    """Return a norm of matrices.
+
+    Args:
+        A: (..., m, n)
+        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf
+        dim: the two dimensions of the matrices
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.matrix_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(5.)
+    """
     return matrix(input, ord, dim, keepdim, dtype)
 
 
@@ -172,7 +196,19 @@ def linalg_norm(
     *,
     dtype: Any = None,
 ) -> Any:
-    """Compute a norm of vectors or matrices, as `ord` and `dim` say."""
+    """Return a norm of vectors or matrices.
+
+    Args:
+        input: a tensor
+        ord: the order: a number, inf, -inf, "fro" or "nuc"; 2 for vectors, "fro" for matrices if it is not given
+        dim: one dimension for vectors, two for matrices; without it, all elements
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor(5.)
+    """
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
         return vector(input, 2, dims, keepdim, dtype)
@@ -188,7 +224,19 @@ def linalg_norm(
 
 @takes_out(raised="cuda")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """Compute the p-norm over dimensions; "nuc" is the nuclear norm of matrices."""
+    """Return the norm of a tensor, over all elements or over dimensions; `torch.linalg.norm` is its successor.
+
+    Args:
+        input: a tensor
+        p: the order, "fro" or "nuc"
+        dim: a dimension or several; without it, all
+        keepdim: keep these dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.norm(torch.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not isinstance(p, str):
         return vector(input, 2 if p is None else p, dims, keepdim, dtype)
@@ -256,7 +304,20 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 
 @overridable(raised="cpu cuda")
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
-    """Compute the p-norm distance between every row of one matrix and every row of another."""
+    """Return the distances between all pairs of points of two sets.
+
+    Args:
+        x1: points (..., P, M)
+        x2: points (..., R, M)
+        p: the order of the norm
+
+    Returns:
+        Distances (..., P, R).
+
+    Example:
+        >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
+    """
     need_tensor(x1, "cdist", "x1")
     need_tensor(x2, "cdist", "x2", 2)
     if compute_mode not in MODES:

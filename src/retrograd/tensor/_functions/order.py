@@ -36,13 +36,36 @@ refused("sort", c=(RuntimeError, "Sort does not support complex dtypes on CPU"))
 @takes_out
 @needs_dtype_of_result
 def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
-    """Sort along a dimension; returns values and indices. Equal elements keep their order, asked for or not."""
+    """Sort along a dimension, and return the elements and where they were.
+
+    Args:
+        input: a tensor
+        dim: the dimension; the last by default
+        descending: the largest first
+        stable: keep the order of equal elements; here they do, asked for or not
+
+    Example:
+        >>> values, indices = torch.sort(torch.tensor([3.0, 1.0, 2.0]))
+        >>> values, indices
+        (tensor([1., 2., 3.]), tensor([1, 2, 0]))
+    """
     return _sorted(input, dim, descending, "SortBackward0" if stable is None else "SortBackward1")
 
 
 @overridable
 def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
-    """Return the indices that sort along a dimension."""
+    """Return the indices that sort along a dimension.
+
+    Args:
+        input: a tensor
+        dim: the dimension; the last by default
+        descending: the largest first
+        stable: keep the order of equal elements
+
+    Example:
+        >>> torch.argsort(torch.tensor([3.0, 1.0, 2.0]), descending=True)
+        tensor([0, 2, 1])
+    """
     if input.requires_grad:  # torch records a sort, which saved-tensor hooks see
         return sort(input, dim, descending)[1]
     refuse("sort", input._array.dtype)

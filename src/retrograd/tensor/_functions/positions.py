@@ -31,7 +31,16 @@ def _check_positions(array: Any, count: int) -> None:
 @takes_out
 @same_dtype_out("{}(): self and out expected to have the same dtype, but got self.dtype = {} and out.dtype = {}")
 def take(input: Any, index: Any) -> Any:
-    """Take elements of the flattened tensor."""
+    """Pick elements of the flattened tensor by index.
+
+    Args:
+        input: a tensor
+        index: a tensor of int64; the result has its shape
+
+    Example:
+        >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
+        tensor([1, 4])
+    """
     if index._array.dtype is not INT64 and index._array.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_scalar(index)}")
     if not input._array.size and index._array.size:
@@ -63,7 +72,16 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 @overridable
 def argwhere(input: Any) -> Any:
-    """Return the indices of elements that are not zero, one row each; under vmap all samples must have as many."""
+    """Return the indices of the elements that are not zero, one in a row; under vmap all samples must have as many.
+
+    Args:
+        input: a tensor
+
+    Example:
+        >>> torch.argwhere(torch.tensor([[1, 0], [0, 2]]))
+        tensor([[0, 0],
+                [1, 1]])
+    """
     return wrap(ops.argwhere(input._array))
 
 

@@ -44,7 +44,17 @@ def _dims_of(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 @takes_out(lowered="cpu cuda")
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
-    """Sum products over some dimensions of each tensor: the last and first few, or two lists of them."""
+    """Multiply two tensors and sum over several dimensions of each.
+
+    Args:
+        a: a tensor
+        b: a tensor
+        dims: how many: the last of `a` with the first of `b`; or two lists of dimensions
+
+    Example:
+        >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(4, 3), dims=([1, 2], [1, 0]))
+        tensor([12., 12.])
+    """
     given_a, given_b = _dims_of(a, b, dims)
     if len(given_a) != len(given_b):
         raise RuntimeError("both dimension lists should have same length")
@@ -77,7 +87,16 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 @takes_out
 def kron(input: Any, other: Any) -> Any:
-    """Multiply every element of one tensor with the whole of another: the Kronecker product."""
+    """Return the Kronecker product: each element of one tensor times the whole of the other.
+
+    Args:
+        input: a tensor
+        other: a tensor
+
+    Example:
+        >>> torch.kron(torch.tensor([1, 10]), torch.tensor([1, 2]))
+        tensor([ 1,  2, 10, 20])
+    """
     x, y = tuple(input._array.shape), tuple(other._array.shape)
     wide = contracted(input, other, _labels_of_kron(len(x), len(y)))
     rank = max(len(x), len(y))
@@ -97,7 +116,16 @@ def _labels_of_kron(x: int, y: int) -> Any:
 
 @takes_out(lowered="cpu cuda")
 def inner(input: Any, other: Any) -> Any:
-    """Sum products over the last dimension of both."""
+    """Sum the products over the last dimension of two tensors.
+
+    Args:
+        input: (..., k)
+        other: (..., k)
+
+    Example:
+        >>> torch.inner(torch.tensor([1, 2]), torch.tensor([[3, 4], [5, 6]]))
+        tensor([11, 17])
+    """
     x, y = input._array, other._array
     if not x.ndim or not y.ndim:
         return _mul(input, other)
@@ -114,7 +142,17 @@ def inner(input: Any, other: Any) -> Any:
 # ---- vectors ----
 @takes_out(out_dtype="result")
 def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """Compute the vector product along a dimension of size 3."""
+    """Return the cross product of vectors with three elements.
+
+    Args:
+        input: a tensor
+        other: a tensor; shapes broadcast
+        dim: the dimension of the vectors; the last by default
+
+    Example:
+        >>> torch.linalg.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
+        tensor([0, 0, 1])
+    """
     x, y = input._array, other._array
     if x.ndim != y.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -167,7 +205,15 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 # ---- chains ----
 @takes_out(lowered="cpu cuda")
 def multi_dot(tensors: Any) -> Any:
-    """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
+    """Multiply several matrices, in the order that needs the fewest operations.
+
+    Args:
+        tensors: matrices; the first and the last may be vectors
+
+    Example:
+        >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)])
+        tensor([12., 12.])
+    """
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
@@ -255,7 +301,15 @@ refused("trace", b=kernel("trace"))
 
 @overridable(raised="cpu")
 def trace(input: Any) -> Any:
-    """Sum the diagonal of a matrix."""
+    """Sum the diagonal of a matrix.
+
+    Args:
+        input: a matrix
+
+    Example:
+        >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
+        tensor(5)
+    """
     if input._array.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._array.ndim}")
     refuse("trace", input._array.dtype)

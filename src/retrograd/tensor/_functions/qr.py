@@ -31,7 +31,17 @@ def _factors(input: Any, mode: str) -> Any:
 
 @takes_out(raised="cpu")
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803 - torch's name
-    """Factor matrices into Q, of orthonormal columns, and an upper triangle R."""
+    """Factor matrices into Q @ R, with orthonormal columns Q and upper triangles R.
+
+    Args:
+        A: (..., m, n)
+        mode: "reduced", "complete" (a square Q) or "r" (only R)
+
+    Example:
+        >>> Q, R = torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> torch.allclose(Q @ R, torch.tensor([[3.0, 1.0], [4.0, 2.0]]), atol=1e-6)
+        True
+    """
     return named(linalg_qr_result, _factors(A, mode))
 
 

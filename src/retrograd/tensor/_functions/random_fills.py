@@ -91,7 +91,18 @@ def _fill(tensor: Any, draw: Any, name: str) -> Any:
 
 
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **kw: Any) -> Any:
-    """Fill with uniform numbers in [from, to)."""
+    """Fill with random numbers, uniform between two ends.
+
+    Args:
+        from: the lower end
+        to: the upper end
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(2).uniform_(-1, 1)
+        tensor([-0.0075,  0.5364])
+    """
     if generator is None and not kw and from_ == 0.0 and to == 1.0:
         array = memory_to_write(self)
         if array is not None:
@@ -108,7 +119,18 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
-    """Fill with normal numbers."""
+    """Fill with normal random numbers.
+
+    Args:
+        mean: their mean
+        std: their standard deviation
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(2).normal_(10, 1)
+        tensor([11.5410,  9.7066])
+    """
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     gen = chosen("normal_", generator)
@@ -230,7 +252,19 @@ def _followed(values: Any, parameter: Any, name: str) -> Any:
 
 @overridable
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
-    """Draw ones with the given probabilities, else zeros."""
+    """Draw ones with the given probabilities, else zeros.
+
+    Args:
+        input: probabilities between 0 and 1; only their shape counts if `p` is given
+        p: one probability for all
+        generator: the stream of random numbers; the default one if it is not given
+        out: where to write the result
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.bernoulli(torch.tensor([0.0, 0.5, 0.5, 1.0]))
+        tensor([0., 0., 1., 1.])
+    """
     if out is not None:  # whose dtype may be any
         refuse_out()
         return call_into(lambda: bernoulli(input, p, generator=generator).to(_base.dtype_of(out)), (), {}, out)
@@ -262,7 +296,19 @@ def poisson(input: Any, generator: Any = None) -> Any:
 
 @takes_out
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
-    """Draw indices with the given weights."""
+    """Draw indices with the given weights.
+
+    Args:
+        input: weights, in one dimension or in the rows of a matrix; they need not sum to 1
+        num_samples: how many indices, for each row
+        replacement: whether an index may be drawn again
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.multinomial(torch.tensor([0.0, 1.0, 3.0]), 4, replacement=True)
+        tensor([2, 2, 2, 2])
+    """
     gen = chosen("multinomial", generator)
     if (edge := _base._edge_slot.__get__(input)) is not None:
         note_operation("multinomial", input if edge is LEAF else edge)
@@ -311,7 +357,19 @@ def normal(
     pin_memory: Any = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Draw normal numbers with given means and standard deviations."""
+    """Draw normal random numbers, each with a mean and a standard deviation of its own, or all with the same.
+
+    Args:
+        mean: a number, or a tensor
+        std: a number, or a tensor
+        size: the shape, if both are numbers
+        generator: the stream of random numbers; the default one if it is not given
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.normal(torch.tensor([0.0, 100.0]), torch.tensor([1.0, 0.1]))
+        tensor([ 1.5410, 99.9707])
+    """
     gen = chosen("normal", generator)
     if size is not None:  # tensors of no dimensions stand for numbers
         mean, std = (

@@ -16,6 +16,7 @@ from ..._tracebacks import hide
 from ...overrides import answered_by_name, called, overridable, overridable_as, refuses_itself
 from .. import _base
 from .._aliasing.entering import without_tangents
+from .._recording.descriptions import MADE
 from .casting import CPU, device_of
 from .creation import (
     as_dtype,
@@ -137,7 +138,7 @@ def _sampler(name: str, draw: Any) -> Any:
                 hide(refusal)
                 raise
 
-    return refuses_itself(called(create, name, f"Make a random tensor: {name}."))
+    return refuses_itself(called(create, name, MADE[name]))
 
 
 rand = _sampler("rand", _random.uniform)
@@ -152,7 +153,21 @@ def randint(
     generator: Any = None,
     **options: Any,
 ) -> Any:
-    """Make a tensor of random integers in [low, high)."""
+    """Make a tensor of random integers in [low, high).
+
+    Args:
+        *args: high and size; or low, high and size
+        low: the smallest integer; 0 if it is not given
+        high: one more than the largest
+        size: a sequence of sizes
+        generator: the stream of random numbers; the default one if it is not given
+        **options: `dtype` (int64), `device`, `requires_grad`, `out`
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randint(10, (5,))
+        tensor([4, 9, 3, 0, 3])
+    """
     out, dtype, device, requires_grad = options_of("randint", options) if options else (None, None, None, False)
     if (
         len(args) == 3
@@ -184,7 +199,18 @@ def randint(
 
 
 def randperm(n: Any, *, generator: Any = None, **options: Any) -> Any:
-    """Make a random permutation of 0 to n - 1."""
+    """Make a random permutation of 0 to n - 1.
+
+    Args:
+        n: how many
+        generator: the stream of random numbers; the default one if it is not given
+        **options: `dtype` (int64), `device`, `requires_grad`, `out`
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randperm(5)
+        tensor([4, 0, 1, 3, 2])
+    """
     out, dtype, device, requires_grad = options_of("randperm", options)
     if out is not None:
         refuse_out()
@@ -227,7 +253,7 @@ def _like(name: str, draw: Any) -> Any:
             return finish(draw(default_generator, array.shape, array.dtype), CPU, requires_grad)
         return _drawn_like(input, name, draw, generator, dtype, device, requires_grad, memory_format)
 
-    return overridable_as(name, create, f"Make a random tensor like another: {name}.")
+    return overridable_as(name, create, MADE[name])
 
 
 def _drawn_like(

@@ -41,7 +41,19 @@ def arange(
     step: Any = _MISSING,
     **options: Any,
 ) -> Any:
-    """Count from start to end by a step."""
+    """Make the numbers from `start` to `end`, without `end`, a step apart.
+
+    Args:
+        *args: end; or start and end; or start, end and step
+        start: where it begins; 0 if it is not given
+        end: where it stops
+        step: the distance of two numbers
+        **options: `dtype` (int64 if all three are integers, else the default float dtype), `device`, `requires_grad`, `out`
+
+    Example:
+        >>> torch.arange(4), torch.arange(1, 2, 0.5)
+        (tensor([0, 1, 2, 3]), tensor([1.0000, 1.5000]))
+    """
     out, dtype, device, requires_grad = options_of("arange", options) if options else (None, None, None, False)
     only_positions = start is end is step is _MISSING and dtype is out is None
     if only_positions and len(args) == 1 and type(args[0]) is int and args[0] >= 0:
@@ -205,7 +217,18 @@ _NUMBERS = frozenset({int, float})
 
 
 def linspace(start: Any, end: Any, steps: Any = _MISSING, **options: Any) -> Any:
-    """Make `steps` evenly spaced values, ends included."""
+    """Make `steps` evenly spaced numbers, both ends included.
+
+    Args:
+        start: the first number
+        end: the last number
+        steps: how many
+        **options: `dtype`, `device`, `requires_grad`, `out`
+
+    Example:
+        >>> torch.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
     if not options and type(steps) is int and 1 < steps < FEW and type(start) in _NUMBERS and type(end) in _NUMBERS:
         made = _few_spaced(start, end, steps, None)
         if made is not None:
@@ -214,7 +237,19 @@ def linspace(start: Any, end: Any, steps: Any = _MISSING, **options: Any) -> Any
 
 
 def logspace(start: Any, end: Any, steps: Any = _MISSING, base: float = 10.0, **options: Any) -> Any:
-    """Make powers of a base with evenly spaced exponents, ends included."""
+    """Make numbers that are evenly spaced on a logarithmic scale, both ends included.
+
+    Args:
+        start: the exponent of the first number
+        end: the exponent of the last number
+        steps: how many
+        base: the base
+        **options: `dtype`, `device`, `requires_grad`, `out`
+
+    Example:
+        >>> torch.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+    """
     if not options and type(steps) is int and 1 < steps < FEW and type(start) in _NUMBERS and type(end) in _NUMBERS:
         made = _few_spaced(start, end, steps, base)
         if made is not None:
@@ -223,7 +258,18 @@ def logspace(start: Any, end: Any, steps: Any = _MISSING, base: float = 10.0, **
 
 
 def eye(n: Any, m: Any = None, **options: Any) -> Any:
-    """Make the identity matrix."""
+    """Make the identity matrix.
+
+    Args:
+        n: the number of rows
+        m: the number of columns; as many as rows if it is not given
+        **options: `dtype`, `device`, `requires_grad`, `out`
+
+    Example:
+        >>> torch.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     out, dtype, device, requires_grad = options_of("eye", options)
     if out is not None:
         return into(out, dtype, lambda own: eye(n, m, dtype=own))

@@ -32,7 +32,17 @@ def _dims(given: Any, ndim: int) -> tuple[int, ...]:
 
 @overridable(forms="function method spread")
 def flip(input: Any, dims: Any) -> Any:
-    """Reverse the order along dimensions; a copy."""
+    """Reverse the order of the elements along dimensions, as a copy.
+
+    Args:
+        input: a tensor
+        dims: a dimension or several
+
+    Example:
+        >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), (0,))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     given = sizes_from((dims,))
     axes = _dims(given, input._array.ndim)
     params = {"axis": axes if input._array.ndim else ()}
@@ -64,7 +74,18 @@ def flipud(input: Any) -> Any:
 
 @overridable
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """Turn by 90 degrees, k times, from the first dimension towards the second."""
+    """Turn a tensor by 90 degrees in the plane of two dimensions.
+
+    Args:
+        input: a tensor
+        k: how often; negative turns back
+        dims: the two dimensions
+
+    Example:
+        >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
     ndim = input._array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -85,7 +106,17 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 @overridable
 def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
-    """Shift along dimensions, what leaves at one end entering at the other."""
+    """Move the elements along dimensions; what leaves at the end comes in at the beginning.
+
+    Args:
+        input: a tensor
+        shifts: by how many places, a number for each dimension
+        dims: the dimensions; without them, the flattened tensor
+
+    Example:
+        >>> torch.roll(torch.arange(5), 2)
+        tensor([3, 4, 0, 1, 2])
+    """
     by = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     given = (dims,) if isinstance(dims, int) else tuple(dims)
     if not by:
@@ -104,7 +135,16 @@ def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
 # ---- repeating ----
 @declared(forms="method spread")
 def repeat(input: Any, repeats: Any) -> Any:
-    """Repeat the tensor as a whole along dimensions."""
+    """Copy a tensor several times along each dimension.
+
+    Args:
+        repeats: how often along each dimension, one by one or in a sequence; new dimensions stand in front
+
+    Example:
+        >>> torch.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
     counts = sizes_from((repeats,))
     shape = input._array.shape
     if len(counts) < len(shape):
@@ -123,14 +163,35 @@ def _tiled(input: Any, counts: tuple[int, ...]) -> Any:
 
 @overridable(forms="function method spread")
 def tile(input: Any, dims: Any) -> Any:
-    """Repeat the tensor as a whole; missing counts are 1."""
+    """Repeat a tensor along its last dimensions.
+
+    Args:
+        input: a tensor
+        dims: how often along each dimension
+
+    Example:
+        >>> torch.tile(torch.tensor([1, 2]), (2, 2))
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
     counts = sizes_from((dims,))
     return _tiled(input, (1,) * (input._array.ndim - len(counts)) + counts)
 
 
 @overridable
 def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
-    """Repeat each element, or each position of a dimension."""
+    """Repeat each element, or each slice along a dimension.
+
+    Args:
+        input: a tensor
+        repeats: how often; a number, or one for each
+        dim: the dimension; without it, the flattened tensor
+        output_size: the size of the result, if it is known
+
+    Example:
+        >>> torch.repeat_interleave(torch.tensor([1, 2, 3]), torch.tensor([1, 0, 2]))
+        tensor([1, 3, 3])
+    """
     if repeats is None:
         return _positions(input, output_size)
     if isinstance(repeats, int):

@@ -84,7 +84,22 @@ def _widened(tensor: Any, dtype: Any) -> Any:
 @needs_dim
 @computes_in_dtype_of_out
 def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Sum over dimensions."""
+    """Sum over dimensions.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep the summed dimensions, with size 1
+        dtype: convert to this dtype first; integers and booleans are summed as int64
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.sum()
+        tensor(10.)
+        >>> torch.sum(x, dim=1, keepdim=True)
+        tensor([[3.],
+                [7.]])
+    """
     tensor = _widened(input, dtype)
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
     if dim is None or dim is EVERYTHING:
@@ -96,7 +111,18 @@ def sum(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any 
 
 @takes_out
 def mean(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Average over dimensions."""
+    """Average over dimensions.
+
+    Args:
+        input: a tensor of floats or complex numbers
+        dim: a dimension or several; without it, all
+        keepdim: keep the averaged dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 5.0]]), dim=0)
+        tensor([2.0000, 3.5000])
+    """
     tensor = _float_or_given(input, dtype, "mean")
     params = {"axis": _axes(dim, tensor._array.ndim), "keepdims": keepdim}
     if dim is None or dim is EVERYTHING:
@@ -110,7 +136,18 @@ def mean(input: Any, dim: Any = EVERYTHING, keepdim: bool = False, *, dtype: Any
 @needs_dim
 @computes_in_dtype_of_out
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Multiply all elements, or along one dimension."""
+    """Multiply all elements, or those along a dimension.
+
+    Args:
+        input: a tensor
+        dim: the dimension; without it, all
+        keepdim: keep that dimension, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([ 2., 12.])
+    """
     if isinstance(dim, (tuple, list)) or (dim is None and keepdim):
         raise TypeError("prod(): several dims, or keepdim without dim")
     tensor = _widened(input, dtype)
@@ -121,7 +158,18 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 
 @takes_out
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Sum over dimensions, without NaN."""
+    """Sum over dimensions; NaN counts as 0.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep the summed dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.nansum(torch.tensor([1.0, float("nan"), 3.0]))
+        tensor(4.)
+    """
     kind = input._array.dtype.kind
     if _dtypes.holds_complex(input._array.dtype):
         raise RuntimeError("nansum on CPU does not support complex inputs")
@@ -136,7 +184,18 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 @takes_out
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Average over dimensions, without NaN."""
+    """Average over dimensions, leaving NaN out.
+
+    Args:
+        input: a tensor of floats
+        dim: a dimension or several; without it, all
+        keepdim: keep the averaged dimensions, with size 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
+        tensor(2.)
+    """
     if input._array.dtype.kind in "iub":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
@@ -183,14 +242,34 @@ refused("amin", c=kernel("min_values_cpu"))
 @takes_out
 @needs_dtype_of_input
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Take the largest element; ties share the gradient."""
+    """Take the largest elements over dimensions; equal ones share the gradient.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.amax(torch.tensor([[1, 5], [7, 2]]), dim=1)
+        tensor([5, 7])
+    """
     return _shared_extreme("amax", r.max_, input, dim, keepdim)
 
 
 @takes_out
 @needs_dtype_of_input
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Take the smallest element; ties share the gradient."""
+    """Take the smallest elements over dimensions; equal ones share the gradient.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.amin(torch.tensor([[1, 5], [7, 2]]), dim=1)
+        tensor([1, 2])
+    """
     return _shared_extreme("amin", r.min_, input, dim, keepdim)
 
 
@@ -234,14 +313,40 @@ refused("max_all", "min_all", c=kernel("{name}"))
 @takes_out
 @needs_dtype_of_result
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors."""
+    """Take the largest element, or values and indices along a dimension, or the elementwise maximum of two tensors.
+
+    Args:
+        input: a tensor
+        dim: with a dimension, the result has `values` and `indices`; a tensor here is `other`
+        keepdim: keep that dimension, with size 1
+        other: a second tensor: the result is `maximum(input, other)`
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> x.max()
+        tensor(7.)
+        >>> values, indices = torch.max(x, dim=1)
+        >>> values, indices
+        (tensor([5., 7.]), tensor([1, 0]))
+    """
     return _extreme("max", input, dim, keepdim, other)
 
 
 @takes_out
 @needs_dtype_of_result
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Take the smallest element, or values and indices along a dimension, or the elementwise minimum of two tensors."""
+    """Take the smallest element, or values and indices along a dimension, or the elementwise minimum of two tensors.
+
+    Args:
+        input: a tensor
+        dim: with a dimension, the result has `values` and `indices`; a tensor here is `other`
+        keepdim: keep that dimension, with size 1
+        other: a second tensor: the result is `minimum(input, other)`
+
+    Example:
+        >>> torch.min(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0).indices
+        tensor([0, 1])
+    """
     return _extreme("min", input, dim, keepdim, other)
 
 
@@ -270,14 +375,35 @@ refused(
 @takes_out
 @needs_dtype_of_result
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the position of the largest element."""
+    """Return the index of the largest element, of all or along a dimension; of equal ones, one of them.
+
+    Args:
+        input: a tensor
+        dim: the dimension; without it, the index counts through the flattened tensor
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> torch.argmax(x), torch.argmax(x, dim=1)
+        (tensor(2), tensor([1, 0]))
+    """
     return _positions(r.argmax, "argmax", input, dim, keepdim)
 
 
 @takes_out
 @needs_dtype_of_result
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the position of the smallest element."""
+    """Return the index of the smallest element, of all or along a dimension; of equal ones, one of them.
+
+    Args:
+        input: a tensor
+        dim: the dimension; without it, the index counts through the flattened tensor
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> torch.argmin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([0, 1])
+    """
     return _positions(r.argmin, "argmin", input, dim, keepdim)
 
 
@@ -292,27 +418,66 @@ def _truth(primitive: Any, input: Any, dim: Any, keepdim: bool) -> Any:
 @takes_out
 @needs_truth
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Tell whether any element is true."""
+    """Tell whether any element is True, or not zero.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.any(torch.tensor([[False, True], [False, False]]), dim=1)
+        tensor([ True, False])
+    """
     return _truth(r.any_, input, dim, keepdim)
 
 
 @takes_out
 @needs_truth
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Tell whether all elements are true."""
+    """Tell whether all elements are True, or not zero.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.all(torch.tensor([[True, True], [False, True]]), dim=1)
+        tensor([ True, False])
+    """
     return _truth(r.all_, input, dim, keepdim)
 
 
 @overridable(forms="function method spread")
 def count_nonzero(input: Any, dim: Any = None) -> Any:
-    """Count the elements that are not zero."""
+    """Count the elements that are not zero.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several; without it, all
+
+    Example:
+        >>> torch.count_nonzero(torch.tensor([[1, 0], [2, 3]]), dim=0)
+        tensor([2, 1])
+    """
     return record(r.count_nonzero, (input,), {"axis": _axes(dim, input._array.ndim), "keepdims": False}, None)
 
 
 # ---- exponentials ----
 @takes_out
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Compute log(sum(exp(x))) without overflow."""
+    """Compute log(sum(exp(input))) without overflow.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), dim=0)
+        tensor(1000.6932)
+    """
     tensor = input.to(_dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
     axes = _axes(dim, tensor._array.ndim)
     return record(r.logsumexp, (tensor,), {"axis": axes, "keepdims": keepdim}, None, {"dim": _given(dim)})
@@ -333,12 +498,32 @@ refused("softmax", "softmax_lastdim", "log_softmax", "log_softmax_lastdim", bic=
 @takes_out(raised="cuda")
 @needs_dtype_of_result
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """Normalise exponentials along a dimension."""
+    """Turn numbers along a dimension into probabilities: exp(input) divided by its sum.
+
+    Args:
+        input: a tensor
+        dim: the dimension along which the results sum to 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.softmax(torch.tensor([0.0, 1.0, 2.0]), dim=0)
+        tensor([0.0900, 0.2447, 0.6652])
+    """
     return _normalised(exponentials.softmax, "softmax", input, dim, dtype)
 
 
 @takes_out(raised="cuda")
 @needs_dtype_of_result
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """Take the logarithm of softmax without underflow."""
+    """Compute log(softmax(input)), exact also where a probability is close to 0.
+
+    Args:
+        input: a tensor
+        dim: the dimension along which the probabilities sum to 1
+        dtype: convert to this dtype first
+
+    Example:
+        >>> torch.log_softmax(torch.tensor([0.0, 1.0, 2.0]), dim=0)
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
     return _normalised(exponentials.log_softmax, "log_softmax", input, dim, dtype)

@@ -75,7 +75,20 @@ def _check_shapes(input: Any, axis: int, index: Any, src: Any) -> None:
 @takes_out
 @needs_dtype_of_result
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
-    """Return a copy with `src` written at indices along a dimension, or added, or multiplied."""
+    """Write elements along a dimension to given indices, into a copy: `out[index[i][j]][j] = src[i][j]` for dim 0.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a tensor of int64
+        src: what is written, a tensor or a number
+        reduce: "add" or "multiply" combine it with what is there
+
+    Example:
+        >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[0], [2]]), 1.0)
+        tensor([[1., 0., 0.],
+                [0., 0., 1.]])
+    """
     given = value if src is None else src
     axis, index, src = _sources(input, dim, index, given)
     if reduce is not None:
@@ -98,7 +111,18 @@ def _reduced(input: Any, axis: int, index: Any, src: Any, reduce: str) -> Any:
 @takes_out
 @needs_dtype_of_result
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """Return a copy with `src` added at indices along a dimension."""
+    """Add elements along a dimension to those at given indices, in a copy.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a tensor of int64; an index may occur several times
+        src: what is added
+
+    Example:
+        >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
+        tensor([4., 0., 2.])
+    """
     axis, index, src = _sources(input, dim, index, src)
     return record(along.scatter_add, (input, index, src), {"axis": axis}, "ScatterAddBackward0")
 
@@ -110,7 +134,20 @@ _UNKNOWN = {"mean": "b", "amax": "c", "amin": "c"}
 @takes_out
 @needs_dtype_of_result
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
-    """Return a copy with `src` reduced into it at indices along a dimension."""
+    """Combine elements along a dimension with those at given indices, in a copy.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: a tensor of int64
+        src: what is combined
+        reduce: "sum", "prod", "mean", "amax" or "amin"
+        include_self: whether what is in `input` takes part
+
+    Example:
+        >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, 3.0]), "amax")
+        tensor([5., 3.])
+    """
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     axis, index, src = _sources(input, dim, index, src)

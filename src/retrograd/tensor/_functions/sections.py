@@ -54,7 +54,17 @@ def tensor_split(
     sections: Any = None,
     tensor_indices_or_sections: Any = None,
 ) -> Any:
-    """Split into sections of about the same size, or at indices."""
+    """Cut a tensor along a dimension into parts of almost equal size, or at given indices, as views.
+
+    Args:
+        input: a tensor
+        indices_or_sections: how many parts, or where to cut
+        dim: the dimension
+
+    Example:
+        >>> torch.tensor_split(torch.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     given = indices_or_sections
     if given is None:
         given = next((one for one in (indices, sections, tensor_indices_or_sections) if one is not None), None)

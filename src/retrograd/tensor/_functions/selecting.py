@@ -37,7 +37,18 @@ return_topk = make("topk", "values", "indices")
 @takes_out
 @needs_dtype_of_result
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Take the k-th smallest element along a dimension."""
+    """Return the k-th smallest element along a dimension, and its index.
+
+    Args:
+        input: a tensor
+        k: its rank, from 1
+        dim: the dimension; the last by default
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> torch.kthvalue(torch.tensor([3.0, 9.0, 1.0]), 2).values
+        tensor(3.)
+    """
     axis = _row_axis("kthvalue", input, dim)
     if not 1 <= k <= (input._array.shape[axis] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
@@ -88,7 +99,17 @@ _MEDIANS: dict[str, tuple[Any, ...]] = {
 @takes_out
 @needs_dtype_of_result
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Take the median, of two the lower; NaN if there is one."""
+    """Return the median, of all elements or along a dimension with its index; of two in the middle, the smaller; NaN if there is one.
+
+    Args:
+        input: a tensor
+        dim: the dimension; without it, the median of all
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> torch.median(torch.tensor([3.0, 9.0, 1.0, 7.0]))
+        tensor(3.)
+    """
     return _median("median", input, dim, keepdim)
 
 
@@ -102,7 +123,17 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 @takes_out
 @needs_dtype_of_result
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    """Take the most frequent element along a dimension, of several the smallest."""
+    """Return the most frequent element along a dimension, of several the smallest, and an index of it.
+
+    Args:
+        input: a tensor
+        dim: the dimension; the last by default
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
+        tensor(2)
+    """
     axis = _row_axis("mode", input, dim)
     if input._array.ndim and input._array.size:
         refuse("mode", input._array.dtype)
@@ -113,7 +144,20 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 @takes_out
 @needs_dtype_of_result
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """Take the k largest or smallest elements along a dimension, in order."""
+    """Return the k largest elements along a dimension, and their indices.
+
+    Args:
+        input: a tensor
+        k: how many
+        dim: the dimension; the last by default
+        largest: False for the smallest
+        sorted: whether the result is in order; here it always is
+
+    Example:
+        >>> values, indices = torch.topk(torch.tensor([3.0, 9.0, 1.0, 7.0]), 2)
+        >>> values, indices
+        (tensor([9., 7.]), tensor([1, 3]))
+    """
     array = input._array
     if array.dtype.kind in "bc":
         refuse("topk", array.dtype)
@@ -127,7 +171,18 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 @takes_out
 @needs_dtype_of_result
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Take the smallest and the largest element; ties share the gradient."""
+    """Return the smallest and the largest elements, of all or along a dimension; equal ones share the gradient.
+
+    Args:
+        input: a tensor
+        dim: the dimension; without it, all
+        keepdim: keep that dimension, with size 1
+
+    Example:
+        >>> low, high = torch.aminmax(torch.tensor([3.0, 9.0, 1.0]))
+        >>> low, high
+        (tensor(1.), tensor(9.))
+    """
     axes = _axes(dim, input._array.ndim)
     if dim is None and not input._array.size:
         raise RuntimeError(

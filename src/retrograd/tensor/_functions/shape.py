@@ -122,7 +122,23 @@ def _is_one_run(array: Any) -> bool:
 
 @refuses_itself
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
-    """Read the same memory with another shape (or dtype)."""
+    """Read the same memory with another shape (or dtype).
+
+    Args:
+        *shape: sizes, one by one or in a sequence; -1 stands for what is left. Or a dtype: the same bytes are read as that
+        size: the sizes, by name
+        dtype: the dtype, by name
+
+    Returns:
+        A view. If the memory cannot be read like this, an error; `reshape` then makes a copy.
+
+    Example:
+        >>> x = torch.arange(6)
+        >>> y = x.view(2, -1)
+        >>> y[0, 0] = 9
+        >>> x
+        tensor([9, 1, 2, 3, 4, 5])
+    """
     try:
         if not shape:
             if size is dtype is None:
@@ -189,7 +205,19 @@ def _check_view_dtype(input: Any, wanted: Any, size: int) -> None:
 
 @overridable(forms="function method spread")
 def reshape(input: Any, shape: Any) -> Any:
-    """Give another shape, as a view where that is possible, else as a copy."""
+    """Give another shape, as a view where that is possible, else as a copy.
+
+    Args:
+        input: a tensor
+        shape: sizes with the same product; one may be -1, which stands for what is left. The method takes them one by one, too
+
+    Example:
+        >>> torch.reshape(torch.arange(6), (2, 3))
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> torch.ones(2, 3).reshape(-1).shape
+        torch.Size([6])
+    """
     if type(shape) is int and shape == -1:
         return reshaped(input, (input._array.size,))
     return reshaped(input, fitted((shape,), input._array.size))
@@ -210,7 +238,16 @@ def reshaped(input: Any, wanted: tuple[int, ...]) -> Any:
 
 @overridable(forms="function method spread")
 def permute(input: Any, dims: Any) -> Any:
-    """Reorder the dimensions."""
+    """Put the dimensions into another order, as a view.
+
+    Args:
+        input: a tensor
+        dims: all dimensions, in the new order. The method takes them one by one, too
+
+    Example:
+        >>> torch.ones(2, 3, 4).permute(2, 0, 1).shape
+        torch.Size([4, 2, 3])
+    """
     order = sizes_from((dims,))
     ndim = input._array.ndim
     if len(order) != ndim:
@@ -230,7 +267,18 @@ def permute(input: Any, dims: Any) -> Any:
 
 @overridable(in_place=reshaping)
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Swap two dimensions."""
+    """Exchange two dimensions, as a view.
+
+    Args:
+        input: a tensor
+        dim0: a dimension
+        dim1: the other one
+
+    Example:
+        >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
     return swap(input, dim0, dim1, "TransposeBackward0")
 
 
@@ -262,7 +310,15 @@ def swap(input: Any, dim0: int, dim1: int, name: str) -> Any:
 
 @overridable(in_place=reshaping)
 def t(input: Any) -> Any:
-    """Transpose a matrix."""
+    """Transpose a matrix, as a view; a vector or a number stays as it is.
+
+    Args:
+        input: a tensor with at most two dimensions
+
+    Example:
+        >>> torch.ones(2, 3).t().shape
+        torch.Size([3, 2])
+    """
     ndim = input._array.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -276,7 +332,17 @@ _moves: dict[tuple[int, int, int], tuple[int, ...]] = {}  # orders of dimensions
 
 @overridable
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Move dimensions to new places."""
+    """Move dimensions to other places, as a view; the others keep their order.
+
+    Args:
+        input: a tensor
+        source: a dimension or several
+        destination: where they go
+
+    Example:
+        >>> torch.movedim(torch.ones(2, 3, 4), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
     ndim = input._array.ndim
     if type(source) is int and type(destination) is int:
         axes = _moves.get((ndim, source, destination))
@@ -313,7 +379,16 @@ moveaxis = movedim
 
 @overridable(in_place=reshaping)
 def unsqueeze(input: Any, dim: int) -> Any:
-    """Insert a dimension of size one."""
+    """Insert a dimension of size 1, as a view.
+
+    Args:
+        input: a tensor
+        dim: where it is in the result
+
+    Example:
+        >>> torch.ones(3).unsqueeze(0).shape, torch.ones(3).unsqueeze(-1).shape
+        (torch.Size([1, 3]), torch.Size([3, 1]))
+    """
     ndim = input._array.ndim
     at = dim if 0 <= dim <= ndim else _errors.wrap_dim(dim, ndim + 1)
     return view_op(input, s.expand_dims, {"axis": at}, "UnsqueezeBackward0", {"dim": dim})
@@ -321,7 +396,16 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 @overridable(forms="function method in_place spread", in_place=reshaping)
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """Drop dimensions of size one."""
+    """Remove dimensions of size 1, as a view.
+
+    Args:
+        input: a tensor
+        dim: a dimension or several, which stay if their size is not 1; without it, all of size 1
+
+    Example:
+        >>> torch.ones(1, 3, 1).squeeze().shape, torch.ones(1, 3, 1).squeeze(0).shape
+        (torch.Size([3]), torch.Size([3, 1]))
+    """
     shape = input._array.shape
     if dim is None:
         axes = tuple([k for k, n in enumerate(shape) if n == 1])
@@ -341,7 +425,17 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 @declared(forms="method spread")
 def expand(input: Any, size: Any, implicit: bool = False) -> Any:
-    """Repeat along dimensions of size one without copying; a size of -1 is what there is."""
+    """Repeat dimensions of size 1 without copying them, as a view.
+
+    Args:
+        size: the new sizes, one by one or in a sequence; -1 keeps one, and new dimensions may stand in front
+        implicit: for torch's tracer; it has no effect
+
+    Example:
+        >>> torch.tensor([[1], [2]]).expand(-1, 3)
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
     own = input._array.shape
     rows = size[0] if type(size) is tuple and len(size) - len(own) == 1 else None
     if type(rows) is int and rows >= 0 and (size[1:] == own or (size[1:] == (-1,) and len(own) == 1)):
@@ -377,24 +471,62 @@ def _type_text(tensor: Any) -> str:
 
 
 def expand_as(input: Any, other: Any) -> Any:
-    """Expand to another tensor's shape."""
+    """Expand to the shape of another tensor.
+
+    Args:
+        other: that tensor
+
+    Example:
+        >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return expand(input, tuple(other._array.shape))
 
 
 def view_as(input: Any, other: Any) -> Any:
-    """View with another tensor's shape."""
+    """View with the shape of another tensor.
+
+    Args:
+        other: that tensor
+
+    Example:
+        >>> torch.arange(4).view_as(torch.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return view(input, other._array.shape)
 
 
 @overridable(forms="function method spread")
 def broadcast_to(input: Any, size: Any) -> Any:
-    """Expand to a shape."""
+    """Repeat a tensor to a shape without copying it, as a view.
+
+    Args:
+        input: a tensor
+        size: the shape
+
+    Example:
+        >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return expand(input, size)
 
 
 @overridable
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Merge dimensions into one."""
+    """Make one dimension of several.
+
+    Args:
+        input: a tensor
+        start_dim: the first of them
+        end_dim: the last of them
+
+    Example:
+        >>> torch.flatten(torch.ones(2, 3, 4), start_dim=1).shape
+        torch.Size([2, 12])
+    """
     shape = input._array.shape
     ndim = len(shape)
     if not ndim:
@@ -416,7 +548,17 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @overridable
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
-    """View one dimension as several."""
+    """Make several dimensions of one, as a view.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        sizes: sizes whose product is its size; one may be -1
+
+    Example:
+        >>> torch.unflatten(torch.ones(2, 12), 1, (3, -1)).shape
+        torch.Size([2, 3, 4])
+    """
     shape = input._array.shape
     d = dim if 0 <= dim < len(shape) else _errors.wrap_dim(dim, len(shape))
     if not shape:
@@ -445,7 +587,15 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 @overridable
 def ravel(input: Any) -> Any:
-    """Flatten to one dimension; always a new view."""
+    """Return a tensor with one dimension, always a new view, of a copy where it must be.
+
+    Args:
+        input: a tensor
+
+    Example:
+        >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4])
+    """
     array = input._array
     return reshaped(input if isinstance(array, LevelArray) else contiguous(input), (array.size,))
 
@@ -457,7 +607,17 @@ def basic_view(input: Any, index: tuple[Any, ...], name: str, shown: dict[str, A
 
 @overridable
 def select(input: Any, dim: int, index: int) -> Any:
-    """View one position of a dimension."""
+    """Take one slice along a dimension, as a view; the dimension disappears.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        index: which slice
+
+    Example:
+        >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 1, 0)
+        tensor([1, 3])
+    """
     ndim = input._array.ndim
     if not ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -474,7 +634,18 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 @overridable
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
-    """View `length` positions of a dimension from `start` on."""
+    """Take a range along a dimension, as a view.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+        start: where it begins
+        length: how long it is
+
+    Example:
+        >>> torch.narrow(torch.arange(10), 0, 3, 4)
+        tensor([3, 4, 5, 6])
+    """
     if isinstance(start, _base.Tensor):
         if start._array.ndim or start._array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -496,7 +667,18 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 @overridable
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """View the diagonal of two dimensions."""
+    """Return a diagonal of two dimensions, as a view; it becomes the last dimension.
+
+    Args:
+        input: a tensor with two dimensions or more
+        offset: which one: above 0 the main diagonal, below 0 under it
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+
+    Example:
+        >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     ndim = input._array.ndim
     a = dim1 if 0 <= dim1 < ndim else _errors.wrap_dim(dim1, ndim)
     b = dim2 if 0 <= dim2 < ndim else _errors.wrap_dim(dim2, ndim)
@@ -509,7 +691,19 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 @overridable
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """Copy into new memory, in the order of the tensor's dimensions or in a format."""
+    """Copy a tensor; gradients flow through the copy.
+
+    Args:
+        input: a tensor
+        memory_format: how the copy lies in memory
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> y = torch.clone(x)
+        >>> y[0] = 5
+        >>> x
+        tensor([1., 2.])
+    """
     array = input._array
     if memory_format is not None and memory_format is not preserve_format:
         if isinstance(array, Batched) and memory_format is not contiguous_format:
@@ -530,7 +724,16 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 
 def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
-    """Return the tensor itself if its memory is contiguous, else a copy."""
+    """Return a tensor whose elements lie in memory in their order: itself, if they do, else a copy.
+
+    Args:
+        memory_format: another order, such as `torch.channels_last`
+
+    Example:
+        >>> x = torch.ones(2, 3).t()
+        >>> x.is_contiguous(), x.contiguous().is_contiguous()
+        (False, True)
+    """
     array = input._array
     if memory_format is not contiguous_format:
         need_format("contiguous", memory_format)

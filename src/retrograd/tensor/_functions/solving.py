@@ -86,7 +86,20 @@ def _solved(a: Any, b: Any, left: bool) -> Any:
 
 @takes_out(forms="", raised="cpu")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803 - torch's names
-    """Solve A @ X = B, or X @ A = B where not `left`."""
+    """Solve A @ X = B for X.
+
+    Args:
+        A: square matrices (..., n, n)
+        B: (..., n, k), or vectors (..., n)
+        left: False solves X @ A = B
+
+    Raises:
+        torch.linalg.LinAlgError: a matrix is singular
+
+    Example:
+        >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+        tensor([1.0000, 0.5000])
+    """
     # not by the general check, which knows only `torch.solve`, another function
     need_tensor(A, "linalg_solve", "A")
     need_tensor(B, "linalg_solve", "B", 2)
@@ -108,7 +121,20 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 
 @takes_out
 def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:  # noqa: N803
-    """Solve input @ X = B, or X @ input = B where not `left`, with one triangle of the input."""
+    """Solve A @ X = B for X, with triangular matrices A.
+
+    Args:
+        input: triangular matrices A (..., n, n); the other triangle is not read
+        B: (..., n, k)
+        upper: whether they are upper triangles
+        left: False solves X @ A = B
+        unitriangular: take the diagonal to be 1
+
+    Example:
+        >>> torch.linalg.solve_triangular(torch.tensor([[1.0, 0.0], [1.0, 2.0]]), torch.tensor([[1.0], [3.0]]), upper=False)
+        tensor([[1.],
+                [1.]])
+    """
     name = "linalg.solve_triangular"
     need_square(input, name)
     need_matrix(B, name, "B")
@@ -162,7 +188,19 @@ def _inverse(tensor: Any) -> Any:
 
 @takes_out(raised="cpu", out_dtype="result")
 def inv(A: Any) -> Any:  # noqa: N803 - torch's name
-    """Invert matrices."""
+    """Return the inverse of square matrices.
+
+    Args:
+        A: (..., n, n)
+
+    Raises:
+        torch.linalg.LinAlgError: a matrix is singular
+
+    Example:
+        >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
     return checked_inverse(A, "linalg.inv")
 
 
@@ -176,7 +214,16 @@ def checked_inverse(matrices: Any, name: str) -> Any:
 
 @takes_out(raised="cpu", out_dtype="result")
 def inverse(input: Any) -> Any:
-    """Invert matrices."""
+    """Return the inverse of square matrices: `torch.linalg.inv`.
+
+    Args:
+        input: (..., n, n)
+
+    Example:
+        >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
     return checked_inverse(input, "linalg.inv")
 
 
@@ -193,7 +240,15 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803 - torch'
 # ---- determinants ----
 @takes_out(out_dtype="result")
 def linalg_det(A: Any) -> Any:  # noqa: N803 - torch's name
-    """Compute determinants."""
+    """Return the determinant of square matrices.
+
+    Args:
+        A: (..., n, n)
+
+    Example:
+        >>> torch.linalg.det(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor(8.)
+    """
     need_square(A, "linalg.det")
     need_float(A, "linalg.det")
     need_kernel(A, "lu_cpu")
@@ -215,7 +270,15 @@ def _signs_and_sizes(tensor: Any, name: str) -> Any:
 
 @takes_out
 def linalg_slogdet(A: Any) -> Any:  # noqa: N803 - torch's name
-    """Compute the signs of determinants and the logarithms of their sizes."""
+    """Return the sign of the determinant of square matrices, and the logarithm of its absolute value.
+
+    Args:
+        A: (..., n, n)
+
+    Example:
+        >>> torch.linalg.slogdet(torch.tensor([[-1.0, 0.0], [0.0, 1.0]])).sign
+        tensor(-1.)
+    """
     return linalg_slogdet_result(*_signs_and_sizes(A, "linalg.slogdet"))
 
 

@@ -229,7 +229,19 @@ def _checked_sizes(split_sizes: Any, d: int, size: int) -> list[int]:
 
 @overridable
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """Split into views of a size, or of given sizes."""
+    """Cut a tensor along a dimension into views.
+
+    Args:
+        tensor: a tensor
+        split_size_or_sections: the size of each part (the last may be smaller), or a list of all sizes
+        dim: the dimension
+
+    Example:
+        >>> torch.split(torch.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> [part.tolist() for part in torch.arange(5).split([1, 4])]
+        [[0], [1, 2, 3, 4]]
+    """
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     d, size = _along(tensor, dim, "split")
@@ -263,13 +275,32 @@ def _chunks(shape: tuple[int, ...], chunks: int, dim: int) -> tuple[Parts, str, 
 
 @overridable
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    """Split into at most `chunks` views of equal size."""
+    """Cut a tensor along a dimension into views, as many as wanted or fewer.
+
+    Args:
+        input: a tensor
+        chunks: how many
+        dim: the dimension
+
+    Example:
+        >>> torch.chunk(torch.arange(6), 3)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4, 5]))
+    """
     return _many_views(input, *_chunks(tuple(input._array.shape), chunks, dim))
 
 
 @overridable
 def unbind(input: Any, dim: int = 0) -> Any:
-    """Return a view of every position of a dimension."""
+    """Return all slices along a dimension, as views without it.
+
+    Args:
+        input: a tensor
+        dim: the dimension
+
+    Example:
+        >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
     shape = input._array.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")

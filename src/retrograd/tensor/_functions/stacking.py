@@ -54,14 +54,31 @@ def _not_empty(name: str, tensors: Any) -> list[Any]:
 
 @takes_out
 def hstack(tensors: Any) -> Any:
-    """Join along columns: the second dimension, or the first of vectors."""
+    """Join tensors side by side: along dimension 1, of 1-d tensors along 0.
+
+    Args:
+        tensors: a sequence of tensors
+
+    Example:
+        >>> torch.hstack((torch.tensor([1, 2]), torch.tensor([3])))
+        tensor([1, 2, 3])
+    """
     rows = [_atleast(one, 1) for one in _not_empty("hstack", tensors)]
     return cat(rows, 0 if rows[0]._array.ndim == 1 else 1)
 
 
 @takes_out
 def vstack(tensors: Any) -> Any:
-    """Join along rows: vectors are rows."""
+    """Join tensors on top of each other: 1-d tensors become rows.
+
+    Args:
+        tensors: a sequence of tensors
+
+    Example:
+        >>> torch.vstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[1, 2],
+                [3, 4]])
+    """
     return cat([_atleast(one, 2) for one in _not_empty("vstack", tensors)], 0)
 
 
@@ -70,7 +87,15 @@ row_stack = vstack
 
 @takes_out
 def dstack(tensors: Any) -> Any:
-    """Join along the third dimension."""
+    """Join tensors along a third dimension.
+
+    Args:
+        tensors: a sequence of tensors
+
+    Example:
+        >>> torch.dstack((torch.tensor([1, 2]), torch.tensor([3, 4]))).shape
+        torch.Size([1, 2, 2])
+    """
     return cat([_atleast(one, 3) for one in _not_empty("dstack", tensors)], 2)
 
 
@@ -85,7 +110,16 @@ def column_stack(tensors: Any) -> Any:
 
 @overridable
 def block_diag(*tensors: Any) -> Any:
-    """Put matrices along the diagonal of zeros."""
+    """Put matrices along the diagonal of a larger one.
+
+    Args:
+        *tensors: tensors with at most two dimensions
+
+    Example:
+        >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3]])
+    """
     need_tensors(tensors, 0)
     if not tensors:
         return _base.wrap(np.zeros((1, 0), np.float32))
@@ -100,7 +134,19 @@ def block_diag(*tensors: Any) -> Any:
 
 @overridable
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Expand vectors to grids."""
+    """Return the coordinates of all points of a grid, one tensor for each axis.
+
+    Args:
+        *tensors: 1-d tensors, the coordinates on the axes
+        indexing: "ij" for rows first, "xy" for columns first
+
+    Example:
+        >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+        >>> x, y
+        (tensor([[1, 1],
+                [2, 2]]), tensor([[3, 4],
+                [3, 4]]))
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if not tensors:
@@ -128,7 +174,18 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 @overridable
 def cartesian_prod(*tensors: Any) -> Any:
-    """List all combinations of one element of each vector."""
+    """Return all combinations of elements, one of each tensor.
+
+    Args:
+        *tensors: 1-d tensors
+
+    Example:
+        >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
     for one in tensors:
         if one._array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {_errors.sizes(one._array.shape)}")
@@ -157,7 +214,16 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 
 @overridable
 def broadcast_tensors(*tensors: Any) -> Any:
-    """Expand tensors to their common shape."""
+    """Expand tensors to the shape to which all of them broadcast.
+
+    Args:
+        *tensors: tensors
+
+    Example:
+        >>> a, b = torch.broadcast_tensors(torch.ones(3, 1), torch.ones(2))
+        >>> a.shape, b.shape
+        (torch.Size([3, 2]), torch.Size([3, 2]))
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     wide: tuple[int, ...] = ()
@@ -172,7 +238,15 @@ def broadcast_tensors(*tensors: Any) -> Any:
 
 @declared(seen=False)
 def broadcast_shapes(*shapes: Any) -> Any:
-    """Return the shape that broadcasting gives."""
+    """Return the shape to which shapes broadcast.
+
+    Args:
+        *shapes: shapes, or sizes
+
+    Example:
+        >>> torch.broadcast_shapes((3, 1), (2,))
+        torch.Size([3, 2])
+    """
     found: list[int] = []
     given = []
     for shape in shapes:

@@ -31,7 +31,19 @@ from .shape import diagonal, expand, reshape, squeeze, t, transpose, unsqueeze, 
 # ---- covariance ----
 @overridable
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """Estimate covariances; rows are variables, columns observations, which may have counts and weights."""
+    """Return the covariance matrix of variables (rows) over observations (columns).
+
+    Args:
+        input: a tensor with at most two dimensions
+        correction: what is subtracted from the number of observations; 1 by default
+        fweights: how often each observation was made
+        aweights: how much each observation counts
+
+    Example:
+        >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
     _at_most_a_matrix("cov", input)
     if input._array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
@@ -90,7 +102,16 @@ def _check_weights(name: str, weights: Any, count: int, kinds: str, words: str) 
 
 @overridable
 def corrcoef(input: Any) -> Any:
-    """Estimate correlations; rows are variables, columns observations."""
+    """Return the correlation coefficients of variables (rows) over observations (columns).
+
+    Args:
+        input: a tensor with at most two dimensions
+
+    Example:
+        >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
     _at_most_a_matrix("corrcoef", input)
     c = cov(input)
     if not c._array.ndim:
@@ -231,7 +252,19 @@ def _writes_its_dtype(function: Any) -> Any:
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:
-    """Compute quantiles along a dimension, or of all elements; NaN where there is a NaN."""
+    """Return quantiles of the elements, along a dimension or of all; NaN where there is a NaN.
+
+    Args:
+        input: a tensor of floats
+        q: a number between 0 and 1, or a 1-d tensor of several; these become the first dimension of the result
+        dim: the dimension; without it, the flattened tensor
+        keepdim: keep that dimension, with size 1
+        interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest"
+
+    Example:
+        >>> torch.quantile(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.25, 0.5]))
+        tensor([1.7500, 2.5000])
+    """
     return _quantile(input, _checked("quantile", input, q, dim, interpolation), dim, keepdim, interpolation, False)
 
 

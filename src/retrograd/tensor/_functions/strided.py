@@ -148,7 +148,19 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
-    """View all windows of a size along a dimension, as a last dimension."""
+    """View all windows along a dimension; they become the last dimension.
+
+    Args:
+        dimension: the dimension
+        size: how long a window is
+        step: how far the next one is
+
+    Example:
+        >>> torch.arange(5).unfold(0, 3, 1)
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
+    """
     shape = input._array.shape
     d = _errors.wrap_dim(dimension, len(shape))
     longest = shape[d] if shape else 1

@@ -42,14 +42,36 @@ def _values(input: Any) -> Any:
 
 @takes_out(raised="cpu")
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803 - torch's name
-    """Factor matrices into U @ diag(S) @ Vh, with orthonormal U and Vh."""
+    """Factor matrices into U @ diag(S) @ Vh, with orthonormal U and Vh.
+
+    Args:
+        A: (..., m, n)
+        full_matrices: square U and Vh; else only as many columns as there are singular values
+        driver: only for CUDA
+
+    Returns:
+        U, the singular values S in descending order, Vh.
+
+    Example:
+        >>> torch.linalg.svd(torch.tensor([[0.0, 2.0], [1.0, 0.0]])).S
+        tensor([2., 1.])
+    """
     _check(A, driver)
     return linalg_svd_result(*_decomposed(A, full_matrices))
 
 
 @takes_out(raised="cpu", out_dtype="result")
 def linalg_svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803 - torch's name
-    """Return singular values."""
+    """Return the singular values of matrices, in descending order.
+
+    Args:
+        A: (..., m, n)
+        driver: only for CUDA
+
+    Example:
+        >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
+        tensor([2., 1.])
+    """
     _check(A, driver)
     return _values(A)
 

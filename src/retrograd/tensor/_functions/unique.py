@@ -141,7 +141,20 @@ def _results(name: str, tensor: Any, found: tuple[Any, Any, Any], return_inverse
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the different elements, or slices along a dimension; they are always in order."""
+    """Return the distinct elements, or the distinct slices along a dimension.
+
+    Args:
+        input: a tensor
+        sorted: whether the result is in ascending order; here it always is
+        return_inverse: also return where each element is in the result
+        return_counts: also return how often each occurs
+        dim: compare slices along this dimension; without it, elements
+
+    Example:
+        >>> values, counts = torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+        >>> values, counts
+        (tensor([1, 3]), tensor([1, 2]))
+    """
     name = "_unique2" if dim is None else "unique_dim"
     found = _found(input, dim, True, name, return_inverse, return_counts)
     return _results(name, input, found, return_inverse, return_counts)
@@ -157,7 +170,18 @@ def _found(tensor: Any, dim: int | None, sort: bool, name: str, places: bool, co
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements without repetitions of the one before, or slices along a dimension."""
+    """Remove elements, or slices, that equal the one before.
+
+    Args:
+        input: a tensor
+        return_inverse: also return where each element is in the result
+        return_counts: also return how long each run is
+        dim: compare slices along this dimension; without it, elements
+
+    Example:
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
     name = "unique_consecutive"
     found = _found(input, dim, False, name, return_inverse, return_counts)
     return _results(name, input, found, return_inverse, return_counts)
@@ -166,7 +190,18 @@ def unique_consecutive(
 @takes_out
 @needs_dtype_of_result
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Tell of each element whether it is among the test elements; NaN is not."""
+    """Tell for each element whether it is among others; NaN is not.
+
+    Args:
+        elements: a tensor, or a number
+        test_elements: a tensor, or a number
+        assume_unique: both have no element twice
+        invert: tell whether it is not
+
+    Example:
+        >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 3]))
+        tensor([False,  True,  True])
+    """
     if type(elements) in EXACT and type(test_elements) in EXACT:
         ours, theirs = elements._array, test_elements._array
         alike = type(ours) is type(theirs) is np.ndarray and ours.dtype is theirs.dtype

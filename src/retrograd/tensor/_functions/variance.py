@@ -56,13 +56,36 @@ _KINDS: dict[str, tuple[Any, str, Any]] = {
 
 @takes_out
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
-    """Compute the variance."""
+    """Return the variance over dimensions.
+
+    Args:
+        input: a tensor of floats or complex numbers
+        dim: a dimension or several; without it, all
+        correction: what is subtracted from the number of elements; 1, the default, makes the estimate unbiased
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> torch.var(x), torch.var(x, correction=0)
+        (tensor(1.6667), tensor(1.2500))
+    """
     return _spread("var", input, dim, unbiased, keepdim, correction)
 
 
 @takes_out
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
-    """Compute the standard deviation."""
+    """Return the standard deviation over dimensions, the root of `var`.
+
+    Args:
+        input: a tensor of floats or complex numbers
+        dim: a dimension or several; without it, all
+        correction: what is subtracted from the number of elements; 1 by default
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
+        tensor([1.4142, 2.8284])
+    """
     return _spread("std", input, dim, unbiased, keepdim, correction)
 
 
@@ -70,7 +93,18 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 def var_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
-    """Compute the variance and the mean."""
+    """Return the variance and the mean over dimensions.
+
+    Args:
+        input: a tensor of floats or complex numbers
+        dim: a dimension or several; without it, all
+        correction: what is subtracted from the number of elements; 1 by default
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
     return _spread("var_mean", input, dim, unbiased, keepdim, correction)
 
 
@@ -78,5 +112,16 @@ def var_mean(
 def std_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
-    """Compute the standard deviation and the mean."""
+    """Return the standard deviation and the mean over dimensions.
+
+    Args:
+        input: a tensor of floats or complex numbers
+        dim: a dimension or several; without it, all
+        correction: what is subtracted from the number of elements; 1 by default
+        keepdim: keep these dimensions, with size 1
+
+    Example:
+        >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
     return _spread("std_mean", input, dim, unbiased, keepdim, correction)

@@ -51,7 +51,19 @@ def asarray(
 
 @declared(seen=False)
 def frombuffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
-    """Make a vector on the memory of an object with Python's buffer protocol."""
+    """Make a tensor on the memory of an object with a buffer, such as `bytes` or an array.
+
+    Args:
+        buffer: the object
+        dtype: how its bytes are read
+        count: how many elements; all by default
+        offset: how many bytes are skipped
+        requires_grad: whether gradients are collected for it
+
+    Example:
+        >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+        tensor([1, 2], dtype=torch.int16)
+    """
     if dtype is None:
         raise TypeError('frombuffer() missing 1 required positional arguments: "dtype"')
     wanted = as_dtype(dtype, "frombuffer").numpy

@@ -7,6 +7,7 @@ from typing import Any
 from ... import _dtypes
 from ...overrides import arguments, called, declared, refuses_itself
 from .._functions.casting import truth
+from .._recording.descriptions import MADE
 from .._recording.record import promoted
 from .._tensor import Tensor
 
@@ -14,7 +15,15 @@ from .._tensor import Tensor
 @declared(seen=False)
 @refuses_itself  # as Python does
 def is_tensor(obj: Any) -> bool:
-    """Tell whether an object is a Tensor."""
+    """Tell whether an object is a tensor.
+
+    Args:
+        obj: any object
+
+    Example:
+        >>> torch.is_tensor(torch.ones(1)), torch.is_tensor([1.0])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
@@ -22,7 +31,7 @@ def _question(name: str) -> Any:
     def ask(input: Any) -> Any:
         return getattr(input, name)()
 
-    return called(ask, name, f"Ask a tensor: `{name}()`.")
+    return called(ask, name, MADE.get(name, f"Ask a tensor: `{name}()`."))
 
 
 is_floating_point = _question("is_floating_point")
@@ -47,7 +56,16 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 def result_type(
     tensor: Any = None, other: Any = None, *, scalar: Any = None, scalar1: Any = None, scalar2: Any = None
 ) -> _dtypes.dtype:
-    """Return the dtype that an operation on two operands gives."""
+    """Return the dtype that an operation of two values has.
+
+    Args:
+        tensor1: a tensor, or a number
+        tensor2: a tensor, or a number
+
+    Example:
+        >>> torch.result_type(torch.tensor([1, 2]), 1.5)
+        torch.float32
+    """
     operands = [one for one in (tensor, other, scalar, scalar1, scalar2) if one is not None]
     if len(operands) != 2:
         arguments().check(result_type, tuple(operands), {})

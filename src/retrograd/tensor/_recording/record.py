@@ -31,6 +31,7 @@ from ...overrides import MISSING, NOTHING, arguments
 from .. import _base
 from .._base import edge_of, storage_of, wrap
 from .._object.layout import packed
+from . import descriptions
 from .flat import EXACT, function_text, promoting_recorder, recorder
 from .operands import is_operand, plain_scalar
 from .promotion import cast, misfit, promoted
@@ -363,7 +364,7 @@ def on_plain_arrays(primitive: Primitive) -> Any:
 def unary(primitive: Primitive, name: str, node_name: str | None = None, *, integers_to_float: bool = False) -> Any:
     """Make the function (and method) of an elementwise operation of one tensor."""
     call = _written_later(Elementwise(primitive, name, node_name, integers_to_float), of_one_tensor)
-    call.__doc__ = f"Compute {name} of each element."
+    call.__doc__ = descriptions.of_one(name, integers_to_float)
     ufunc = getattr(np, primitive.name, None) if primitive.implementation is None else None
     call.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None  # for in-place methods
     return call
@@ -382,7 +383,7 @@ def binary(
     That is "both", "other", "none", or "operator": both, and else NotImplemented; "self": so, but the first is a tensor.
     """
     call = _written_later(Elementwise(primitive, name, node_name, integers_to_float, numbers), of_two_tensors)
-    call.__doc__ = f"Compute {name} of two tensors, element by element, broadcasting their shapes."
+    call.__doc__ = descriptions.of_two(name, numbers != "none")
     return call
 
 

@@ -97,6 +97,33 @@ class DataLoader(Generic[T_co]):
 
     The order and the random numbers drawn for it are torch's: each epoch takes a seed for the workers from `generator`
     (by default the default stream), then shuffling takes its own.
+
+    Args:
+        dataset: samples by index, or an iterable of them
+        batch_size: how many samples a batch has; None gives them one by one
+        shuffle: a new random order in each epoch
+        sampler: what gives the order instead
+        batch_sampler: what gives lists of indices, a batch each
+        num_workers: how many processes load the data; 0 loads it here
+        collate_fn: makes a batch of samples
+        pin_memory: for torch's sake
+        drop_last: leave out the last batch if it is smaller
+        timeout: how many seconds to wait for a worker
+        worker_init_fn: called in each worker with its number
+        multiprocessing_context: how workers are started
+        generator: the stream of random numbers
+        prefetch_factor: how many batches each worker prepares
+        persistent_workers: keep the workers between epochs
+        pin_memory_device: for torch's sake
+        in_order: give the batches in their order
+
+    Example:
+        >>> data = torch.utils.data.TensorDataset(torch.arange(5))
+        >>> for (batch,) in torch.utils.data.DataLoader(data, batch_size=2):
+        ...     print(batch)
+        tensor([0, 1])
+        tensor([2, 3])
+        tensor([4])
     """
 
     dataset: Any

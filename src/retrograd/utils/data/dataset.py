@@ -19,7 +19,18 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Dataset(Generic[_T_co]):
-    """Samples by key. A subclass has `__getitem__`, mostly `__len__`, and may have `__getitems__` for a list of keys."""
+    """Samples by key. A subclass has `__getitem__`, mostly `__len__`, and may have `__getitems__` for a list of keys.
+
+    Example:
+        >>> class Squares(torch.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 4
+        ...
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        >>> list(torch.utils.data.DataLoader(Squares(), batch_size=2))
+        [tensor([0, 1]), tensor([4, 9])]
+    """
 
     def __getitem__(self, index: Any) -> _T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -29,14 +40,31 @@ class Dataset(Generic[_T_co]):
 
 
 class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
-    """A stream of samples. In workers, each has its own copy: `get_worker_info` tells which part is theirs."""
+    """A stream of samples. In workers, each has its own copy: `get_worker_info` tells which part is theirs.
+
+    Example:
+        >>> class Stream(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> list(torch.utils.data.DataLoader(Stream(), batch_size=2))
+        [tensor([0, 1]), tensor([2])]
+    """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Samples are tuples of what the tensors have at one index of their first dimension."""
+    """Samples are tuples of what the tensors have at one index of their first dimension.
+
+    Args:
+        *tensors: tensors of the same first size
+
+    Example:
+        >>> data = torch.utils.data.TensorDataset(torch.arange(3), torch.arange(3) * 10)
+        >>> len(data), data[1]
+        (3, (tensor(1), tensor(10)))
+    """
 
     tensors: tuple[Any, ...]
 
@@ -160,7 +188,16 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[_T_co]):
-    """The samples of a dataset at chosen indices."""
+    """The samples of a dataset at chosen indices.
+
+    Args:
+        dataset: the dataset
+        indices: which of its samples
+
+    Example:
+        >>> list(torch.utils.data.Subset([10, 20, 30], [2, 0]))
+        [30, 10]
+    """
 
     dataset: Any
     indices: Sequence[int]
@@ -204,7 +241,18 @@ def _lengths_of_fractions(fractions: Sequence[float], size: int) -> list[int]:
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = default_generator) -> list[Subset[Any]]:
-    """Split a dataset at random into parts of given lengths, or of given fractions that sum to 1."""
+    """Split a dataset at random into parts of given lengths, or of given fractions that sum to 1.
+
+    Args:
+        dataset: the dataset
+        lengths: how many samples each part has, or which fraction
+        generator: the stream of random numbers
+
+    Example:
+        >>> train, test = torch.utils.data.random_split(range(10), [0.8, 0.2])
+        >>> len(train), len(test)
+        (8, 2)
+    """
     total = sum(lengths)
     if math.isclose(total, 1) and total <= 1:
         lengths = _lengths_of_fractions(lengths, len(dataset))

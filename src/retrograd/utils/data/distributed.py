@@ -13,7 +13,20 @@ from .sampler import Sampler
 
 
 class DistributedSampler(Sampler[Any]):
-    """Every `num_replicas`-th index, from `rank` on, of an order that all processes agree on."""
+    """Every `num_replicas`-th index, from `rank` on, of an order that all processes agree on.
+
+    Args:
+        dataset: a dataset with a length
+        num_replicas: how many processes share it
+        rank: the number of this process
+        shuffle: a new random order in each epoch
+        seed: the seed of that order, the same in all processes
+        drop_last: leave samples out that do not divide evenly, instead of repeating some
+
+    Example:
+        >>> list(torch.utils.data.distributed.DistributedSampler(range(6), num_replicas=2, rank=1, shuffle=False))
+        [1, 3, 5]
+    """
 
     def __init__(
         self,

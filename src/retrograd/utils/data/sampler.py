@@ -23,7 +23,18 @@ def drawn_seed(generator: Any = None) -> int:
 
 
 class Sampler(Generic[_T_co]):
-    """An order of indices, or of lists of indices. A subclass has `__iter__`, and mostly `__len__`."""
+    """An order of indices, or of lists of indices. A subclass has `__iter__`, and mostly `__len__`.
+
+    Args:
+        data_source: for torch's sake
+
+    Example:
+        >>> class Backwards(torch.utils.data.Sampler):
+        ...     def __iter__(self):
+        ...         return iter([2, 1, 0])
+        >>> list(torch.utils.data.DataLoader([10, 20, 30], sampler=Backwards()))
+        [tensor([30]), tensor([20]), tensor([10])]
+    """
 
     def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
@@ -45,7 +56,19 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices in random order, or drawn with replacement."""
+    """Indices in random order, or drawn with replacement.
+
+    Args:
+        data_source: a dataset with a length
+        replacement: whether an index may come again
+        num_samples: how many indices; as many as samples if it is not given
+        generator: the stream of random numbers
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> sorted(torch.utils.data.RandomSampler([10, 20, 30]))
+        [0, 1, 2]
+    """
 
     data_source: Sized
     replacement: bool
@@ -104,7 +127,18 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn with given weights."""
+    """Indices drawn with given weights.
+
+    Args:
+        weights: a weight for each sample
+        num_samples: how many indices
+        replacement: whether an index may come again
+        generator: the stream of random numbers
+
+    Example:
+        >>> list(torch.utils.data.WeightedRandomSampler([0.0, 1.0, 0.0], 3))
+        [1, 1, 1]
+    """
 
     weights: Any
     num_samples: int

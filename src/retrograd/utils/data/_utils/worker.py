@@ -38,7 +38,12 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return what a worker knows about itself; None in the main process."""
+    """Return what a worker knows about itself; None in the main process.
+
+    Example:
+        >>> torch.utils.data.get_worker_info() is None
+        True
+    """
     return _worker_info
 
 

@@ -1,0 +1,58 @@
+"""What a release is made of: the source distribution is complete, hosted CI runs what everybody runs, the version stands in one place."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import retrograd
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ALWAYS = {"pyproject.toml", "README.md", "LICENSE"}  # what hatchling takes along by itself
+
+
+def tracked() -> list[str]:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no checkout")
+    return done.stdout.splitlines()
+
+
+def test_the_source_distribution_has_everything_that_is_tracked():
+    included = [path.removeprefix("/") for path in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]]
+    assert [path for path in included if not (ROOT / path).exists()] == []
+    left_out = [
+        path
+        for path in tracked()
+        if path not in ALWAYS and not any(path == one or path.startswith(f"{one}/") for one in included)
+    ]
+    assert left_out == []
+
+
+def test_the_version_is_read_from_the_package():
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/retrograd/__init__.py"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", retrograd.__version__)
+
+
+def test_hosted_ci_runs_what_everybody_runs():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert "- run: .ci/run\n" in workflow
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert set(re.findall(r'"(3\.\d+)"', workflow)) == set(versions)
+
+
+def test_the_project_has_addresses():
+    assert {"Documentation", "Source", "Issues", "Changelog"} <= PROJECT["project"]["urls"].keys()
+
+
+def test_the_weight_of_every_dependency_is_told():
+    """`python benchmarks/weights.py` prints the table."""
+    needed = {re.match(r"[\w.-]+", one)[0] for one in PROJECT["project"]["dependencies"]}
+    table = (ROOT / "README.md").read_text().partition("## What it weighs")[2].partition("## ")[0]
+    assert set(re.findall(r"^\| (\w+) [\d.]+ \| ", table, re.MULTILINE)) == needed
