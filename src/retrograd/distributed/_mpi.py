@@ -204,7 +204,8 @@ class Mpi:
             flat[...] = terms
 
     def _averaged(self, request: Any, flat: Any) -> Any:
-        return Then(request, lambda: np.divide(flat, self.size, out=flat))
+        numbers = flat.view(flat.real.dtype)  # a complex number is two, which are divided one by one, as in torch
+        return Then(request, lambda: np.divide(numbers, self.size, out=numbers))
 
     # Numbers that MPI cannot add: each process gets one part of everybody's array, adds these in float32, rounds once, and hands the
     # result on. As many bytes move as in a reduction by MPI, and half as many as if the numbers were made float32 first.

@@ -77,7 +77,7 @@ class Nccl:
 
     def _finish(self, out: Any, op: Any) -> Any:
         if op is ReduceOp.AVG:
-            out /= self.size
+            out.view(out.real.dtype)[...] /= self.size
         return DONE
 
     # ---- reductions ----

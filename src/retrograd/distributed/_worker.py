@@ -32,7 +32,8 @@ def main() -> None:
 def _show_once(kind: Any, error: Any, trace: Any) -> None:
     """Print a traceback, with the number of the process, unless another one has printed one: all may fail of the same."""
     with contextlib.suppress(FileExistsError, KeyError):
-        os.close(os.open(os.environ["RETROGRAD_ERROR_FILE"], os.O_CREAT | os.O_EXCL))
+        with open(os.environ["RETROGRAD_ERROR_FILE"], "x", encoding="ascii") as file:
+            file.write(os.environ["LOCAL_RANK"])
         text = "".join(traceback.format_exception(kind, error, trace))
         prefix = f"[rank{os.environ['RANK']}]: "
         sys.stderr.write("".join(f"{prefix}{line}\n" for line in text.splitlines()))

@@ -222,7 +222,7 @@ def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure |
                         **_outputs(options, own["RANK"], files),
                     )
                 )
-            return _watch(started, job)
+            return _watch(started, job, common["RETROGRAD_ERROR_FILE"])
         finally:
             _end(started)
 
@@ -236,7 +236,8 @@ def _outputs(options: argparse.Namespace, rank: str, files: ExitStack) -> dict[s
     return {}
 
 
-def _watch(started: list[subprocess.Popen[bytes]], job: Job) -> Failure | None:
+def _watch(started: list[subprocess.Popen[bytes]], job: Job, error_file: str) -> Failure | None:
+    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown."""
     running = dict(enumerate(started))
     while running:
         for local_rank, process in list(running.items()):
@@ -245,6 +246,11 @@ def _watch(started: list[subprocess.Popen[bytes]], job: Job) -> Failure | None:
                 continue
             del running[local_rank]
             if status != 0:
+                if os.path.exists(error_file):
+                    with open(error_file, encoding="ascii") as file:
+                        local_rank = int(file.read() or local_rank)
+                    process = started[local_rank]
+                    status = process.wait()
                 return Failure(job.machine * job.local_size + local_rank, process.pid, status)
         time.sleep(POLL_SECONDS)
     return None
