@@ -55,7 +55,8 @@ def refused(error: Any, words: str) -> Iterator[None]:
     try:
         yield
     except error as raised:
-        assert words in str(raised), str(raised)
+        if words not in str(raised):
+            raise AssertionError(f"refused in other words than: {words}") from raised
     else:
         raise AssertionError(f"nothing was refused: {words}")
 

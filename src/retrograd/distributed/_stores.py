@@ -7,6 +7,7 @@ import os
 import socket
 import socketserver
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -260,6 +261,11 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__(("", port), _Handler)
         threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
 
+    def close(self) -> None:
+        """Stop, and give the port back."""
+        self.shutdown()
+        self.server_close()
+
 
 class TCPStore(Store):
     """Notes with a server, which the process with `is_master` runs. Processes find it by its address."""
@@ -350,6 +356,12 @@ class TCPStore(Store):
                     f"The store at {self._host}:{self._port} has gone. Hint: the process that ran it, rank 0, has ended."
                 ) from error
         return answer[0] if answer else None
+
+    def __del__(self) -> None:
+        if (connection := getattr(self, "_connection", None)) is not None:
+            connection.close()
+        if (server := getattr(self, "_server", None)) is not None and not sys.is_finalizing():
+            server.close()  # at the end of the process its thread is gone, and would be waited for
 
     def clone(self) -> TCPStore:
         """Return another connection to the server."""
