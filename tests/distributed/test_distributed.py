@@ -1,4 +1,4 @@
-"""torch.distributed with one process."""
+"""torch.distributed with one process, which needs no MPI."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 import retrograd
 from retrograd import distributed, nn
+from retrograd.distributed import _mpi
 from tests.oracle import answer
 
 ENVIRONMENT = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29571"}
@@ -37,7 +38,7 @@ def test_there_is_no_group_at_first() -> None:
     assert distributed.is_backend_available("gloo")
     assert distributed.group.WORLD is None
     assert not distributed.rpc.is_available()
-    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.rpc\.init_rpc needs the distributed engine"):
+    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.rpc\.init_rpc needs parts of torch"):
         distributed.rpc.init_rpc("worker")
 
 
@@ -53,18 +54,23 @@ def test_a_variable_that_is_not_set_is_named(environment: pytest.MonkeyPatch, mi
     ("options", "error", "text"),
     [
         ({"backend": "foo"}, AssertionError, "Unknown backend type foo"),
-        ({"backend": "mpi"}, RuntimeError, "Distributed package doesn't have MPI built in"),
-        (
-            {"backend": "gloo", "world_size": 2},
-            NotImplementedError,
-            "world size of 2: retrograd computes in one process",
-        ),
+        ({"backend": "ucc"}, RuntimeError, "Distributed package doesn't have UCC built in"),
+        ({"backend": "gloo", "rank": 3}, RuntimeError, "rank < size. 3 vs 1"),
+        ({"backend": "gloo", "timeout": 3}, TypeError, "timeout argument to be of type datetime.timedelta"),
         ({"backend": "gloo", "init_method": "foo://"}, RuntimeError, "No rendezvous handler for foo://"),
         ({"backend": "gloo", "init_method": "tcp://a:1"}, ValueError, "rank parameter missing"),
     ],
 )
 def test_what_cannot_begin_is_refused(environment: Any, options: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
+        distributed.init_process_group(**options)
+    assert not distributed.is_initialized()
+
+
+@pytest.mark.parametrize("options", [{"backend": "mpi"}, {"backend": "gloo", "world_size": 2}])
+def test_without_mpi_the_command_that_installs_it_is_said(environment: pytest.MonkeyPatch, options: Any) -> None:
+    environment.setattr(_mpi, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="pip install mpi4py mpich"):
         distributed.init_process_group(**options)
     assert not distributed.is_initialized()
 

@@ -47,9 +47,10 @@ def test_an_error_shows_the_program_alone(tmp_path: Path) -> None:
     assert text.splitlines()[1].startswith(f'  File "{tmp_path / "wrong.py"}", line 1')
 
 
-@pytest.mark.parametrize("options", [["--nproc-per-node", "2"], ["--nnodes", "2"], ["--nnodes=1:4"]])
-def test_several_processes_are_refused(options: list[str]) -> None:
-    with pytest.raises(NotImplementedError, match="retrograd computes in one process"):
+@pytest.mark.parametrize("options", [["--nnodes", "2"], ["--nnodes=1:4"], ["--nnodes=2", "--node-rank=1"]])
+def test_several_machines_need_numbers_and_an_address(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_NODEID", raising=False)
+    with pytest.raises(ValueError, match=r"needs --node-rank .* and --master-addr"):
         launcher.main([*options, "program.py"])
 
 

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+
+STARTERS = {
+    "PMI_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+}  # variables of processes that mpiexec or srun has started
+
+LAUNCHER_OPTIONS = (
+    "--nproc",
+    "--nnodes",
+    "--node",
+    "--standalone",
+    "--master",
+    "--max",
+    "--rdzv",
+    "--redirects",
+    "--log",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the `retrograd` command with `argv`, by default the process's own arguments."""
-    own, program_arguments = _split_at_program(sys.argv[1:] if argv is None else list(argv))
+    given = sys.argv[1:] if argv is None else list(argv)
+    if _wants_processes(given):
+        from retrograd.distributed.run import main as start_processes
+
+        return start_processes(given[1:])
+    own, program_arguments = _split_at_program(given)
     options = _parser().parse_args(own)
     if options.command == "coverage":
         from retrograd.cli import _coverage
@@ -26,6 +50,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run_program(options: argparse.Namespace, arguments: list[str]) -> None:
     from retrograd.cli import _run  # after parsing: help and usage errors need none of it
 
+    if not STARTERS.isdisjoint(os.environ):
+        from retrograd.distributed._rendezvous import adopt_environment
+
+        adopt_environment()
     if options.module is not None:
         _run.run_module(options.module, arguments)
     elif options.code is not None:
@@ -34,6 +62,11 @@ def _run_program(options: argparse.Namespace, arguments: list[str]) -> None:
         _run.run_stdin(arguments)
     else:
         _run.run_script(options.script, arguments)
+
+
+def _wants_processes(argv: list[str]) -> bool:
+    """Tell whether options of torch.distributed.run stand before the program."""
+    return argv[:1] == ["run"] and len(argv) > 1 and argv[1].startswith(LAUNCHER_OPTIONS)
 
 
 def _split_at_program(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -70,9 +103,10 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run a program written for torch on retrograd",
-        usage="retrograd run [-h] (script.py | -m module | -c code | -) [argument ...]",
+        usage="retrograd run [-h] [--nproc-per-node N ...] (script.py | -m module | -c code | -) [argument ...]",
         description="Run a program as python would, with `import torch` giving retrograd.",
-        epilog="All arguments after the script or module are the program's.",
+        epilog="All arguments after the script or module are the program's. Options of torchrun, such as --nproc-per-node 4, start "
+        "it in several processes: see docs/distributed.md.",
     )
     _add_program(run)
     view = commands.add_parser(

@@ -1,29 +1,40 @@
-"""The group of processes, which has one process: how it begins, ends, and what it says of itself."""
+"""Groups of processes: how they begin, end, and what they say of themselves."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qsl, urlparse
 
 from .._public import set_all
 from ..cuda import is_available as is_cuda_available
+from . import _mpi
+from ._alone import Alone
+from ._dist_errors import DistBackendError
+from ._rendezvous import _handlers as _rendezvous_handlers
+from ._rendezvous import (
+    adopt_environment,
+    communicator_of,
+    dead_ranks,
+    numbers_of,
+    ranks_in_words,
+    rendezvous,
+    started_place,
+    store_of,
+)
+from ._work import Line, Waiter, seconds_of
 
 NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
-SEVERAL = (
-    "torch.distributed with a world size of {size}: retrograd computes in one process\nHint: start the program once, with "
-    "WORLD_SIZE=1 and RANK=0 (retrograd run -m torch.distributed.run --nproc-per-node 1 script.py), or without "
-    "init_process_group."
-)
 MISSING = {
     "nccl": "NCCL built in",
-    "mpi": "MPI built in. MPI is only included if you build PyTorch from source on a host that has MPI installed.",
+    "mpi": "MPI built in. MPI is only included if you build PyTorch from source on a host that has MPI installed.\n"
+    f"Hint: {_mpi.INSTALL}",
     "ucc": "UCC built in",
     "xccl": "XCCL built in",
 }
-OUTSIDE = -100  # the rank of a process in a group that it is not in
+OUTSIDE = -100  # what `new_group` gives a process that is not in the group
+WORD_SECONDS = 2.0  # how long processes that gave up waiting look for others that did, to say who is missing
+WORD_TAG = 1
 default_pg_timeout = timedelta(minutes=30)
 
 
@@ -43,25 +54,103 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """A group of processes: this one."""
+    """Some of the processes, each with a number in the group, and the engines that carry what they send."""
 
     __module__ = "retrograd.distributed.distributed_c10d"
 
-    def __init__(self, backend: str, config: str) -> None:
-        self._backend = Backend(backend)
-        self._config = config
+    def __init__(
+        self, backend: str, config: str, ranks: list[int], name: str, description: str, timeout: timedelta, engine: Any
+    ) -> None:
+        self._backend, self._config = Backend(backend), config
+        self._ranks = ranks  # the numbers of its processes among all
+        self.group_name, self.group_desc = name, description
+        self.timeout = timeout
+        self.line = Line()
+        self._engine = engine
+        self._device_engine: Any = None
+        self.bound_device_id: Any = None
 
     def rank(self) -> int:
         """Return the number of this process."""
-        return 0
+        return int(self._engine.rank)
 
     def size(self) -> int:
         """Return how many processes there are."""
-        return 1
+        return len(self._ranks)
 
     def name(self) -> str:
         """Return the name of the backend."""
         return str(self._backend)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} of ranks {self._ranks}>"
+
+    def engine_for(self, tensor: Any) -> Any:
+        """Return what carries a tensor: NCCL where it is on a device and the group has NCCL for it, else MPI."""
+        if not tensor.is_cuda or "cuda:nccl" not in self._config:
+            return self._engine
+        if self._device_engine is None:
+            from ._nccl import Nccl  # which needs CuPy
+
+            self._device_engine = Nccl(self._engine)
+        return self._device_engine
+
+    def waiter(self, what: str, timeout: Any = None) -> Waiter:
+        """Return how long processes wait for each other."""
+        return Waiter(self.line, seconds_of(timeout or self.timeout), what, self._late, self._check)
+
+    def _check(self, what: str) -> None:
+        """Raise if a process of this group has died."""
+        dead = [rank for rank in dead_ranks() if rank in self._ranks]
+        if dead:
+            _mpi.note_failure()
+            raise DistBackendError(
+                f"{what}: {ranks_in_words(dead)} died (group {self.group_desc}, ranks {self._ranks})\n"
+                "Hint: the error of that process says why."
+            )
+
+    def _late(self, what: str, seconds: float) -> Exception:
+        missing = self._without_word(what)
+        _mpi.note_failure()
+        hint = (
+            f"{ranks_in_words(missing)} did not reach it"
+            if missing
+            else "all processes wait, but not for the same: they must call the same collectives in the same order"
+        )
+        return DistBackendError(
+            f"Timed out waiting {int(seconds * 1000)}ms for {what} operation to complete on rank {get_rank()}\nHint: {hint}. "
+            "A longer limit: init_process_group(timeout=timedelta(...))."
+        )
+
+    def _without_word(self, what: str) -> list[int]:
+        """Return who else has not given up: those who wait for the same tell each other so."""
+        control = _World.control
+        if control is None or self.size() == 1:
+            return []
+        MPI = _mpi.load()  # noqa: N806 - mpi4py's name
+        others = [rank for rank in self._ranks if rank != control.Get_rank()]
+        sent = [control.Isend([bytearray(b"."), MPI.BYTE], rank, WORD_TAG) for rank in others]
+        received = {rank: control.Irecv([bytearray(1), MPI.BYTE], rank, WORD_TAG) for rank in others}
+        heard: set[int] = set()
+
+        def all_heard() -> bool:
+            MPI.Request.Testall(sent)
+            heard.update(rank for rank, request in received.items() if rank not in heard and request.Test())
+            return len(heard) == len(others)
+
+        quiet = Waiter(self.line, WORD_SECONDS, what, lambda *_: TimeoutError())
+        try:
+            quiet.wait_until(all_heard)
+        except TimeoutError:
+            return [rank for rank in others if rank not in heard]
+        return []
+
+    def close(self) -> None:
+        """Give back what the group holds."""
+        for engine in (self._device_engine, self._engine):
+            if hasattr(engine, "close"):
+                engine.close()
+        self._device_engine = None
 
 
 class _Default(type):
@@ -105,12 +194,17 @@ def is_nccl_available() -> bool:
     return is_cuda_available()
 
 
+def is_mpi_available() -> bool:
+    """Tell whether mpi4py is installed."""
+    return _mpi.is_available()
+
+
 def _no() -> bool:
     """Tell whether a backend is there: it is not."""
     return False
 
 
-is_mpi_available = is_ucc_available = is_xccl_available = _no
+is_ucc_available = is_xccl_available = _no
 
 
 def is_torchelastic_launched() -> bool:
@@ -120,7 +214,8 @@ def is_torchelastic_launched() -> bool:
 
 def is_backend_available(backend: str) -> bool:
     """Tell whether a backend can be named."""
-    return backend.lower() == "gloo" or (backend.lower() == "nccl" and is_nccl_available())
+    answers = {"gloo": is_gloo_available, "nccl": is_nccl_available, "mpi": is_mpi_available}
+    return answers.get(backend.lower(), _no)()
 
 
 def init_process_group(
@@ -134,27 +229,46 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the group of all processes; there may be one process. Numbers not given come from torchrun's variables.
-
-    `timeout`, `group_name`, `pg_options` and `device_id` are about how processes talk, which one does not.
-    """
+    """Make the group of all processes. Numbers not given come from mpiexec, srun, or torchrun's variables."""
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError(
+            f"Expected timeout argument to be of type datetime.timedelta, got {type(timeout)}\nHint: timedelta(seconds=30)"
+        )
     config = _need_backend(backend)
+    limit = timeout or default_pg_timeout
+    method = init_method or "env://"
     if store is not None:
         if world_size <= 0:
             raise AssertionError("world_size must be positive if using store")
         if rank < 0:
             raise AssertionError("rank must be non-negative if using store")
+    elif method.partition("://")[0] in _rendezvous_handlers:
+        store, rank, world_size = next(iter(rendezvous(method, rank, world_size, timeout=limit)))
     else:
-        rank, world_size = _rendezvous(init_method or "env://", rank, world_size)
-    if world_size != 1:
-        raise NotImplementedError(SEVERAL.format(size=world_size))
-    if rank != 0:
+        if method == "env://" and (backend == "mpi" or started_place() is not None):
+            adopt_environment()
+        rank, world_size = numbers_of(method, rank, world_size)
+    if not 0 <= rank < world_size:
         raise RuntimeError(f"rank < size. {rank} vs {world_size}")
-    _Default.world = ProcessGroup("undefined" if backend is None else backend, config)
+    engine: Any = Alone()
+    if world_size > 1:
+        _mpi.need()
+
+        def meeting_place() -> Any:
+            return store if store is not None else store_of(method, rank, world_size, limit)
+
+        communicator = communicator_of(rank, world_size, meeting_place, limit)
+        _World.control = communicator.Dup()
+        engine = _mpi.Mpi(communicator)
+    name = "undefined" if backend is None else backend
+    _Default.world = ProcessGroup(name, config, list(range(world_size)), "0", "default_pg", limit, engine)
+    _Default.world.bound_device_id = device_id
+    _world.groups[_Default.world] = None
+    _world.store = store
 
 
 def _need_backend(given: str | None) -> str:
@@ -171,42 +285,25 @@ def _need_backend(given: str | None) -> str:
     return given.lower() if parts else f"cpu:{given.lower()},cuda:{given.lower()}"
 
 
-def _rendezvous(method: str, rank: int, size: int) -> tuple[int, int]:
-    """Return the number of this process and of all: as given, from the address, or from the environment."""
-    address = urlparse(method)
-    if address.scheme not in ("env", "tcp", "file"):
-        raise RuntimeError(f"No rendezvous handler for {address.scheme}://")
-    asked = dict(parse_qsl(address.query))
-    numbers = {"rank": rank, "world_size": size}
-    for name, given in numbers.items():
-        if given < 0 and name in asked:
-            numbers[name] = int(asked[name])
-        elif given < 0 and address.scheme == "env":
-            numbers[name] = int(_variable(name.upper()))
-        elif given < 0:
-            what = f"Error initializing torch.distributed using {address.scheme}:// rendezvous"
-            raise ValueError(f"{what}: {name.replace('_', ' ')} parameter missing")
-    if address.scheme == "env":
-        _variable("MASTER_ADDR")
-        int(_variable("MASTER_PORT"))
-    return numbers["rank"], numbers["world_size"]
-
-
-def _variable(name: str) -> str:
-    found = os.environ.get(name)
-    if found is None:
-        raise ValueError(
-            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set"
-        )
-    return found
-
-
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """End a group: that of all processes unless another is given."""
     if group is None and not is_initialized():
         raise AssertionError("Process group cannot be None")
-    if group is None or group is _Default.world:
-        _Default.world = None
+    if _rank_not_in_group(group):
+        return
+    if group is not None and group is not _Default.world:
+        if group not in _world.groups:
+            raise ValueError("Invalid process group specified or has been destroyed.")
+        del _world.groups[group]
+        group.close()
+        return
+    for one in list(_world.groups):
+        one.close()
+    if _World.control is not None:
+        _World.control = None
+    _world.groups.clear()
+    _world.made = 0
+    _Default.world = None
 
 
 def new_group(
@@ -217,21 +314,34 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
-) -> ProcessGroup:
-    """Make a group of some of the processes: of this one.
-
-    Only `ranks` and `backend` matter; the rest is about how processes talk, which one does not.
-    """
+) -> Any:
+    """Make a group of some of the processes. All call it, in the same order; a process that is not in it gets a number instead."""
     world = need_group(None)
-    wanted = [0] if ranks is None else sorted(ranks)
-    if len(wanted) > 1:
+    wanted = list(range(world.size())) if ranks is None else sorted(ranks)
+    if len(wanted) > world.size():
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
         )
-    if wanted != [0]:
-        raise ValueError("The new group's rank should be within the world_size set by init_process_group")
+    if len(set(wanted)) != len(wanted):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {list(ranks)}")
+    for rank in wanted:
+        if not 0 <= rank < world.size():
+            valid = f"Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
+            raise ValueError(f"Rank {rank} is out of range. {valid}")
     config = world._config if backend is None else _need_backend(backend)
-    return ProcessGroup(world._backend if backend is None else backend, config)
+    name = f"{wanted}" if use_local_synchronization else str(_world.next_number())
+    if world.rank() not in wanted:
+        return OUTSIDE
+    engine: Any = Alone()
+    if len(wanted) > 1:
+        whole = world._engine.communicator
+        tag = sum(rank * 31 + 7 for rank in wanted) % 30000  # the members call it in the same order, so tags may repeat
+        engine = _mpi.Mpi(whole.Create_group(whole.Get_group().Incl(wanted), tag))
+    name_of_backend = world._backend if backend is None else backend
+    limit = timeout or world.timeout
+    made = ProcessGroup(name_of_backend, config, wanted, name, group_desc or "undefined", limit, engine)
+    _world.groups[made] = None
+    return made
 
 
 def new_subgroups_by_enumeration(
@@ -240,12 +350,56 @@ def new_subgroups_by_enumeration(
     backend: str | None = None,
     pg_options: Any = None,
     group_desc: str | None = None,
-) -> tuple[ProcessGroup, list[ProcessGroup]]:
+) -> tuple[Any, list[Any]]:
     """Make groups of lists of processes, and return the one that this process is in, and all."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    made = [new_group(ranks, backend=backend) for ranks in ranks_per_subgroup_list]
-    return made[0], made
+    owner: dict[int, Any] = {}
+    for ranks in ranks_per_subgroup_list:
+        for rank in ranks:
+            if rank in owner:
+                raise ValueError(f"Rank {rank} has appeared in both subgroup {owner[rank]} and {ranks}")
+            owner[rank] = ranks
+    made = [new_group(ranks, timeout, backend, group_desc=group_desc) for ranks in ranks_per_subgroup_list]
+    return next((one for one in made if isinstance(one, ProcessGroup)), None), made
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: Any = None,
+    timeout: Any = None,
+    backend: Any = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Divide all processes into groups of a size: by default those of a machine."""
+    whole = get_process_group_ranks(group)
+    size = len(whole)
+    if group_size is None:
+        group_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if size < group_size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by '{group_size=}'")
+    parts = [whole[start : start + group_size] for start in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(parts, timeout=timeout, backend=backend, group_desc=group_desc)
+
+
+def split_group(
+    parent_pg: Any = None,
+    split_ranks: Any = None,
+    timeout: Any = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
+    """Divide a group into groups of ranks, given by their numbers in it, and return the one of this process, or None."""
+    parent = need_group(parent_pg)
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    made = [new_group([parent._ranks[rank] for rank in ranks], timeout, group_desc=group_desc) for ranks in split_ranks]
+    return next((one for one in made if isinstance(one, ProcessGroup)), None)
 
 
 # ---- what it says ----
@@ -253,7 +407,24 @@ def need_group(group: Any) -> ProcessGroup:
     """Return the group that is meant; raise torch's error where there is none."""
     if _Default.world is None:
         raise ValueError(NO_GROUP)
-    return group if isinstance(group, ProcessGroup) else _Default.world
+    if group is None:
+        return _Default.world
+    if isinstance(group, ProcessGroup):
+        return group
+    if group == OUTSIDE:
+        raise ValueError("Invalid process group specified: this process is not in it")
+    return _Default.world
+
+
+def need_one(group: Any, what: str) -> ProcessGroup:
+    """Return the group that is meant, for something that is there for one process: several would each go their own way."""
+    found = need_group(group)
+    if found.size() > 1:
+        raise NotImplementedError(
+            f"{what} in a group of {found.size()} processes: retrograd has it for one\n"
+            "Hint: torch.distributed's collectives work for several, e.g. all_reduce(parameter.grad, ReduceOp.AVG) after backward."
+        )
+    return found
 
 
 def _get_default_group() -> ProcessGroup:
@@ -267,17 +438,28 @@ def _rank_not_in_group(group: Any) -> bool:
 
 
 def _resolve_process_group(group_name: str) -> ProcessGroup:
-    """Return the group of a name: the one there is."""
-    return need_group(None)
-
-
-def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[tuple[None, int, int]]:
-    """Yield what processes need to meet: no store, the number of this one, and how many there are."""
-    yield None, *_rendezvous(url, rank, world_size)
+    """Return the group of a name."""
+    need_group(None)
+    for one in _world.groups:
+        if one.group_name == group_name:
+            return one
+    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
 
 
 class _World:
     """What is known of groups."""
+
+    control: Any = None  # a communicator on which processes say what they wait for
+
+    def __init__(self) -> None:
+        self.groups: dict[ProcessGroup, None] = {}  # in the order of their making
+        self.made = 0
+        self.store: Any = None
+
+    def next_number(self) -> int:
+        """Return the number of a new group, the same in all processes."""
+        self.made += 1
+        return self.made
 
     @property
     def default_pg(self) -> ProcessGroup | None:
@@ -287,25 +469,30 @@ class _World:
     @property
     def pg_map(self) -> dict[ProcessGroup, tuple[str, Any]]:
         """The groups, with the backend of each."""
-        return {} if _Default.world is None else {_Default.world: (str(_Default.world._backend), None)}
+        return {one: (str(one._backend), None) for one in self.groups}
+
+    @property
+    def pg_names(self) -> dict[ProcessGroup, str]:
+        """The groups, with their names."""
+        return {one: one.group_name for one in self.groups}
 
     @property
     def pg_group_ranks(self) -> dict[ProcessGroup, dict[int, int]]:
         """The groups, with the numbers that processes have among all and in each."""
-        return {} if _Default.world is None else {_Default.world: {0: 0}}
+        return {one: {rank: at for at, rank in enumerate(one._ranks)} for one in self.groups}
 
 
 _world = _World()
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the number of this process in a group."""
-    return need_group(group).rank()
+    """Return the number of this process in a group; -1 if it is not in it."""
+    return -1 if _rank_not_in_group(group) else need_group(group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return how many processes are in a group."""
-    return need_group(group).size()
+    """Return how many processes are in a group; -1 if this one is not in it."""
+    return -1 if _rank_not_in_group(group) else need_group(group).size()
 
 
 def get_backend(group: Any = None) -> Backend:
@@ -320,22 +507,27 @@ def get_backend_config(group: Any = None) -> str:
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Return the numbers that the processes of a group have among all."""
-    need_group(group)
-    return [0]
+    return list(need_group(group)._ranks)
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """Return the number in a group of the process that has a number among all."""
-    if global_rank != 0:
+    if group is None:
+        return global_rank
+    ranks = need_group(group)._ranks
+    if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {need_group(group)}")
-    return 0
+    return ranks.index(global_rank)
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
     """Return the number among all of the process that has a number in a group."""
-    if group_rank != 0:
+    if group is None:
+        return group_rank
+    ranks = need_group(group)._ranks
+    if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {need_group(group)}")
-    return 0
+    return ranks[group_rank]
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
@@ -350,4 +542,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     )
 
 
-set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group rendezvous")
+set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group need_one new_subgroups split_group")

@@ -1,50 +1,24 @@
-"""What torch.distributed has beside its collectives: options, errors, levels of talk, more forms. One process needs little of it."""
+"""What torch.distributed has beside its collectives: options, levels of talk; and names of other files that torch has here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any
 
-from ._collectives import (
-    ReduceOp,
-    Work,
-    all_gather,
-    all_gather_into_tensor,
-    all_reduce,
-    reduce_scatter_tensor,
-)
-from ._groups import Backend, get_rank, get_world_size, need_group, new_group, new_subgroups_by_enumeration
-from ._groups import rendezvous as _rendezvous
+from ._collectives import all_gather_coalesced, all_gather_single, all_reduce_coalesced, reduce_scatter_single
+from ._dist_errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
+from ._groups import Backend, ProcessGroup, get_rank, need_group, new_group, new_subgroups, split_group
+from ._reductions import ReduceOp, supports_complex
+from ._rendezvous import register_rendezvous_handler, rendezvous
 
 GroupName = str
 default_pg_nccl_timeout = timedelta(minutes=10)
 _UNSET = timedelta(milliseconds=-1)
-
-
-# ---- errors ----
-class DistError(RuntimeError):
-    """An error of processes that work together."""
-
-
-class DistBackendError(DistError):
-    """An error of what carries messages."""
-
-
-class DistNetworkError(DistError):
-    """An error of the network."""
-
-
-class DistStoreError(DistError):
-    """An error of the store of notes."""
-
-
-class QueueEmptyError(DistStoreError):
-    """A queue of a store has nothing."""
 
 
 # ---- levels of talk ----
@@ -181,69 +155,11 @@ def get_pg_count() -> int:
     return len(_world.pg_map)
 
 
-def supports_complex(reduceOp: Any) -> bool:  # noqa: N803 - torch's name
-    """Tell whether complex numbers can be reduced so."""
-    return reduceOp not in (
-        *(ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR),
-    )
-
-
-# ---- more forms of collectives ----
-def all_reduce_coalesced(
-    tensors: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Work | None:
-    """Reduce several tensors over all processes."""
-    need_group(group)
-    given = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-    done = [all_reduce(one, op, group, async_op) for one in given]
-    return done[-1] if done else None
-
-
-def all_gather_coalesced(
-    output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
-) -> Work | None:
-    """Gather several tensors of all processes."""
-    need_group(group)
-    outputs = list(zip(*output_tensor_lists, strict=True))
-    done = [all_gather(list(out), one, group, async_op) for out, one in zip(outputs, input_tensor_list, strict=True)]
-    return done[-1] if done else None
-
-
-all_gather_single = all_gather_into_tensor
-reduce_scatter_single = reduce_scatter_tensor
-
-
-def new_subgroups(
-    group_size: int | None = None,
-    group: Any = None,
-    timeout: Any = None,
-    backend: Any = None,
-    pg_options: Any = None,
-    group_desc: str | None = None,
-) -> tuple[Any, list[Any]]:
-    """Divide all processes into groups of a size."""
-    size = get_world_size()
-    if group_size is None:
-        group_size = 1
-    if group_size <= 0:
-        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
-    if size < group_size:
-        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
-    return new_subgroups_by_enumeration([[0]], timeout=timeout, backend=backend)
-
-
-def split_group(parent_pg: Any = None, split_ranks: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Divide a group into groups of ranks."""
-    need_group(parent_pg)
-    if not split_ranks:
-        raise ValueError("split_ranks cannot be None or empty")
-    return new_group([0])
-
-
 def shrink_group(ranks_to_exclude: list[int], group: Any = None, shrink_flags: int = 0, pg_options: Any = None) -> Any:
-    """Leave processes out of a group: one process can leave nobody out."""
-    need_group(group)
-    raise NotImplementedError("shrink_group needs several processes: retrograd computes in one")
+    """Make a group without some processes; those that stay call it, and it takes the place of the old one."""
+    old = need_group(group)
+    rest = [rank for at, rank in enumerate(old._ranks) if at not in ranks_to_exclude]
+    return new_group(rest, old.timeout, use_local_synchronization=True, group_desc=old.group_desc)
 
 
 @contextmanager
@@ -260,18 +176,8 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:
         pdb.set_trace()
 
 
-# ---- how processes find each other ----
-_rendezvous_handlers: dict[str, Callable[..., Any]] = {}
-
-
-def register_rendezvous_handler(scheme: str, handler: Callable[..., Any]) -> None:
-    """Say what brings processes together for addresses of a kind."""
-    if scheme in _rendezvous_handlers:
-        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
-    _rendezvous_handlers[scheme] = handler
-
-
-def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
-    """Bring processes together by an address."""
-    handler = _rendezvous_handlers.get(url.partition("://")[0])
-    return _rendezvous(url, rank, world_size, **kwargs) if handler is None else handler(url, **kwargs)
+_elsewhere = (  # what `_compat/names_elsewhere.txt` finds here
+    *(all_gather_coalesced, all_gather_single, all_reduce_coalesced, reduce_scatter_single, supports_complex),
+    *(DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError),
+    *(ProcessGroup, new_subgroups, split_group, register_rendezvous_handler, rendezvous),
+)

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from .._dtypes import int32
 from ..tensor._functions.creation import as_tensor, zeros
-from ._groups import ProcessGroup, init_process_group, is_initialized, need_group
+from ._groups import ProcessGroup, init_process_group, is_initialized, need_one
 
 MESH_DIM_NEEDED = "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1."
-TOO_BIG = "Mesh should not be bigger than default world size 1, but found {size} ranks!\nHint: retrograd computes in one process."
+TOO_BIG = "Mesh should not be bigger than default world size 1, but found {size} ranks!\nHint: retrograd's meshes have one process."
 _entered = threading.local()
 
 
@@ -49,7 +49,7 @@ class DeviceMesh:
         if _init_backend:
             if not is_initialized():
                 init_process_group()
-            self._group = need_group(None)
+            self._group = need_one(None, "DeviceMesh")
 
     @classmethod
     def from_group(

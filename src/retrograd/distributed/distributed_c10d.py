@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from .._absent import finder
-from . import FileStore, HashStore, PrefixStore, Store, TCPStore, _groups
+from . import _groups
 from ._collectives import *  # noqa: F403
-from ._collectives import _all_gather_base, _broadcast_coalesced, _reduce_scatter_base
+from ._collectives import Work, _all_gather_base, _broadcast_coalesced, _reduce_scatter_base
 from ._groups import *  # noqa: F403
-from ._groups import _get_default_group, _rank_not_in_group, _resolve_process_group, _world, get_global_rank, rendezvous
+from ._groups import _get_default_group, _rank_not_in_group, _resolve_process_group, _world, get_global_rank
+from ._messages import *  # noqa: F403
+from ._objects import *  # noqa: F403
+from ._reductions import *  # noqa: F403
+from ._reductions import _make_nccl_premul_sum
+from ._rendezvous import rendezvous
+from ._stores import *  # noqa: F403
 
 _get_global_rank = get_global_rank
 _absent = finder("torch.distributed.distributed_c10d")
@@ -22,6 +28,6 @@ def __getattr__(name: str) -> Any:
 
 
 _names = (
-    *(FileStore, HashStore, PrefixStore, Store, TCPStore, _all_gather_base, _broadcast_coalesced, _reduce_scatter_base),
+    *(Work, _all_gather_base, _broadcast_coalesced, _make_nccl_premul_sum, _reduce_scatter_base),
     *(_get_default_group, _rank_not_in_group, _resolve_process_group, _world, rendezvous),
 )

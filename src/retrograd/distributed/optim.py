@@ -9,7 +9,7 @@ from typing import Any
 from .._absent import finder
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
-from ._groups import get_rank, get_world_size, group
+from ._groups import get_rank, get_world_size, group, need_one
 
 
 class ZeroRedundancyOptimizer(Optimizer):
@@ -25,6 +25,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         **defaults: Any,
     ) -> None:
         groups = _checked(params)
+        need_one(process_group, "ZeroRedundancyOptimizer")
         self.process_group = process_group or group.WORLD
         self.world_size, self.rank = get_world_size(process_group), get_rank(process_group)
         self.parameters_as_bucket_view, self._overlap_with_ddp = parameters_as_bucket_view, overlap_with_ddp

@@ -1,48 +1,65 @@
-"""torch.distributed.run: start a program as torchrun does, for one process: this one.
+"""torch.distributed.run: start a program in several processes, as torchrun does.
 
-    retrograd run -m torch.distributed.run --nproc-per-node 1 script.py [argument ...]
+    retrograd run --nproc-per-node 4 script.py [argument ...]
+    retrograd run -m torch.distributed.run --nnodes 2 --node-rank 0 --master-addr host --nproc-per-node 4 script.py [argument ...]
 
-The options are torchrun's. Those about how processes find each other and are watched have nothing to do.
+The options are torchrun's. One process is this one. Several are started on this machine, and find those of other machines by
+MASTER_ADDR and MASTER_PORT; MPI joins them when they call `init_process_group` (Note [Processes that nobody started with mpiexec] in
+`_rendezvous.py`). If one fails, the others are ended, and all start again as often as `--max-restarts` says.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
 
 from ..cuda import device_count
-from ._groups import SEVERAL
 
-_TAKEN = """rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts monitor-interval start-method event-log-handler log-dir
-local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank local-addr logs-specs numa-binding
-signals-to-handle shutdown-timeout""".split()  # noqa: SIM905 - names read better as text
+POLL_SECONDS = 0.05  # how often processes are looked at
+PATIENCE = 5.0  # seconds that a process has to obey before it is killed
+_TAKEN = """rdzv-backend rdzv-conf monitor-interval start-method event-log-handler local-ranks-filter duplicate-stdout-filters
+duplicate-stderr-filters local-addr logs-specs numa-binding signals-to-handle shutdown-timeout""".split()  # noqa: SIM905 - names read better as text
 _FLAGS = ("standalone", "run-path", "no-python", "virtual-local-rank")
+_STARTERS = ("PMI_", "PMIX_", "OMPI_", "MPI_LOCAL")  # what mpiexec says of this process is not true of those it starts
 
 
 def get_args_parser() -> argparse.ArgumentParser:
     """Return the parser of torchrun's options, each of which may be written with either kind of dash."""
     parser = argparse.ArgumentParser(
-        prog="torch.distributed.run", description="Start a program as torchrun does, once."
+        prog="torch.distributed.run", description="Start a program in several processes, as torchrun does."
     )
 
     def option(name: str, **how: object) -> None:
         spellings = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
         parser.add_argument(*spellings, **how)  # type: ignore[arg-type]
 
-    option("nnodes", default="1:1", help="number of machines: 1")
-    option("nproc-per-node", default="1", help="number of processes: 1, or auto, cpu, gpu where that makes one")
-    option("master-addr", default=None, help="what the program finds in MASTER_ADDR")
-    option("master-port", default=None, help="what the program finds in MASTER_PORT")
+    option("nnodes", default="1:1", help="number of machines, on each of which this is called")
+    option("node-rank", default=None, help="the number of this machine, from 0")
+    option("nproc-per-node", default="1", help="number of processes on this machine; or auto, cpu, gpu")
+    option("master-addr", default=None, help="the machine with number 0")
+    option("master-port", default=None, help="a free port of that machine")
+    option("rdzv-endpoint", default="", help="the same two, as host:port")
+    option("rdzv-id", default="none", help="what the program finds in TORCHELASTIC_RUN_ID")
     option("role", default="default", help="what the program finds in ROLE_NAME")
+    option("max-restarts", default="0", help="how often all processes start again after one has failed")
+    option("log-dir", default=None, help="folder for what processes print, with --redirects")
     for name in _TAKEN:
         option(name, help=argparse.SUPPRESS)
     for name in _FLAGS:
         option(name, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-m", "--module", action="store_true", help="run a module by its name")
-    parser.add_argument("-r", "--redirects", help=argparse.SUPPRESS)
-    parser.add_argument("-t", "--tee", help=argparse.SUPPRESS)
+    parser.add_argument("-r", "--redirects", default="0", help="write to files: 1 stdout, 2 stderr, 3 both")
+    parser.add_argument("-t", "--tee", default="0", help=argparse.SUPPRESS)
     parser.add_argument("training_script", help="the program, followed by its arguments")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser
@@ -54,42 +71,88 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Set what torchrun sets in the environment, and run the program."""
+    """Run the program: here if it is one process, else in as many new ones."""
     from ..cli import _run  # above this package
 
-    _need_one(options.nnodes, options.nproc_per_node)
     if options.no_python:
         raise NotImplementedError(
             "torch.distributed.run --no-python: retrograd runs programs that are written in Python"
         )
-    os.environ.update(_variables(options))
+    job = _job(options)
+    if job.size > 1:
+        sys.exit(_keep_running(options, job))
+    os.environ.update(_variables(options, job, 0, 0))
     start = _run.run_module if options.module else _run.run_script
     start(options.training_script, options.training_script_args)
 
 
-def _need_one(nodes: str, processes: str) -> None:
+@dataclass
+class Job:
+    """How many processes there are, here and everywhere, and where they meet."""
+
+    machines: int
+    machine: int
+    local_size: int
+    host: str
+    port: str | None  # None: any that is free
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return self.machines * self.local_size
+
+
+def _job(options: argparse.Namespace) -> Job:
+    machines = int(options.nnodes.rpartition(":")[2])
+    host, _, port = options.rdzv_endpoint.rpartition(":") if ":" in options.rdzv_endpoint else ("", "", "")
+    job = Job(
+        machines,
+        0,
+        _process_count(options.nproc_per_node),
+        options.master_addr or host or "localhost",
+        options.master_port or port or None,
+    )
+    if machines > 1:
+        number = options.node_rank or os.environ.get("SLURM_NODEID") or os.environ.get("GROUP_RANK")
+        if number is None or job.host == "localhost":
+            raise ValueError(
+                f"torch.distributed.run: --nnodes {machines} needs --node-rank (0 to {machines - 1}) and --master-addr, the "
+                "machine with number 0\nHint: under srun, SLURM_NODEID is the number."
+            )
+        job.machine, job.port = int(number), job.port or "29500"
+    return job
+
+
+def _process_count(text: str) -> int:
     counts = {"auto": device_count() or os.cpu_count(), "cpu": os.cpu_count(), "gpu": device_count()}
     try:
-        size = int(nodes.rpartition(":")[2]) * int(counts.get(processes) or processes)
+        return int(counts.get(text) or text)
     except ValueError:
-        if processes == "gpu":
+        if text == "gpu":
             raise ValueError("Cuda is not available.") from None
-        raise ValueError(f"Unsupported nproc_per_node value: {processes}") from None
-    if size != 1:
-        raise NotImplementedError(SEVERAL.format(size=size))
+        raise ValueError(f"Unsupported nproc_per_node value: {text}") from None
 
 
-def _variables(options: argparse.Namespace) -> dict[str, str]:
-    zeros = dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "TORCHELASTIC_RESTART_COUNT"), "0")
-    ones = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"), "1")
+def _variables(options: argparse.Namespace, job: Job, local_rank: int, restarts: int) -> dict[str, str]:
+    rank = job.machine * job.local_size + local_rank
+    numbers = {
+        "RANK": rank,
+        "LOCAL_RANK": local_rank,
+        "GROUP_RANK": job.machine,
+        "ROLE_RANK": rank,
+        "WORLD_SIZE": job.size,
+        "LOCAL_WORLD_SIZE": job.local_size,
+        "GROUP_WORLD_SIZE": job.machines,
+        "ROLE_WORLD_SIZE": job.size,
+        "TORCHELASTIC_RESTART_COUNT": restarts,
+        "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
+    }
     return {
-        **zeros,
-        **ones,
+        **{name: str(number) for name, number in numbers.items()},
         "ROLE_NAME": options.role,
-        "MASTER_ADDR": options.master_addr or "localhost",
-        "MASTER_PORT": options.master_port or str(_free_port()),
-        "TORCHELASTIC_RUN_ID": options.rdzv_id or "none",
-        "TORCHELASTIC_MAX_RESTARTS": options.max_restarts or "0",
+        "MASTER_ADDR": job.host,
+        "MASTER_PORT": job.port or str(_free_port()),
+        "TORCHELASTIC_RUN_ID": options.rdzv_id,
     }
 
 
@@ -97,6 +160,113 @@ def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("localhost", 0))
         return int(one.getsockname()[1])
+
+
+# ---- several processes ----
+def _keep_running(options: argparse.Namespace, job: Job) -> int:
+    """Start the processes until they end well, or have failed too often; return what to exit with."""
+    if options.tee != "0":
+        raise NotImplementedError(
+            "torch.distributed.run --tee: what processes print goes to the terminal, or with -r to files"
+        )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the processes are ended, too
+    most = int(options.max_restarts)
+    for restarts in range(most + 1):
+        failure = _run_once(options, job, restarts)
+        if failure is None:
+            return 0
+        after = f"; starting again, restart {restarts + 1} of {most}" if restarts < most else ""
+        print(f"torch.distributed.run: {failure}{after}", file=sys.stderr, flush=True)
+    assert failure is not None
+    return failure.code
+
+
+@dataclass
+class Failure:
+    """The first process that failed."""
+
+    rank: int
+    pid: int
+    status: int  # an exit code, or less than 0: a signal
+
+    @property
+    def code(self) -> int:
+        """The exit code, as shells count signals."""
+        return 128 - self.status if self.status < 0 else self.status
+
+    def __str__(self) -> str:
+        how = (
+            f"was killed by {signal.Signals(-self.status).name}"
+            if self.status < 0
+            else f"failed with exit code {self.status}"
+        )
+        return f"rank {self.rank} (process {self.pid}) {how}"
+
+
+def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure | None:
+    """Start all processes of this machine, and watch them; end them if one fails, and return which."""
+    common = {name: value for name, value in os.environ.items() if not name.startswith(_STARTERS)}
+    common.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // job.local_size)))
+    shared = _variables(options, job, 0, restarts)
+    command = [sys.executable, "-m", "retrograd.distributed._worker", *(["-m"] if options.module else [])]
+    started: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="retrograd-run-") as folder, ExitStack() as files:
+        common["RETROGRAD_ERROR_FILE"] = os.path.join(folder, "error")
+        try:
+            for local_rank in range(job.local_size):
+                own = _variables(options, job, local_rank, restarts) | {"MASTER_PORT": shared["MASTER_PORT"]}
+                started.append(
+                    subprocess.Popen(
+                        [*command, options.training_script, *options.training_script_args],
+                        env=common | own,
+                        **_outputs(options, own["RANK"], files),
+                    )
+                )
+            return _watch(started, job, common["RETROGRAD_ERROR_FILE"])
+        finally:
+            _end(started)
+
+
+def _outputs(options: argparse.Namespace, rank: str, files: ExitStack) -> dict[str, Any]:
+    chosen = [name for bit, name in ((1, "stdout"), (2, "stderr")) if int(options.redirects) & bit]
+    if chosen:
+        folder = os.path.join(options.log_dir or tempfile.mkdtemp(prefix="retrograd-run-"), rank)
+        os.makedirs(folder, exist_ok=True)
+        return {name: files.enter_context(open(os.path.join(folder, f"{name}.log"), "ab")) for name in chosen}
+    return {}
+
+
+def _watch(started: list[subprocess.Popen[bytes]], job: Job, error_file: str) -> Failure | None:
+    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown."""
+    running = dict(enumerate(started))
+    while running:
+        for local_rank, process in list(running.items()):
+            status = process.poll()
+            if status is None:
+                continue
+            del running[local_rank]
+            if status != 0:
+                if os.path.exists(error_file):
+                    with open(error_file, encoding="ascii") as file:
+                        local_rank = int(file.read() or local_rank)
+                    process = started[local_rank]
+                    status = process.wait()
+                return Failure(job.machine * job.local_size + local_rank, process.pid, status)
+        time.sleep(POLL_SECONDS)
+    return None
+
+
+def _end(started: list[subprocess.Popen[bytes]]) -> None:
+    for order in (signal.SIGTERM, signal.SIGKILL):
+        alive = [process for process in started if process.poll() is None]
+        for process in alive:
+            process.send_signal(order)
+        until = time.monotonic() + PATIENCE
+        for process in alive:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                continue
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ def _work(report: Connection, fn: Any, args: tuple[Any, ...]) -> None:
         return  # which the first process shows, too
     except Exception:
         report.send(traceback.format_exc())
+        if (mpi := sys.modules.get("retrograd.distributed._mpi")) is not None:
+            mpi.note_failure()  # so that the process ends at once: the others may wait for it
         sys.exit(1)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from .._groups import need_one
+
 
 class JoinHook:
     """What a process does for those that still compute, and at the end."""
@@ -52,6 +54,8 @@ class Join:
     ) -> None:
         if len(joinables) == 0:
             raise ValueError("The join context manager requires at least one joinable")
+        if enable:
+            need_one(joinables[0].join_process_group, "Join")
         self._joinables, self._enable = joinables, enable
         self._join_hooks = [one.join_hook(**kwargs) for one in joinables]
         for at, one in enumerate(joinables):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...futures import Future
+from .._groups import is_initialized, need_one
 from ._nesting import flattened, given_states
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
@@ -24,6 +25,8 @@ def save(
     """Write a state into a folder, which is complete when this returns, or as it was."""
     if storage_writer is None and checkpoint_id is None:
         raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
+    if not no_dist and is_initialized():
+        need_one(process_group, "torch.distributed.checkpoint.save")
     writer = FileSystemWriter(checkpoint_id) if storage_writer is None else storage_writer
     if not isinstance(writer, FileSystemWriter):
         raise NotImplementedError(f"a checkpoint written by {type(writer).__name__}: retrograd writes folders")
@@ -62,7 +65,9 @@ def save_state_dict(
     planner: Any = None,
 ) -> Metadata:
     """Write a state; the older name of `save`."""
-    return save(state_dict, storage_writer=storage_writer, planner=planner)
+    return save(
+        state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group, no_dist=no_dist
+    )
 
 
 __all__ = ["async_save", "save", "save_state_dict"]

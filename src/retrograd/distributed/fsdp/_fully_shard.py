@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...nn.modules.container import ModuleDict, ModuleList
-from .._groups import init_process_group, is_initialized
+from .._groups import init_process_group, is_initialized, need_one
 from ..device_mesh import DeviceMesh
 from .fully_sharded_data_parallel import need_on_cpu, need_plain_numbers
 
@@ -101,6 +101,7 @@ def fully_shard(
         if mesh is None:
             if not is_initialized():
                 init_process_group()
+            need_one(None, "fully_shard")
             device = next((parameter.device.type for parameter in one.parameters()), "cpu")
             mesh = DeviceMesh(device, [0])
         kind = type(one)

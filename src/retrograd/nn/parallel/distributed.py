@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...distributed._groups import need_group
 from ..modules.module import Module
 
 
@@ -34,8 +33,10 @@ class DistributedDataParallel(Module):
         skip_all_reduce_unused_params: bool = False,
         bucket_cap_mb_list: Any = None,
     ) -> None:
+        from ...distributed._groups import need_one  # few programs come here
+
         super().__init__()
-        group = need_group(process_group)
+        group = need_one(process_group, "DistributedDataParallel")
         parameters = list(module.parameters())
         if not any(one.requires_grad for one in parameters):
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes. One process's are their average."""
+"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ...._warnings import warn
+from ..._collectives import all_reduce
 from ..._groups import need_group
+from ..._reductions import ReduceOp
 
 
 class ModelAverager(ABC):
@@ -40,8 +42,17 @@ class PeriodicModelAverager(ModelAverager):
         self.warmup_steps, self.period = warmup_steps, period
 
     def average_parameters(self, params: Any) -> None:
-        """Count the step: the parameters of one process are their average."""
+        """Average the parameters, or those of an optimizer's groups, if it is time, and count the step."""
+        if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
+            for one in _listed(params):
+                all_reduce(one.detach(), ReduceOp.AVG, self.process_group)
         self.step += 1
+
+
+def _listed(params: Any) -> list[Any]:
+    """Return the parameters that have gradients, of a module's or of an optimizer's groups."""
+    given = [p for one in params for p in (one["params"] if isinstance(one, dict) else [one])]
+    return [one for one in given if one.grad is not None]
 
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]

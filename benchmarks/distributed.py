@@ -1,0 +1,138 @@
+"""What do collectives cost, against mpi4py's own, and does memory stay where it is?
+
+mpiexec -n 2 python benchmarks/distributed.py [--steps 1000]       needs mpi4py and mpich
+
+Both reduce the same memory in turns; the best of several rounds is compared. A ratio above 1 says that ours is quicker. Then a
+thousand steps of mixed collectives, after which no process may have grown. The last lines are a model of a step on many machines:
+latency and bandwidth as measured, in the formula of a ring.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import retrograd as torch
+from retrograd import distributed as d
+
+
+def seconds(call: Callable[[], Any], times: int, rounds: int = 5) -> float:
+    """Return the best mean of several rounds; all processes begin a round together."""
+    best = float("inf")
+    for _ in range(rounds):
+        d.barrier()
+        began = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - began) / times)
+    return best
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def show(text: str) -> None:
+    """Print, in the first process."""
+    if d.get_rank() == 0:
+        print(text, flush=True)
+
+
+def against_mpi() -> tuple[float, float]:
+    """Compare all_reduce with mpi4py's; return the latency and the time of a byte."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    show(
+        f"all_reduce of float32, {d.get_world_size()} processes\n{'bytes':>10} {'mpi4py':>10} {'ours':>10} {'ratio':>6}"
+    )
+    latency = per_byte = 0.0
+    for count in (1, 1 << 8, 1 << 14, 1 << 20, 1 << 24):
+        tensor = torch.ones(count)
+        array = np.ones(count, np.float32)
+        times = 5 if count >= 1 << 20 else 300
+        theirs = ours = float("inf")
+        for _ in range(3):  # in turns: the machine has other work
+            theirs = min(theirs, seconds(partial(world.Allreduce, MPI.IN_PLACE, array), times, 2))
+            ours = min(ours, seconds(partial(d.all_reduce, tensor), times, 2))
+        latency = latency or ours
+        per_byte = ours / (4 * count)
+        show(f"{4 * count:>10} {theirs * 1e6:>8.1f}us {ours * 1e6:>8.1f}us {theirs / ours:>6.2f}")
+    return latency, per_byte
+
+
+def others() -> None:
+    """Time the other collectives on 4 MB."""
+    size, count = d.get_world_size(), 1 << 20
+    one, every = torch.ones(count), torch.ones(size, count)
+    half = torch.ones(count, dtype=torch.bfloat16)
+    for name, call in {
+        "all_reduce of bfloat16": lambda: d.all_reduce(half),
+        "broadcast": lambda: d.broadcast(one, 0),
+        "all_gather_into_tensor": lambda: d.all_gather_into_tensor(every, one),
+        "reduce_scatter_tensor": lambda: d.reduce_scatter_tensor(one, every),
+        "all_to_all_single": lambda: d.all_to_all_single(torch.empty_like(one), one),
+        "all_gather_object": lambda: d.all_gather_object([None] * size, {"a": 1}),
+        "barrier": d.barrier,
+    }.items():
+        show(f"{name:>24} {seconds(call, 10) * 1e6:>10.1f}us")
+
+
+def growth(steps: int) -> None:
+    """Say how much memory a process gains over many steps."""
+    size = d.get_world_size()
+    tensors = [torch.ones(1 << 14, dtype=dtype) for dtype in (torch.float32, torch.bfloat16, torch.int64)]
+
+    def step() -> None:
+        works = [d.all_reduce(one.fill_(1), async_op=True) for one in tensors]
+        futures = [work.get_future() for work in works]
+        for work, future in zip(works, futures, strict=True):
+            work.wait()
+            future.wait()
+        d.all_gather_object([None] * size, {"rank": d.get_rank()})
+
+    for _ in range(100):
+        step()
+    before = resident()
+    for _ in range(steps):
+        step()
+    grown = [0] * size
+    d.all_gather_object(grown, resident() - before)
+    show(f"memory gained in {steps} steps, by process: {[f'{one / 1024:.0f} kB' for one in grown]}")
+
+
+def model(latency: float, per_byte: float) -> None:
+    """Say what a ring would take on many machines: 2 (n - 1) messages, and twice the bytes, less one part in n."""
+    here = d.get_world_size()
+    step_bytes = 400e6  # gradients of 100 million parameters in float32
+    hop = latency / (2 * (here - 1))
+    rate = per_byte / (2 * (here - 1) / here)
+    show(f"a ring of n processes with {hop * 1e6:.1f} us a message and {1e-9 / rate:.2f} GB/s, 400 MB of gradients:")
+    for count in (2, 8, 64, 1000):
+        took = 2 * (count - 1) * hop + step_bytes * rate * 2 * (count - 1) / count
+        show(f"{count:>6} processes {took * 1e3:>10.1f} ms")
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=1000)
+    options = parser.parse_args()
+    d.init_process_group("gloo")
+    measured = against_mpi()
+    others()
+    growth(options.steps)
+    model(*measured)
+    d.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

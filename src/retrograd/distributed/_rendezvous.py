@@ -1,0 +1,278 @@
+"""How processes find each other and become one MPI job: started by mpiexec or srun, or by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlparse
+
+from . import _mpi, _pmi
+from ._dist_errors import DistNetworkError, DistStoreError
+from ._stores import FileStore, PrefixStore, Store, TCPStore
+from ._work import Line, Waiter
+
+FAREWELL_SECONDS = 5.0  # how long a process that ends waits for the others to end, too
+
+# What starters of processes say: the number of this process, how many there are, and both on this machine.
+STARTERS = (
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and Intel MPI; srun --mpi=pmi2
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),  # any srun
+)
+
+
+@dataclass
+class Place:
+    """Where a process stands among those that were started with it, and whether MPI knows of them."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    known_to_mpi: bool
+
+
+def started_place() -> Place | None:
+    """Return what the starter of this process says of it; None if it was started by itself."""
+    for names in STARTERS:
+        if names[0] in os.environ and names[1] in os.environ:
+            numbers = [int(re.match(r"\d*", os.environ.get(name, "0"))[0] or 0) for name in names]  # type: ignore[index]
+            known = not names[0].startswith("SLURM") or "PMIX_RANK" in os.environ
+            return Place(numbers[0], numbers[1], numbers[2], numbers[3], known)
+    return None
+
+
+def adopt_environment() -> None:
+    """Give a process that mpiexec or srun has started the variables that torchrun would set."""
+    place = started_place()
+    if place is None or "RANK" in os.environ:
+        return
+    variables = {
+        "RANK": place.rank,
+        "WORLD_SIZE": place.size,
+        "LOCAL_RANK": place.local_rank,
+        "LOCAL_WORLD_SIZE": place.local_size or 1,
+        "MASTER_ADDR": _first_machine(),
+        "MASTER_PORT": 20000 + int(os.environ.get("SLURM_JOB_ID", 9500)) % 20000,
+    }
+    for name, value in variables.items():
+        os.environ.setdefault(name, str(value))
+
+
+def _first_machine() -> str:
+    """Return the first machine of a Slurm job, whose list reads like gpu[07-09,12],login1."""
+    listed = re.match(r"([^,\[]+)(?:\[(\d+))?", os.environ.get("SLURM_STEP_NODELIST", "127.0.0.1"))
+    return (listed[1] + (listed[2] or "")) if listed else "127.0.0.1"
+
+
+# ---- addresses ----
+_handlers: dict[str, Callable[..., Any]] = {}
+
+
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Any]) -> None:
+    """Say what brings processes together for addresses of a kind."""
+    if not scheme:
+        raise RuntimeError("Rendezvous scheme must be specified")
+    if scheme in (*_handlers, "env", "tcp", "file"):
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def numbers_of(method: str, rank: int, size: int) -> tuple[int, int]:
+    """Return the number of this process and of all: as given, from the address, or from the environment."""
+    address = urlparse(method)
+    if address.scheme not in ("env", "tcp", "file"):
+        raise RuntimeError(f"No rendezvous handler for {address.scheme}://")
+    asked = dict(parse_qsl(address.query))
+    numbers = {"rank": rank, "world_size": size}
+    for name, given in numbers.items():
+        if given < 0 and name in asked:
+            numbers[name] = int(asked[name])
+        elif given < 0 and address.scheme == "env":
+            numbers[name] = int(_variable(name.upper()))
+        elif given < 0:
+            what = f"Error initializing torch.distributed using {address.scheme}:// rendezvous"
+            raise ValueError(f"{what}: {name.replace('_', ' ')} parameter missing")
+    if address.scheme == "env":
+        _variable("MASTER_ADDR")
+        int(_variable("MASTER_PORT"))
+    return numbers["rank"], numbers["world_size"]
+
+
+def _variable(name: str) -> str:
+    found = os.environ.get(name)
+    if found is None:
+        raise ValueError(
+            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set"
+        )
+    return found
+
+
+def store_of(method: str, rank: int, size: int, timeout: timedelta) -> Store:
+    """Return the store in which the processes of an address meet."""
+    address = urlparse(method)
+    if address.scheme == "file":
+        return FileStore(address.path, size)
+    host, port = (
+        (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        if address.scheme == "env"
+        else (address.hostname or "localhost", address.port or 0)
+    )
+    return TCPStore(host, port, size, is_master=rank == 0, timeout=timeout, multi_tenant=True)
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[tuple[Any, int, int]]:
+    """Yield what processes need to meet: a store, the number of this one, and how many there are."""
+    scheme = url.partition("://")[0]
+    if scheme in _handlers:
+        yield from _handlers[scheme](url, **kwargs)
+        return
+    rank, size = numbers_of(url, rank, world_size)
+    timeout = kwargs.get("timeout", timedelta(minutes=5))
+    yield store_of(url, rank, size, timeout), rank, size
+
+
+# ---- MPI ----
+def communicator_of(rank: int, size: int, store: Callable[[], Store], timeout: timedelta) -> Any:
+    """Return MPI's communicator of all processes, in which this one has the number that it wants."""
+    place = started_place()
+    if not (_Joined.by_store or (place is not None and place.known_to_mpi and place.size == size)):
+        join(store(), rank, size, timeout)
+    MPI = _mpi.load()  # noqa: N806 - mpi4py's name
+    world = MPI.COMM_WORLD
+    if world.Get_size() != size:
+        raise RuntimeError(
+            f"torch.distributed: the world size is {size}, but MPI started {world.Get_size()} processes\n"
+            "Hint: WORLD_SIZE, or world_size=, must be the number that mpiexec -n or srun -n was given. If MPI says 1, this "
+            "process was not started by the mpiexec of the MPI library that mpi4py uses: start the program with "
+            f"retrograd run --nproc-per-node {size} script.py, or install MPICH ({_mpi.INSTALL})."
+        )
+    return world.Split(0, rank)
+
+
+class _Joined:
+    by_store = False
+    helper: subprocess.Popen[str] | None = None
+    address = ("", 0)
+    descriptor = -1
+
+
+# Note [Processes that nobody started with mpiexec]
+# torch.multiprocessing.spawn and torchrun start processes that find each other through a store. MPI's own means for that, a chain of
+# MPI_Comm_accept and MPI_Comm_connect, fails from the third process on (MPICH 5.0.2 over UCX: "Local and remote groups ... must be
+# disjoint"). So rank 0 starts a process manager that speaks PMI (`_pmi.py`), leaves its address in the store, and every process hands
+# its connection to MPI's start, as if mpiexec had made it. The messages themselves are MPI's: shared memory, and the network.
+def join(store: Store, rank: int, size: int, timeout: timedelta) -> None:
+    """Make one MPI job of processes that share a store, before MPI starts in them."""
+    if "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized():
+        raise RuntimeError(
+            "torch.distributed: MPI has been started in this process, which mpiexec has not started, so it is alone\n"
+            "Hint: import mpi4py.MPI after init_process_group, or start the program with mpiexec."
+        )
+    if rank == 0:
+        store.set("retrograd/pmi", f"{_own_host(store)} {_start_helper(size)}")
+    host, port = store.get("retrograd/pmi").decode().split()
+    _Joined.address = ("127.0.0.1" if host == socket.gethostname() else host, int(port))
+    connection = socket.create_connection(_Joined.address, timeout=timeout.total_seconds())
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(f"hello rank={rank} host={socket.gethostname()}\n".encode())
+    try:
+        _line(connection)
+    except OSError:
+        here = {int(number) for number in _ask("who")}
+        raise DistStoreError(
+            f"Timed out after {timeout.total_seconds():g} seconds waiting for clients. {len(here)}/{size} clients joined.\n"
+            f"Hint: missing {ranks_in_words(sorted(set(range(size)) - here))}."
+        ) from None
+    connection.settimeout(None)
+    _Joined.descriptor = connection.detach()
+    for name in [one for one in os.environ if one.startswith(("PMI_", "PMIX_", "MPI_LOCAL", "OMPI_"))]:
+        del os.environ[name]
+    os.environ.update(PMI_FD=str(_Joined.descriptor), PMI_RANK=str(rank), PMI_SIZE=str(size))
+    _mpi.load()
+    for name in ("PMI_FD", "PMI_RANK", "PMI_SIZE"):  # of this process alone: those that it starts are not in the job
+        del os.environ[name]
+    _Joined.by_store = True
+    _remove_names_of_shared_memory()
+    _mpi.set_farewell(_leave)
+
+
+def _remove_names_of_shared_memory() -> None:
+    """Take the names of MPICH's shared memory away once all have opened it, so that none stays behind a process that is killed."""
+    maps = "/proc/self/maps"
+    if os.path.exists(maps):
+        _mpi.load().COMM_WORLD.Barrier()
+        with open(maps, encoding="utf-8", errors="replace") as lines:
+            names = set(re.findall(r"/dev/shm/mpich_shm_\w+", lines.read()))
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # one of the processes is the first
+                os.unlink(name)
+
+
+def _own_host(store: Store) -> str:
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    return store.host if isinstance(store, TCPStore) else socket.gethostname()
+
+
+def _start_helper(size: int) -> int:
+    command = [sys.executable, "-S", "-E", _pmi.__file__, str(size)]
+    helper = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert helper.stdout is not None
+    with helper.stdout:
+        port = int(helper.stdout.readline())
+    helper.returncode = 0  # it ends by itself, after the last process: nobody waits for it
+    _Joined.helper = helper
+    return port
+
+
+def _line(connection: socket.socket) -> str:
+    data = b""
+    while not data.endswith(b"\n"):
+        more = connection.recv(1)  # no more than the line: what follows is for MPI
+        if not more:
+            raise DistNetworkError("The process manager of the job has gone.")
+        data += more
+    return data.decode().strip()
+
+
+def _ask(question: str) -> list[str]:
+    with socket.create_connection(_Joined.address, timeout=10) as connection:
+        connection.sendall(f"{question}\n".encode())
+        return _line(connection).split()
+
+
+def dead_ranks() -> list[int]:
+    """Return the numbers of processes that have died, as far as that is known."""
+    if not _Joined.by_store:
+        return []  # mpiexec ends the job when a process dies
+    try:
+        return [int(rank) for rank in _ask("dead")]
+    except (OSError, DistNetworkError):
+        return []
+
+
+def ranks_in_words(ranks: list[int]) -> str:
+    """Name processes by their numbers."""
+    return f"rank{'s' if len(ranks) != 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def _leave() -> None:
+    """End together with the others, so that none waits for a message that is still here; not if one has died."""
+    request = _mpi.load().COMM_WORLD.Ibarrier()
+    until = time.monotonic() + FAREWELL_SECONDS
+    Waiter(Line(), FAREWELL_SECONDS, "", lambda *_: TimeoutError()).wait_until(
+        lambda: request.Test() or time.monotonic() > until
+    )
+    os.write(_Joined.descriptor, b"cmd=leave\n")  # MPI's own end would say so, but it waits for everybody

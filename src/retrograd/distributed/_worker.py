@@ -1,0 +1,52 @@
+"""One of the processes that `torch.distributed.run` starts: it runs the program, and says once what went wrong.
+
+python -m retrograd.distributed._worker [-m] program [argument ...]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+from ..cli import _run
+from . import _mpi
+
+
+def main() -> None:
+    """Run the program."""
+    _end_with_parent()
+    sys.excepthook = _show_once
+    start, program = (_run.run_module, sys.argv[2:]) if sys.argv[1] == "-m" else (_run.run_script, sys.argv[1:])
+    try:
+        start(program[0], program[1:])
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            _mpi.note_failure()
+        raise
+
+
+def _show_once(kind: Any, error: Any, trace: Any) -> None:
+    """Print a traceback, with the number of the process, unless another one has printed one: all may fail of the same."""
+    with contextlib.suppress(FileExistsError, KeyError):
+        with open(os.environ["RETROGRAD_ERROR_FILE"], "x", encoding="ascii") as file:
+            file.write(os.environ["LOCAL_RANK"])
+        text = "".join(traceback.format_exception(kind, error, trace))
+        prefix = f"[rank{os.environ['RANK']}]: "
+        sys.stderr.write("".join(f"{prefix}{line}\n" for line in text.splitlines()))
+        sys.stderr.flush()
+
+
+def _end_with_parent() -> None:
+    """Let Linux end this process when the one that started it dies, however that dies."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Checks that several processes do together.
+
+    mpiexec -n 3 python -m tests.distributed.ranks tests.distributed.checks_collectives
+
+A file of checks has functions `check_*`, which every process calls in the order of the file. The first that fails ends the job. What
+became of each is printed as JSON, and the tests report it: a job starts once, with many checks in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+import traceback
+from datetime import timedelta
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MARK = "checked: "
+TIMEOUT = timedelta(seconds=30)  # after which processes that a failure has put out of step give up
+MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+needs_mpi = pytest.mark.skipif(
+    find_spec("mpi4py") is None or MPIEXEC is None, reason="needs MPI: pip install mpi4py mpich"
+)
+
+
+def names_of(checks: ModuleType) -> list[str]:
+    """Return the checks of a file."""
+    return [name for name in vars(checks) if name.startswith("check_")]
+
+
+def starter(count: int, by: str) -> list[str]:
+    """Return the beginning of a command that starts a module of Python in several processes."""
+    if by == "mpiexec":
+        return [str(MPIEXEC), "-n", str(count), sys.executable, "-m"]
+    return [sys.executable, "-m", "retrograd", "run", "--nproc-per-node", str(count), "-m"]
+
+
+@cache
+def outcomes(checks: str, count: int, by: str = "mpiexec") -> dict[str, str]:
+    """Run a file of checks in several processes, and return what went wrong with each: nothing, or a traceback."""
+    command = [*starter(count, by), __name__, checks]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    found = [line.partition(MARK)[2] for line in ran.stdout.splitlines() if MARK in line]
+    assert found, f"{ran.returncode}\n{ran.stdout[-3000:]}\n{ran.stderr[-6000:]}"
+    result: dict[str, str] = json.loads(found[0])
+    return result
+
+
+def assert_passed(checks: ModuleType, count: int, by: str, name: str) -> None:
+    """Fail with what a process said of a check, or that it was not reached."""
+    assert outcomes(checks.__name__, count, by).get(name, "not reached: a check before it failed") == ""
+
+
+def main() -> None:
+    """Run the checks in one of the processes."""
+    from retrograd import distributed
+
+    distributed.init_process_group("gloo", timeout=TIMEOUT)
+    checks = importlib.import_module(sys.argv[1])
+    done: dict[str, str] = {}
+    for name in names_of(checks):
+        try:
+            getattr(checks, name)(distributed.get_rank(), distributed.get_world_size())
+            done[name] = ""
+        except Exception:  # the others wait in vain from here on: say what is known, and end the job
+            print(MARK + json.dumps(done | {name: traceback.format_exc()}), flush=True)
+            raise
+    distributed.barrier()
+    if distributed.get_rank() == 0:
+        print(MARK + json.dumps(done), flush=True)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""torch.distributed in two, three and four processes. The checks themselves are in `checks_*.py`: see `ranks.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.distributed import checks_collectives, checks_gradients
+from tests.distributed.ranks import assert_passed, names_of, needs_mpi
+
+pytestmark = needs_mpi
+
+
+@pytest.mark.parametrize("check", names_of(checks_collectives))
+@pytest.mark.parametrize(("count", "by"), [(2, "mpiexec"), (3, "torchrun"), (4, "mpiexec")])
+def test_collectives(count: int, by: str, check: str) -> None:
+    assert_passed(checks_collectives, count, by, check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_gradients))
+def test_gradients_through_collectives(check: str) -> None:
+    assert_passed(checks_gradients, 3, "mpiexec", check)

@@ -1,0 +1,305 @@
+"""How processes start, find each other, and end: torchrun's command, `spawn`, addresses; a process that fails or dies."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.ranks import needs_mpi
+
+pytestmark = needs_mpi
+RUN = [sys.executable, "-m", "retrograd", "run"]
+
+
+def free_port() -> str:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return str(one.getsockname()[1])
+
+
+def ran(folder: Path, program: str, *options: str, python: tuple[str, ...] = tuple(RUN)) -> tuple[int, str, str]:
+    (folder / "program.py").write_text(program)
+    done = subprocess.run(
+        [*python, *options, "program.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"MASTER_PORT": free_port(), "GLOO_SOCKET_IFNAME": "lo"},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+# ---- torchrun ----
+SAYS = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK".split()
+every = [None] * dist.get_world_size()
+dist.all_gather_object(every, [dist.get_rank(), *(int(os.environ[name]) for name in names)])
+if dist.get_rank() == 0:
+    print(every, bool(os.environ["MASTER_ADDR"]), os.environ["TORCHELASTIC_RESTART_COUNT"])
+dist.destroy_process_group()
+"""
+
+
+def test_processes_know_their_numbers(tmp_path: Path) -> None:
+    expected = [[rank, rank, rank, 4, 4, 0] for rank in range(4)]
+    assert ran(tmp_path, SAYS, "--nproc-per-node", "4") == (0, f"{expected} True 0\n", "")
+
+
+def test_processes_of_two_machines_join(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SAYS)
+    options = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", free_port()]
+    machines = [
+        subprocess.Popen(
+            [*RUN, *options, "--node-rank", str(number), "program.py"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    texts = [machine.communicate(timeout=120)[0] for machine in machines]
+    assert [machine.returncode for machine in machines] == [0, 0]
+    expected = [[rank, rank, rank % 2, 4, 2, rank // 2] for rank in range(4)]
+    assert texts == [f"{expected} True 0\n", ""]
+
+
+FAILS = """
+import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    HOW
+dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "traceback", "words"),
+    [
+        ("raise ValueError('on purpose')", 1, "[rank1]: ValueError: on purpose", "failed with exit code 1"),
+        ("os.kill(os.getpid(), 9)", 137, "", "was killed by SIGKILL"),
+        ("sys.exit(7)", 7, "", "failed with exit code 7"),
+    ],
+)
+def test_a_process_that_fails_ends_the_job(tmp_path: Path, how: str, code: int, traceback: str, words: str) -> None:
+    status, _, text = ran(tmp_path, FAILS.replace("HOW", how), "--nproc-per-node", "3")
+    assert status == code
+    assert text.count("Traceback") == (1 if traceback else 0)
+    *_, before, last = ["", *text.splitlines()]
+    assert before == traceback
+    assert last.startswith("torch.distributed.run: rank 1 (process ")
+    assert last.endswith(words)
+
+
+def test_an_error_of_all_is_shown_once(tmp_path: Path) -> None:
+    status, _, text = ran(tmp_path, "raise KeyError('everywhere')", "--nproc-per-node", "3")
+    assert status == 1
+    assert text.count("KeyError: 'everywhere'") == 1
+
+
+def test_processes_start_again(tmp_path: Path) -> None:
+    program = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+count = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+if count < 2 and dist.get_rank() == 1:
+    os.kill(os.getpid(), 9)
+total = torch.ones(1)
+dist.all_reduce(total)
+if dist.get_rank() == 0:
+    print(count, total.item())
+dist.destroy_process_group()
+"""
+    status, out, text = ran(tmp_path, program, "--nproc-per-node", "2", "--max-restarts", "2")
+    assert (status, out) == (0, "2 2.0\n")
+    assert [line.partition("; ")[2] for line in text.splitlines()] == [
+        "starting again, restart 1 of 2",
+        "starting again, restart 2 of 2",
+    ]
+
+
+def test_what_processes_print_goes_to_files(tmp_path: Path) -> None:
+    program = "import os, sys; print('out', os.environ['RANK']); print('err', file=sys.stderr)"
+    assert ran(tmp_path, program, "--nproc-per-node=2", "--redirects=3", "--log-dir=logs") == (0, "", "")
+    for rank in range(2):
+        assert (tmp_path / "logs" / str(rank) / "stdout.log").read_text() == f"out {rank}\n"
+        assert (tmp_path / "logs" / str(rank) / "stderr.log").read_text() == "err\n"
+
+
+# ---- spawn ----
+SPAWNS = """
+import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+from datetime import timedelta
+
+def work(rank, size):
+    torch.manual_seed(0)
+    os.environ.update(MASTER_ADDR="127.0.0.1")
+    dist.init_process_group("gloo", rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    said = []
+    x = torch.arange(4.0) * (rank + 1)
+    dist.all_reduce(x)
+    said.append(x)
+    half = torch.full((3,), rank + 0.5, dtype=torch.bfloat16)
+    dist.all_reduce(half, dist.ReduceOp.AVG)
+    said.append(half)
+    out = [torch.zeros(2) for _ in range(size)]
+    dist.all_gather(out, torch.full((2,), float(rank)))
+    said.append(out)
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    said.append(objects)
+    group = dist.new_group([0, 2])
+    said.append((dist.get_rank(group), dist.get_world_size(group)))
+    y = torch.ones(2, 2) * rank
+    if rank != 1:
+        said.append(dist.all_reduce(y, op=dist.ReduceOp.MAX, group=group, async_op=True).wait())
+    said.append(y)
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(5):
+        optimizer.zero_grad()
+        loss = (model(torch.ones(2, 3) * (rank + step + 1)) ** 2).mean()
+        loss.backward()
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= size
+        optimizer.step()
+        dist.all_reduce(loss.detach())
+    said.append([parameter.detach() for parameter in model.parameters()])
+    words = []
+    for wrong in (lambda: dist.broadcast(x, 9), lambda: dist.send(x, rank), lambda: dist.all_gather([x], x),
+                  lambda: dist.all_reduce(x, dist.ReduceOp.BOR), lambda: dist.new_group([0, 0])):
+        try:
+            wrong()
+        except Exception as error:
+            words.append(f"{type(error).__name__}: {error}")
+    said.append(words)
+    for turn in range(size):
+        dist.barrier()
+        if turn == rank:
+            print(rank, *said, sep="\\n", flush=True)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(work, (3,), 3)
+"""
+
+
+@pytest.mark.oracle
+def test_a_program_that_spawns_prints_what_it_prints_on_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    own, theirs = ran(tmp_path, SPAWNS), ran(tmp_path, SPAWNS, python=(sys.executable,))
+    assert own[0] == theirs[0] == 0, (own, theirs)
+    assert own[1] == theirs[1]
+    assert own[2] == ""
+
+
+DIES = """
+import os, signal, sys, time, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, size):
+    os.environ.update(MASTER_ADDR="127.0.0.1")
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(torch.ones(1000))
+    except dist.DistBackendError as error:
+        sys.stdout.write(f"{rank} {str(error).splitlines()[0]}\\n")
+        sys.stdout.flush()
+        raise SystemExit(3)
+
+if __name__ == "__main__":
+    started = [mp.get_context("spawn").Process(target=work, args=(rank, 3)) for rank in range(3)]
+    for one in started:
+        one.start()
+    for one in started:
+        one.join()
+    print([one.exitcode for one in started])
+"""
+
+
+def test_others_learn_who_has_died(tmp_path: Path) -> None:
+    began = time.monotonic()
+    status, out, text = ran(tmp_path, DIES)
+    assert time.monotonic() - began < 60  # and not the 30 minutes that processes may wait for each other
+    assert (status, text) == (0, "")
+    words = "all_reduce: rank 2 died (group default_pg, ranks [0, 1, 2])"
+    assert sorted(out.splitlines()) == [f"0 {words}", f"1 {words}", "[3, 3, -9]"]
+
+
+# ---- limits ----
+LATE = """
+import time, torch, torch.distributed as dist
+from datetime import timedelta
+dist.init_process_group("gloo", timeout=timedelta(seconds=1))
+rank = dist.get_rank()
+said = []
+if rank == 1:
+    time.sleep(8)  # the others give up after one second, and look for each other for two
+else:
+    for call in (lambda: dist.all_reduce(torch.ones(2)), lambda: dist.barrier(async_op=True).wait(timedelta(seconds=1))):
+        try:
+            call()
+        except dist.DistBackendError as error:
+            said.append(str(error).split(". ")[0])
+    if rank == 0:
+        try:
+            dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
+        except RuntimeError as error:
+            said.append(str(error).splitlines()[0])
+        print(*said, sep="\\n", flush=True)
+"""
+
+
+def test_a_process_that_is_late_is_named(tmp_path: Path) -> None:
+    status, out, _ = ran(tmp_path, LATE, "--nproc-per-node", "3")
+    late = "Timed out waiting 1000ms for {} operation to complete on rank 0\nHint: rank 1 did not reach it"
+    assert status == 0
+    assert out == "\n".join(
+        [
+            late.format("all_reduce"),
+            late.format("barrier"),
+            "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms\n",
+        ]
+    )
+
+
+# ---- addresses ----
+ADDRESSES = """
+import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, size, folder, ports):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=ports[0], RANK=str(rank), WORLD_SIZE=str(size))
+    store = dist.TCPStore("127.0.0.1", int(ports[1]), size, rank == 0)
+    ways = [{"init_method": f"file://{folder}/meeting"}, {"init_method": f"tcp://127.0.0.1:{ports[2]}"}, {}, {"store": store}]
+    for how in ways[int(sys.argv[1]):] if len(sys.argv) > 1 else ways:
+        numbers = {"rank": rank, "world_size": size} if how else {}
+        dist.init_process_group("gloo", **how, **numbers)
+        total = torch.full((1,), float(rank + 1))
+        dist.all_reduce(total)
+        assert total.item() == 3, total
+        assert dist.get_rank() == rank
+        dist.destroy_process_group()
+    store.set(f"done{rank}", "yes")
+    store.wait([f"done{other}" for other in range(size)])
+    if rank == 0:
+        print("joined", flush=True)
+
+if __name__ == "__main__":
+    mp.spawn(work, (2, os.getcwd(), PORTS), 2)
+"""
+
+
+def test_processes_meet_by_every_kind_of_address_and_again(tmp_path: Path) -> None:
+    program = ADDRESSES.replace("PORTS", repr([free_port() for _ in range(3)]))
+    assert ran(tmp_path, program) == (0, "joined\n", "")
