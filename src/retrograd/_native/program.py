@@ -398,7 +398,7 @@ class _Plan:
             return math.prod(size for _, size in self.inner[:-1]) > LONG
         last = self.inner[-1][1]
         together = min(last, SHORT) if last >= 8 else 1  # sums that LLVM has running side by side
-        return (BLOCK if self.blocked else self.length) // together > LONG
+        return bool((BLOCK if self.blocked else self.length) // together > LONG)
 
     # ---- the shape of the loops ----
     def _choose(self, geometry: _Geometry, results: list[Traced], nodes: list[Expr], stages: set[Any]) -> None:
