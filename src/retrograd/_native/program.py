@@ -395,10 +395,10 @@ class _Plan:
     def _sums_are_long(self) -> bool:
         """Tell whether a running sum takes so many numbers, one after the other, that float32 would lose digits."""
         if self.form == "lanes":
-            return math.prod(size for _, size in self.inner[:-1]) > LONG
+            return bool(math.prod(size for _, size in self.inner[:-1]) > LONG)
         last = self.inner[-1][1]
         together = min(last, SHORT) if last >= 8 else 1  # sums that LLVM has running side by side
-        return bool((BLOCK if self.blocked else self.length) // together > LONG)
+        return (BLOCK if self.blocked else self.length) // together > LONG
 
     # ---- the shape of the loops ----
     def _choose(self, geometry: _Geometry, results: list[Traced], nodes: list[Expr], stages: set[Any]) -> None:
