@@ -144,7 +144,8 @@ def kinds_by_position(call: Any, function: Any) -> tuple[Any, ...]:
     positional, _, rest = parameters_of(function)
     if rest is not None or not kinds or function.__globals__["__name__"].endswith("._functions.creation"):
         return ()  # those of creation look at sizes themselves
-    found = [kinds.get(name, kinds.get({"input": "self", "self": "input"}.get(name, ""), ())) for name in positional]
+    others = {"input": "self", "self": "input", "from_": "from"}  # which is no name in Python
+    found = [kinds.get(name, kinds.get(others.get(name, ""), ())) for name in positional]
     return tuple([some if some is None else frozenset(some) for some in found]) if any(found) else ()
 
 

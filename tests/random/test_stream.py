@@ -202,6 +202,20 @@ def test_large_draws(torch: Any, name: str, dtype: str) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", ["uniform", "uniform between", "normal", "bernoulli"])
+@pytest.mark.parametrize("before", [0, 1, 5, 311, 312, 623, 624, 700])
+def test_few_before_and_after_many(torch: Any, before: int, name: str, dtype: str) -> None:
+    theirs, ours = torch.Generator().manual_seed(3), rr.Generator(3)
+    for size in (before, 8192, 3, 20_000, 1):
+        if name == "normal" and size > 1000 and dtype == "float64":
+            continue  # the last bit is NumPy's
+        expected = to_numpy(torch, OPERATIONS[name].torch(torch, theirs, size, getattr(torch, dtype)))
+        assert same_bits(OPERATIONS[name].ours(ours, size, DTYPES[dtype]), expected)
+        assert same_bits(ours.get_state(), theirs.get_state().numpy())
+
+
+@pytest.mark.oracle
 def test_all_unit_angles_and_radii_of_float32_normals(torch: Any) -> None:
     for seed in range(20):
         theirs = torch.Generator().manual_seed(seed)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .._thresholds import NATIVE
 from .filling import Array
 
 # Up to here libm is called per element, which reproduces torch's last bit; NumPy's loops may be 1 ulp off.
@@ -26,6 +27,11 @@ def libm(function: str, values: Array) -> Array:
 
 def multiply_add32(values: Array, scale: float, offset: float) -> Array:
     """Return `values * scale + offset` in float32, rounded once, as a fused instruction rounds it."""
+    if values.size >= NATIVE:
+        from .of_words import multiply_add  # only when asked for: kernels take time to import
+
+        if (many := multiply_add(values, scale, offset)) is not None:
+            return many
     with np.errstate(over="ignore", invalid="ignore"):
         scale, offset = float(np.float32(scale)), float(np.float32(offset))
         if offset == 0.0:

@@ -69,7 +69,8 @@ def uniform(
             span = float(np.float32(high) - np.float32(low))
             values = cast(multiply_add32(gen.unit_floats(count), span, low), dtype)
         # Rounding may reach the excluded upper bound, which torch turns into the lower one.
-        np.putmask(values, values == high_rounded, low_rounded)
+        if (reached := values == high_rounded).any():
+            values[reached] = low_rounded
         return values
 
     return fill(shape, dtype, draw)

@@ -105,7 +105,7 @@ def _normal_in_sixteens(gen: Generator, shape: Sequence[int], dtype: np.dtype[An
         drawn = draw(count + unused + redone)
         if unused:
             drawn = np.concatenate((drawn[:count], drawn[count + unused :]))
-        samples = _box_muller(drawn.reshape(-1, 2, 8))
+        samples = _box_muller(drawn)
         samples = (multiply_add64 if is_double else multiply_add32)(samples, std, mean)
         samples = cast(samples, dtype)
         out[start:stop] = samples[:count]
@@ -116,16 +116,14 @@ def _normal_in_sixteens(gen: Generator, shape: Sequence[int], dtype: np.dtype[An
 
 def _box_muller(drawn: Array) -> Array:
     """Return standard normals in the precision of the draws, which are float64 values or 32-bit words."""
-    first, second = np.ascontiguousarray(drawn.swapaxes(0, 1)).reshape(2, -1)
-    if drawn.dtype == np.float64:
-        radius = np.sqrt(-2.0 * libm("log", 1.0 - first))
-        angle = _TWO_PI * second
-        pairs = radius * libm("cos", angle), radius * libm("sin", angle)
-    else:
-        from .box_muller import normals32  # only when asked for: kernels take time to import
+    if drawn.dtype != np.float64:
+        from .of_words import normals32  # only when asked for: kernels take time to import
 
-        pairs = normals32(first.view(np.int32), second.view(np.int32))
-    samples = np.empty(drawn.shape, pairs[0].dtype)
-    for k, half in enumerate(pairs):
-        samples[:, k] = half.reshape(-1, 8)
+        return normals32(drawn)
+    first, second = np.ascontiguousarray(drawn.reshape(-1, 2, 8).swapaxes(0, 1)).reshape(2, -1)
+    radius = np.sqrt(-2.0 * libm("log", 1.0 - first))
+    angle = _TWO_PI * second
+    samples = np.empty((drawn.size // 16, 2, 8))
+    samples[:, 0] = (radius * libm("cos", angle)).reshape(-1, 8)
+    samples[:, 1] = (radius * libm("sin", angle)).reshape(-1, 8)
     return samples.ravel()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._thresholds import NATIVE
 from .filling import Array
 
 DEFAULT_SEED = 67280421310721
@@ -60,6 +61,22 @@ class Mt19937:
         self._ahead_words: Any = None
         self._ahead_floats: Any = None
         self._ahead_doubles: Any = None
+
+    def many(self, count: int, dtype: Any) -> Array | None:
+        """Return the next words as uint32, or the fractions of their low 24 bits as float32, by a kernel; None if there is none."""
+        if count < NATIVE:
+            return None
+        from .._native import twister  # only when asked for: kernels take time to import
+
+        if not twister.is_available():
+            return None
+        state = twister.state_of(self._bits)
+        state[_WORDS_PER_STATE] -= len(self._ahead) - self._next
+        self._forget_ahead()
+        self._untouched = False
+        out = np.empty(count, dtype)
+        twister.draw(state, out)
+        return out
 
     def words(self, count: int) -> Array:
         """Return the next `count` words, each widened to uint64."""
@@ -242,7 +259,8 @@ class Generator:
 
     def random32(self, count: int) -> Array:
         """Return `count` uniform uint32 values."""
-        return self._engine.words(count).astype(np.uint32)
+        many = self._engine.many(count, np.uint32)
+        return self._engine.words(count).astype(np.uint32) if many is None else many
 
     def random64(self, count: int) -> Array:
         """Return `count` uniform uint64 values, the earlier word in the high half."""
@@ -262,17 +280,30 @@ class Generator:
 
     def unit_floats(self, count: int) -> Array:
         """Return `count` float32 values uniform over the multiples of 2**-24 in [0, 1)."""
+        many = self._engine.many(count, np.float32)
+        if many is not None:
+            return many
         masked = self.random32(count) & np.uint32(0xFFFFFF)
         return masked.view(np.int32).astype(np.float32) * np.float32(2.0**-24)
 
     def unit_doubles(self, count: int) -> Array:
         """Return `count` float64 values uniform over the multiples of 2**-53 in [0, 1)."""
+        many = self._engine.many(2 * count, np.uint32)
+        if many is not None:
+            from .of_words import doubles_of
+
+            return doubles_of(many)
         doubles = self._fractions(count).view(np.int64).astype(np.float64)
         doubles *= 2.0**-53
         return doubles
 
     def with_chance(self, count: int, chance: float) -> Array:
         """Tell which of `count` values of `unit_doubles` are less than a chance."""
+        many = self._engine.many(2 * count, np.uint32)
+        if many is not None:
+            from .of_words import doubles_of
+
+            return doubles_of(many) < chance  # type: ignore[no-any-return]
         found: Array = self._fractions(count) < np.uint64(math.ceil(chance * 2.0**53))
         return found
 

@@ -1,4 +1,4 @@
-"""Normal numbers of float32 from random words, as torch's vectorised kernel rounds them."""
+"""Numbers from many random words: normal ones of float32, as torch's vectorised kernel rounds them, and fractions of float64."""
 
 from __future__ import annotations
 
@@ -8,15 +8,50 @@ from typing import Any
 import numpy as np
 
 from .._core.numpy_namespace import numpy_namespace
+from .._core.passes import number
+from .._native.machine import is_available
 from .._native.program import formula
+from .._thresholds import NATIVE
 from .filling import Array
 
 _TWO_PI = 2.0 * math.pi
 
 
-def normals32(first: Array, second: Array) -> tuple[Array, Array]:
-    """Return the two normal numbers of each pair of words."""
-    return _normals(numpy_namespace, first, second)  # type: ignore[no-any-return]
+def normals32(words: Array) -> Array:
+    """Return the normal numbers of words in blocks of sixteen: eight radii and eight angles become eight cosines and eight sines."""
+    pairs = words.view(np.int32).reshape(-1, 2, 8)
+    out = np.empty(pairs.shape, np.float32)
+    first, second = pairs[:, 0], pairs[:, 1]
+    run = _normals.repeated((out[:, 0], out[:, 1]), first, second, apart=1) if words.size >= NATIVE else None
+    if run is not None:
+        run(0, len(pairs))
+    else:
+        cosines, sines = _normals(numpy_namespace, first.ravel(), second.ravel())
+        out[:, 0], out[:, 1] = cosines.reshape(-1, 8), sines.reshape(-1, 8)
+    return out.reshape(-1)
+
+
+def doubles_of(words: Array) -> Array:
+    """Return the fractions of the low 53 bits of two words each."""
+    return _fractions(numpy_namespace, words[0::2], words[1::2])  # type: ignore[no-any-return]
+
+
+@formula
+def _fractions(xp: Any, first: Any, second: Any) -> Any:
+    high, low = (xp.astype(part, dtype=np.float64) for part in (first & 0x1FFFFF, second))
+    return (high * 2.0**32 + low) * 2.0**-53
+
+
+def multiply_add(values: Array, scale: float, offset: float) -> Array | None:
+    """Return `values * scale + offset` of many numbers of float32, rounded once; None if there is no kernel."""
+    if not is_available():
+        return None
+    return _multiply_add(numpy_namespace, values, scale=scale, offset=offset)  # type: ignore[no-any-return]
+
+
+@formula(numbers=("scale", "offset"))
+def _multiply_add(xp: Any, values: Any, *, scale: float, offset: float) -> Any:
+    return xp.fma(values, scale, offset)
 
 
 # The polynomials of Cephes' logf, sinf and cosf, which torch's vectorised float32 normal evaluates.
@@ -44,6 +79,16 @@ _ROOT_HALF = int(np.float32(math.sqrt(0.5)).view(np.int32))
 
 def _horner(xp: Any, variable: Any, coefficients: list[float]) -> Any:
     """Evaluate a polynomial by fused multiply-adds."""
+    if xp.module is np:  # which has none: float64 holds the products, and is rounded to float32 after each
+        wide = variable.astype(np.float64)
+        total, narrow = wide * number(np, coefficients[0], wide.dtype), np.empty_like(variable)
+        for coefficient in coefficients[1:-1]:
+            total += number(np, coefficient, wide.dtype)
+            narrow[...] = total
+            total[...] = narrow
+            total *= wide
+        narrow[...] = np.add(total, number(np, coefficients[-1], wide.dtype), total)
+        return narrow
     value = xp.fma(variable, coefficients[0], coefficients[1])
     for coefficient in coefficients[2:]:
         value = xp.fma(value, variable, coefficient)
