@@ -84,7 +84,7 @@ class record(Recording):  # noqa: N801 - it is used like a function
         >>> with retrograd.debug.record(path=None) as recording:
         ...     model(retrograd.ones(2, 3)).sum().backward()
         >>> [operation.name for operation in recording.trace.operations if operation.kind == "operation"]
-        ['linear', 'sum']
+        ['ones', 'linear', 'sum']
     """
 
     def __init__(
@@ -149,7 +149,7 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
         >>> x = retrograd.ones(3, requires_grad=True)
         >>> recording = retrograd.debug.view((x * x).sum(), path=None)
         >>> [operation.name for operation in recording.trace.operations]
-        ['leaf', 'mul', 'sum']
+        ['leaf', 'mul', 'sum', 'backward']
     """
     if not outputs:
         raise TypeError("view(): expected at least one tensor")

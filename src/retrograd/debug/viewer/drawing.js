@@ -1,12 +1,17 @@
-// Drawing the graph on two canvases: groups and lines behind, which change with the view, and boxes in front, which change with every step.
+// Drawing the graph on three canvases: groups and lines behind, which change with the view; boxes in front, of which a step changes a few;
+// and over them what is selected, found or running.
 
 // Colours of boxes from afar: not of the chosen line, a problem, gradient here in part or whole, run in part or whole, a leaf, to come.
 const SPOTS = [["faint", 0.18], ["problem", 0.9], ["backward", 0.45], ["backward", 0.75], ["forward", 0.4], ["forward", 0.65], ["parameter", 1], ["node", 1]];
 
+const FAR = 0.3; // scale below which boxes have no words
+const MOST_CHANGES = 1500; // steps after which all boxes are drawn anew
+
 class Drawing {
-  constructor(back, front) {
+  constructor(back, front, over) {
     this.back = back;
     this.front = front;
+    this.over = over;
     this.view = { x: 0, y: 0, scale: 1 };
     this.readColours();
   }
@@ -28,7 +33,7 @@ class Drawing {
     this.ratio = window.devicePixelRatio || 1;
     this.width = width;
     this.height = height;
-    for (const canvas of [this.back, this.front]) {
+    for (const canvas of [this.back, this.front, this.over]) {
       canvas.width = Math.round(width * this.ratio);
       canvas.height = Math.round(height * this.ratio);
     }
@@ -76,6 +81,11 @@ class Drawing {
     const context = canvas.getContext("2d");
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
+    return this.continue(canvas);
+  }
+
+  continue(canvas) {
+    const context = canvas.getContext("2d");
     const { x, y, scale } = this.view;
     context.setTransform(scale * this.ratio, 0, 0, scale * this.ratio, x * this.ratio, y * this.ratio);
     this.window = { left: -x / scale, top: -y / scale, right: (this.width - x) / scale, bottom: (this.height - y) / scale };
@@ -145,34 +155,50 @@ class Drawing {
   // ---- boxes ----
   drawFront(state) {
     const context = this.start(this.front);
-    if (this.view.scale < 0.3) this.drawSmall(context, state);
+    if (this.view.scale < FAR) this.drawSmall(context, state, this.layout.shown);
     else this.drawLarge(context, state);
-    this.drawNow(context, state);
+    this.drawnStep = state.step;
+    this.drawOver(state);
   }
 
-  // From afar a box is a spot of colour: one path for each colour.
-  drawSmall(context, state) {
-    const { colour, layout, view } = this;
-    const paths = new Map();
+  // Go from the step that was drawn last to another: from afar, boxes that look the same stay.
+  drawStep(state) {
+    const [first, last] = [Math.min(this.drawnStep, state.step), Math.max(this.drawnStep, state.step)];
+    if (this.view.scale >= FAR || last - first > MOST_CHANGES) {
+      this.drawFront(state);
+      return;
+    }
+    const changed = new Set();
+    for (let at = first; at <= last; at++) for (const id of state.recording.changes[at]) changed.add(state.boxOf(id));
+    const context = this.continue(this.front);
+    for (const one of changed) context.clearRect(one.x, one.y, one.width, one.height);
+    this.drawSmall(context, state, changed);
+    this.drawnStep = state.step;
+    this.drawOver(state);
+  }
+
+  // From afar a box is a spot of colour; those of one colour are drawn together.
+  drawSmall(context, state, some) {
+    const { colour, view } = this;
+    const spots = new Map();
     const gap = Math.min(1, 0.3 / view.scale);
-    for (const one of layout.shown) {
+    for (const one of some) {
       if (!this.isSeen(one.x, one.y, one.x + one.width, one.y + one.height)) continue;
       const key = this.spot(one, state);
-      let boxes = paths.get(key);
-      if (!boxes) paths.set(key, (boxes = []));
+      let boxes = spots.get(key);
+      if (!boxes) spots.set(key, (boxes = []));
       boxes.push(one);
     }
-    for (const [key, boxes] of paths) {
+    for (const [key, boxes] of spots) {
       const [name, alpha] = SPOTS[key];
       context.globalAlpha = alpha;
       context.fillStyle = colour[name];
-      context.beginPath();
-      for (const one of boxes) context.rect(one.x + gap, one.y + gap, one.width - 2 * gap, one.height - 2 * gap);
-      context.fill();
+      for (const one of boxes) context.fillRect(one.x + gap, one.y + gap, one.width - 2 * gap, one.height - 2 * gap);
       if (name !== "node" && name !== "parameter") continue;
-      context.lineWidth = Math.min(2, 0.6 / view.scale);
+      const line = Math.min(2, 0.6 / view.scale);
+      context.lineWidth = line;
       context.strokeStyle = colour[`${name}-line`];
-      context.stroke();
+      for (const one of boxes) context.strokeRect(one.x + gap + line / 2, one.y + gap + line / 2, one.width - 2 * gap - line, one.height - 2 * gap - line);
     }
     context.globalAlpha = 1;
   }
@@ -255,7 +281,8 @@ class Drawing {
   }
 
   // What is selected or found has an outline; what runs now has a halo.
-  drawNow(context, state) {
+  drawOver(state) {
+    const context = this.start(this.over);
     const { colour, view } = this;
     const outline = (one, name, width, distance) => {
       const least = 3.2 / view.scale;

@@ -3,7 +3,7 @@
 class Viewer {
   constructor(recording) {
     this.recording = recording;
-    this.drawing = new Drawing(document.getElementById("back"), document.getElementById("front"));
+    this.drawing = new Drawing(document.getElementById("back"), document.getElementById("front"), document.getElementById("over"));
     this.source = new SourcePanel(recording, (ids) => this.chooseLine(ids));
     this.details = new DetailsPanel(recording, {
       select: (id, step) => this.select(id, step),
@@ -22,8 +22,8 @@ class Viewer {
     this.resize();
     this.drawing.begin();
     this.listen();
-    this.goTo(this.step);
     this.draw();
+    this.goTo(this.step);
   }
 
   // ---- what the drawing asks ----
@@ -189,7 +189,7 @@ class Viewer {
     document.getElementById("slider").value = String(this.step);
     const stack = this.recording.operations[this.now.operation].stack;
     if (this.selected === null && !this.chosen) this.source.mark("now", this.step < last || this.moved ? stack.slice(-1) : [], this.now.kind);
-    this.drawing.drawFront(this);
+    this.drawing.drawStep(this);
   }
 
   slide(step) {

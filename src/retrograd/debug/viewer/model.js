@@ -1,7 +1,7 @@
 "use strict";
 // What was recorded, with names for the columns of `_page.py`, and the trees of groups that the graph can be shown as.
 
-const MOST_USERS = 24; // of a leaf to which lines are drawn; a weight of a long loop would hide the graph behind them
+const MOST_USERS = { leaf: 24, other: 60 }; // to which lines are drawn: those of a weight of a long loop would hide the graph
 const LEAST_STRETCH = 4; // operations of one line that become a group
 const LARGEST_GROUP = 42; // children that are laid out together; more are shown in groups of this many
 
@@ -61,6 +61,8 @@ class Recording {
       }
       for (const line of new Set(box.stack)) this.lines[line].operations.push(box.id);
     }
+    this.changes = steps.map(() => []); // the boxes that look different after each step
+    for (const box of operations) for (const at of [box.born, box.arrives]) if (at >= 0 && at < steps.length) this.changes[at].push(box.id);
     for (const finding of this.findings) if (finding.operation !== null) operations[finding.operation].findings.push(finding);
     this.peak = steps.reduce((most, step) => Math.max(most, step.live), 0);
   }
@@ -264,7 +266,8 @@ class Tree {
     for (const box of this.recording.operations) {
       for (const input of box.inputs) {
         const source = this.recording.operations[input];
-        if (source.isLeaf && source.users.length > MOST_USERS && source.users[0] !== box.id) continue;
+        const most = source.isLeaf ? MOST_USERS.leaf : MOST_USERS.other;
+        if (source.users.length > most && source.users[0] !== box.id) continue;
         let from = this.boxes[input];
         let to = this.boxes[box.id];
         while (from.depth > to.depth) from = from.parent;
