@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 import ml_dtypes
 import numpy as np
 
+from ._tracebacks import hide
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -283,20 +285,28 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         torch.float16
     """
     try:
-        return _PROMOTED[type1, type2]
-    except (KeyError, TypeError):
-        _check_dtype_argument("promote_types", "type1", 1, type1)
-        _check_dtype_argument("promote_types", "type2", 2, type2)
-    return _promote_rarely(type1, type2)
+        try:
+            return _PROMOTED[type1, type2]
+        except (KeyError, TypeError):
+            _check_dtype_argument("promote_types", "type1", 1, type1)
+            _check_dtype_argument("promote_types", "type2", 2, type2)
+        return _promote_rarely(type1, type2)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Return whether in-place results of type `from_` may be stored as `to`."""
-    _check_dtype_argument("can_cast", "from_", 1, from_)
-    _check_dtype_argument("can_cast", "to", 2, to)
-    if to.kind == INT_KIND and to in NAMES_ONLY:
-        return from_.kind <= FLOAT_KIND
-    return from_.kind <= to.kind
+    try:
+        _check_dtype_argument("can_cast", "from_", 1, from_)
+        _check_dtype_argument("can_cast", "to", 2, to)
+        if to.kind == INT_KIND and to in NAMES_ONLY:
+            return from_.kind <= FLOAT_KIND
+        return from_.kind <= to.kind
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def _fold(dtypes: Sequence[dtype]) -> dtype | None:

@@ -10,6 +10,7 @@ from typing import Any
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
 from .._modes import Block, Entry, Mode, change_mode, current_mode, push, unique, write
+from .._tracebacks import hide
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import hold
@@ -145,10 +146,14 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """Say which dtype autocast takes on a type of device."""
-    kind = _device_type(device_type).type
-    _taken[kind] = dtype
-    if is_autocast_enabled(kind):
-        change_mode(autocast=(kind, dtype))
+    try:
+        kind = _device_type(device_type).type
+        _taken[kind] = dtype
+        if is_autocast_enabled(kind):
+            change_mode(autocast=(kind, dtype))
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
@@ -177,11 +182,15 @@ def autocast_decrement_nesting() -> int:
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """Return the dtype that autocast takes on a type of device."""
-    kind = _device_type(device_type).type
-    if kind not in _LOWER:
-        raise RuntimeError(f"unsupported scalarType: retrograd has no autocast for the device type {kind!r}")
-    on = current_mode().autocast
-    return on[1] if on is not None and on[0] == kind else _taken[kind]
+    try:
+        kind = _device_type(device_type).type
+        if kind not in _LOWER:
+            raise RuntimeError(f"unsupported scalarType: retrograd has no autocast for the device type {kind!r}")
+        on = current_mode().autocast
+        return on[1] if on is not None and on[0] == kind else _taken[kind]
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def get_autocast_cpu_dtype() -> dtype:

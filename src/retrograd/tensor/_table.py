@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _dtypes, _errors
 from .._modes import NO_GRAD, PLAIN, read_mode
-from .._tracebacks import hide
+from .._tracebacks import guarded, hide
 from ..overrides import asks_nobody, refuse_other_torch, refusing, spreading
 from ._aliasing import inplace as _inplace
 from ._functions import casting as _casting
@@ -328,7 +328,9 @@ def install_methods() -> None:
     _set_method("bool", _casting.caster("bool", _dtypes.bool_))
     _set_method("type_as", lambda self, other: self.to(other.dtype))
     _set_method("new_tensor", _creation.new_tensor_method)
-    _set_method("cpu", lambda self, memory_format=None: _casting.to(self, device="cpu", memory_format=memory_format))
+    _set_method(
+        "cpu", guarded(lambda self, memory_format=None: _casting.to(self, device="cpu", memory_format=memory_format))
+    )
     _set_method("cuda", lambda self, device="cuda", **k: _casting.to(self, device=device))
     _set_method("reshape_as", lambda self, other: self.reshape(other.shape))
     for name in ("T", "mT", "H", "mH"):

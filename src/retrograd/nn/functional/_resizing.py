@@ -10,6 +10,7 @@ import numpy as np
 from ... import _errors
 from ..._core.numpy_namespace import is_half
 from ..._ops import grid_sampling, resizing
+from ..._tracebacks import hide
 from ..._warnings import warn
 from ...overrides import overridable
 from ...tensor._recording.record import record
@@ -222,20 +223,32 @@ def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
     """Resize like `interpolate`, which is the name to use."""
-    _deprecated("upsample")
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    try:
+        _deprecated("upsample")
+        return interpolate(input, size, scale_factor, mode, align_corners)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Resize like `interpolate`, which is the name to use."""
-    _deprecated("upsample_nearest")
-    return interpolate(input, size, scale_factor, mode="nearest")
+    try:
+        _deprecated("upsample_nearest")
+        return interpolate(input, size, scale_factor, mode="nearest")
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Resize like `interpolate` with `align_corners=True`, which is the name to use."""
-    _deprecated("upsample_bilinear")
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    try:
+        _deprecated("upsample_bilinear")
+        return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    except Exception as error:
+        hide(error)
+        raise
 
 
 # ---- grids ----

@@ -734,19 +734,23 @@ def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
         >>> x.is_contiguous(), x.contiguous().is_contiguous()
         (False, True)
     """
-    array = input._array
-    if memory_format is not contiguous_format:
-        need_format("contiguous", memory_format)
-        if memory_format is preserve_format:
-            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-        alike = isinstance(array, Batched) and is_laid_out_in(array, memory_format)  # which refuses to tell
-        order_in(array.ndim, memory_format)
-        return input if alike or is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
-    if array.flags.c_contiguous if type(array) is NDARRAY else is_contiguous(array):
-        return input
-    result = record(s.copy, (input,), {}, "CloneBackward0")
-    result._array = packed(result._array)
-    return result
+    try:
+        array = input._array
+        if memory_format is not contiguous_format:
+            need_format("contiguous", memory_format)
+            if memory_format is preserve_format:
+                raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+            alike = isinstance(array, Batched) and is_laid_out_in(array, memory_format)  # which refuses to tell
+            order_in(array.ndim, memory_format)
+            return input if alike or is_laid_out_in(array, memory_format) else clone(input, memory_format=memory_format)
+        if array.flags.c_contiguous if type(array) is NDARRAY else is_contiguous(array):
+            return input
+        result = record(s.copy, (input,), {}, "CloneBackward0")
+        result._array = packed(result._array)
+        return result
+    except Exception as error:
+        hide(error)
+        raise
 
 
 def alias(input: Any) -> Any:
