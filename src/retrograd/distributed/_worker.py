@@ -12,12 +12,13 @@ import sys
 import traceback
 from typing import Any
 
-from ..cli import _run
 from . import _mpi
 
 
 def main() -> None:
     """Run the program."""
+    from ..cli import _run  # above this package
+
     _end_with_parent()
     sys.excepthook = _show_once
     start, program = (_run.run_module, sys.argv[2:]) if sys.argv[1] == "-m" else (_run.run_script, sys.argv[1:])
