@@ -3,13 +3,14 @@
 mpiexec -n 2 python benchmarks/distributed.py [--steps 1000]       needs mpi4py and mpich
 
 Both reduce the same memory in turns; the best of several rounds is compared. A ratio above 1 says that ours is quicker. Then a
-thousand steps of mixed collectives, after which no process may have grown. The last lines are a model of a step on many machines:
-latency and bandwidth as measured, in the formula of a ring.
+thousand steps of mixed collectives, after which no process may have grown. The last lines are a model of many machines, with the
+latency and the bandwidth of this one (run it with two processes).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import time
 from collections.abc import Callable
@@ -58,11 +59,11 @@ def against_mpi() -> tuple[float, float]:
     for count in (1, 1 << 8, 1 << 14, 1 << 20, 1 << 24):
         tensor = torch.ones(count)
         array = np.ones(count, np.float32)
-        times = 5 if count >= 1 << 20 else 300
+        times = 1 if count >= 1 << 20 else 300
         theirs = ours = float("inf")
-        for _ in range(3):  # in turns: the machine has other work
-            theirs = min(theirs, seconds(partial(world.Allreduce, MPI.IN_PLACE, array), times, 2))
-            ours = min(ours, seconds(partial(d.all_reduce, tensor), times, 2))
+        for _ in range(25 if times == 1 else 6):  # in turns: the machine may have other work
+            theirs = min(theirs, seconds(partial(world.Allreduce, MPI.IN_PLACE, array), times, 1))
+            ours = min(ours, seconds(partial(d.all_reduce, tensor), times, 1))
         latency = latency or ours
         per_byte = ours / (4 * count)
         show(f"{4 * count:>10} {theirs * 1e6:>8.1f}us {ours * 1e6:>8.1f}us {theirs / ours:>6.2f}")
@@ -110,15 +111,17 @@ def growth(steps: int) -> None:
 
 
 def model(latency: float, per_byte: float) -> None:
-    """Say what a ring would take on many machines: 2 (n - 1) messages, and twice the bytes, less one part in n."""
-    here = d.get_world_size()
-    step_bytes = 400e6  # gradients of 100 million parameters in float32
-    hop = latency / (2 * (here - 1))
-    rate = per_byte / (2 * (here - 1) / here)
-    show(f"a ring of n processes with {hop * 1e6:.1f} us a message and {1e-9 / rate:.2f} GB/s, 400 MB of gradients:")
+    """Say what a step's reductions would take on many machines: see docs/distributed.md."""
+    gradients, bucket = 400e6, 25e6  # 100 million parameters in float32, in DistributedDataParallel's buckets
+    message = latency / 2  # two processes: a message there and one back
+    rate = per_byte  # a ring of two sends every byte once
+    show(f"{message * 1e6:.1f} us a message, {1e-9 / rate:.2f} GB/s, 400 MB of gradients in buckets of 25 MB:")
     for count in (2, 8, 64, 1000):
-        took = 2 * (count - 1) * hop + step_bytes * rate * 2 * (count - 1) / count
-        show(f"{count:>6} processes {took * 1e3:>10.1f} ms")
+        bytes_take = 2 * gradients * (count - 1) / count * rate
+        ring, tree = (gradients / bucket * messages * message for messages in (2 * (count - 1), 2 * math.log2(count)))
+        show(
+            f"{count:>6} processes {(bytes_take + ring) * 1e3:>8.1f} ms by rings, {(bytes_take + tree) * 1e3:>8.1f} ms by halving"
+        )
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def write_back(tensors: Sequence[Any], flat: Any) -> None:
         array = _array_of(tensor)
         part = flat[start : start + array.size]
         start += array.size
-        if type(part) is type(array) and array.flags.c_contiguous and _starts_at(array, part):
+        if type(part) is type(array) and array.flags.c_contiguous and _is_memory_of(array, part):
             wrote(tensor)
             continue
         with using(grad=False):
@@ -65,9 +65,10 @@ def _array_of(tensor: Any) -> Any:
     return materialise(tensor)
 
 
-def _starts_at(array: Any, part: Any) -> bool:
+def _is_memory_of(array: Any, part: Any) -> bool:
+    """Tell whether what was received is the memory of a dense array of as many numbers, or apart from it."""
     if isinstance(array, np.ndarray):
-        return array.size == 0 or array.ctypes.data == part.ctypes.data
+        return array.size == 0 or np.may_share_memory(array, part)
     return bool(array.size == 0 or array.data.ptr == part.data.ptr)
 
 

@@ -68,6 +68,7 @@ class ProcessGroup:
         self.line = Line()
         self._engine = engine
         self._device_engine: Any = None
+        self._waiters: dict[str, Waiter] = {}
         self.bound_device_id: Any = None
 
     def rank(self) -> int:
@@ -97,7 +98,11 @@ class ProcessGroup:
 
     def waiter(self, what: str, timeout: Any = None) -> Waiter:
         """Return how long processes wait for each other."""
-        return Waiter(self.line, seconds_of(timeout or self.timeout), what, self._late, self._check)
+        if timeout is not None:
+            return Waiter(self.line, seconds_of(timeout), what, self._late, self._check)
+        if what not in self._waiters:
+            self._waiters[what] = Waiter(self.line, seconds_of(self.timeout), what, self._late, self._check)
+        return self._waiters[what]
 
     def _check(self, what: str) -> None:
         """Raise if a process of this group has died."""

@@ -90,4 +90,4 @@ def combined(parts: Any, op: Any) -> Any:
     return total.astype(parts.dtype)
 
 
-set_all(globals(), but="before combined need_op plain supports_complex")
+set_all(globals(), but="ScaledSum before combined need_op plain supports_complex")

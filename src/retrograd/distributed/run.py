@@ -208,7 +208,7 @@ def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure |
     common = {name: value for name, value in os.environ.items() if not name.startswith(_STARTERS)}
     common.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // job.local_size)))
     shared = _variables(options, job, 0, restarts)
-    command = [sys.executable, "-m", "retrograd.distributed._worker", *(["-m"] if options.module else [])]
+    command = [sys.executable, "-m", "retrograd.cli._worker", *(["-m"] if options.module else [])]
     started: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="retrograd-run-") as folder, ExitStack() as files:
         common["RETROGRAD_ERROR_FILE"] = os.path.join(folder, "error")

@@ -1,6 +1,6 @@
 """One of the processes that `torch.distributed.run` starts: it runs the program, and says once what went wrong.
 
-python -m retrograd.distributed._worker [-m] program [argument ...]
+python -m retrograd.cli._worker [-m] program [argument ...]
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import sys
 import traceback
 from typing import Any
 
-from ..cli import _run
-from . import _mpi
+from ..distributed import _mpi
+from . import _run
 
 
 def main() -> None:
     """Run the program."""
+    from ..cli import _run  # above this package
+
     _end_with_parent()
     sys.excepthook = _show_once
     start, program = (_run.run_module, sys.argv[2:]) if sys.argv[1] == "-m" else (_run.run_script, sys.argv[1:])
