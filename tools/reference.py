@@ -23,7 +23,7 @@ from retrograd._missing import torch_names
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "retrograd"
-OWN_MODULES = ("debug", "pytest_torch")  # which torch does not have
+OWN_MODULES = ("debug",)  # which torch does not have; `pytest_torch` must not be imported outside of pytest
 OPTIONAL_MODULES = {
     "torch.utils.tensorboard": "tensorboard"
 }  # which are imported only where a further package is installed

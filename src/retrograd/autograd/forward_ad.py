@@ -150,7 +150,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         level: the level of the block; the innermost if it is not given
 
     Example:
-        >>> import torch.autograd.forward_ad as fwAD
+        >>> fwAD = torch.autograd.forward_ad
         >>> with fwAD.dual_level():
         ...     x = fwAD.make_dual(torch.tensor(2.0), torch.tensor(1.0))
         ...     print(fwAD.unpack_dual(x**3).tangent)

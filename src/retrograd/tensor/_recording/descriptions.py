@@ -1,6 +1,6 @@
 """What public functions say of themselves that are made for a family: elementwise ones, makers of tensors, Fourier transforms.
 
-The examples are tested (tests/docs/test_docstrings.py), also on torch. An elementwise function without an entry says only its name.
+The examples are tested (tests/docs/docstrings.py), also on torch. An elementwise function without an entry says only its name.
 """
 
 from __future__ import annotations
