@@ -13,7 +13,6 @@ import traceback
 from typing import Any
 
 from ..distributed import _mpi
-from . import _run
 
 
 def main() -> None:
