@@ -23,6 +23,7 @@ from .._settings import get_num_threads
 from ..tensor._base import LEAF, Tensor, edge_of, storage_of, wrap
 from ..tensor._recording.flat import EXACT
 from ._backward import Call, CompiledBackward
+from ._groups import grouped
 from ._guards import compile_guards
 from ._purity import analyse
 from ._recording import Output, Recorded, record
@@ -44,10 +45,12 @@ class Record:
         self.given = given  # how many of the tensors are arguments; the others are captured
         self.captured = tensors[given:]
         self.differentiated, self.gradients = found.differentiated, found.gradients
+        found.forward = grouped(found.forward)
         self.program = found.forward.function("a compiled function")
-        self.backward = (
-            None if found.backward is None else found.backward.function("the backward of a compiled function")
-        )
+        self.backward: Any = None
+        if found.backward is not None:
+            found.backward = grouped(found.backward)
+            self.backward = found.backward.function("the backward of a compiled function")
         self.still_holds: Callable[[Any, Any], bool]
 
 

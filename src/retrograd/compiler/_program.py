@@ -43,12 +43,13 @@ class Buffer:
 class Value:
     """An array of the program, or an object that steps hand on. See Note [The program]."""
 
-    __slots__ = ("buffer", "constant", "dtype", "name", "shape", "step", "strides")
+    __slots__ = ("buffer", "constant", "dtype", "name", "offset", "shape", "step", "strides")
 
     def __init__(self, name: str, array: Any, buffer: Buffer | None) -> None:
         self.name = name
         self.buffer = buffer
         self.step: Step | None = None
+        self.offset = 0  # bytes from the beginning of its buffer
         self.constant: Any = None  # the array itself, where it does not come from a step or from outside
         if buffer is None:
             self.shape, self.dtype, self.strides = (), None, ()

@@ -26,6 +26,7 @@ class Recorder:
         self._count = 0
         self.saved: list[tuple[Any, Any]] = []  # memory that was there before, and what it held
         self._known_written = False
+        self.shared = False  # whether tensors from outside share memory
 
     def refuse(self, reason: str) -> Any:
         """End the recording: the call is run in eager."""
@@ -35,7 +36,16 @@ class Recorder:
 
     # ---- values ----
     def input(self, array: Any) -> Traced:
-        """Return a traced array for one that is there before the call."""
+        """Return a traced array for one that is there before the call.
+
+        One that shares memory with another gets memory of its own here: in other calls they may lie apart.
+        """
+        if id(_owner(array)) in self._buffers:
+            apart = array.copy("K")
+            if apart.strides != array.strides:
+                raise UnrecordableError("two tensors from outside share memory")
+            array = apart
+            self.shared = True
         traced = self._traced(array, "a", known=True)
         self.inputs.append(traced.value)
         return traced
@@ -62,6 +72,8 @@ class Recorder:
             buffer = self._buffers[id(owner)] = Buffer(len(self._buffers), known)
             self._kept.append(owner)
         traced = Traced(self, array, Value(self._name(prefix), array, buffer))
+        if array is not owner:
+            traced.value.offset = _address(array) - _address(owner)
         if array is owner:
             self._owners.setdefault(id(owner), traced)
         return traced
@@ -251,6 +263,10 @@ def _owner(array: Any) -> Any:
                 return array
         array = base
     return array
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _frame() -> Any:
