@@ -54,6 +54,11 @@ class CompiledBackward(Node):
         """Run the function in eager on what it was given, and differentiate that."""
         create_graph = current_mode().grad
         call = self.call
+        if call.record.has_effects:
+            raise NotImplementedError(
+                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be run for some "
+                "of its results only\nHint: leave torch.compile out here, or compile what does not write."
+            )
         call.need_unchanged()
         with using(grad=True, recording=None):
             outs, wanted = call.again(graph)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import raw_leaf
 from .._modes import current_mode
 from .._places import describe, user_frame
 from ._program import Buffer, Step, Value, values_in
@@ -16,7 +17,9 @@ from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
 class Recorder:
     """Steps as they come. See Note [Traced arrays] in `_traced.py` and Note [The program] in `_program.py`."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.hosted = False  # whether the program calls an optimizer
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
@@ -25,7 +28,6 @@ class Recorder:
         self._constants: dict[int, Value] = {}
         self._count = 0
         self.saved: list[tuple[Any, Any]] = []  # memory that was there before, and what it held
-        self._known_written = False
         self.shared = False  # whether tensors from outside share memory
 
     def refuse(self, reason: str) -> Any:
@@ -167,12 +169,37 @@ class Recorder:
         self._finish(step, several=True)
         return made
 
+    def host(self, function: Any, label: str, values: Sequence[Any]) -> None:
+        """Add a call into the library, which may change all memory from outside and what it is given. It is not run."""
+        step = Step("host", function, label, (), {})
+        self._begin(step, values, {}, ())
+        self.hosted = True
+        for buffer in {*self._buffers.values(), *[one.value.buffer for one in values]}:
+            if buffer.known or any(one.value.buffer is buffer for one in values):
+                buffer.version += 1
+                buffer.written = True
+                step.writes.append(buffer)
+        self._finish(step)
+
+    def call_later(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let the program call a step of an optimizer."""
+        self.session.call_later(function, args, kwargs)
+
+    def need_known(self, tensors: Sequence[Any]) -> None:
+        """Refuse tensors that the analysis has not found."""
+        self.session.need_known(tensors)
+
+    def need_traced(self, tensors: Sequence[Any]) -> None:
+        """Refuse operands that come from outside and are not known."""
+        for tensor in tensors:
+            array = getattr(tensor, "_array", None)
+            if array is not None and type(raw := raw_leaf(array)) is not Traced and isinstance(raw, (np.ndarray, np.generic)):
+                self.refuse("a tensor is read that the analysis of the function has not found")
+
     def check(self, traced: Traced) -> bool:
         """Answer whether a value is true, as the program will have to find it, too."""
         if current_mode().recording is not self:
             return bool(traced.array)
-        if self._known_written:
-            self.refuse("a branch on a value follows a write into a tensor from outside")
         outcome = bool(traced.array)
         step = Step("check", bool, "check", (), {})
         self._begin(step, (traced, outcome), {}, ())
@@ -195,10 +222,14 @@ class Recorder:
 
     def _save(self, traced: Traced) -> None:
         """Keep what memory from outside holds before the first write into it."""
-        self._known_written = True
         owner = _owner(traced.array)
         if not any(one is owner for one, _ in self.saved):
             self.saved.append((owner, owner.copy("K")))
+
+    def has_written(self, traced: Traced) -> bool:
+        """Tell whether steps have written into memory from outside."""
+        owner = _owner(traced.array)
+        return any(one is owner for one, _ in self.saved)
 
     def _made(self, step: Step, result: Any, given: Sequence[Any]) -> Any:
         """Return the result of a step as traced arrays."""
