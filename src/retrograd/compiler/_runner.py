@@ -40,6 +40,7 @@ class Record:
             found.backward = grouped(found.backward)
             self.backward = found.backward.function("the backward of a compiled function")
         self.differentiable = _chooser(found)
+        self.wanted: Callable[..., list[Any]]  # the tensors of a call that get gradients
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
         """Tell whether the Python state that the function reads is as it was."""
@@ -72,6 +73,10 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     run: Any = emit("a call of a compiled function", text, scope)["run"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
+    text = "".join(f"{f't{at}' if not path else path}, " for at, path in enumerate(paths) if at in found.differentiated)
+    record.wanted = emit(
+        "tensors of a call", f"def wanted(args, kwargs):\n    return [{text}]", {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))}
+    )["wanted"]
     run.record = record
     return run  # type: ignore[no-any-return]
 
