@@ -32,6 +32,7 @@ LIMIT = 16  # records of one function
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
 stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
+current_stance = stance.get
 
 
 class Compiled:
@@ -57,8 +58,6 @@ class Compiled:
         if mode is not PLAIN and mode is not NO_GRAD:
             if mode.recording is None:
                 self._note("it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors")
-            return self.function(*args, **kwargs)
-        if stance.get() != "default":
             return self.function(*args, **kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
@@ -160,6 +159,8 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
 
     def call(*args: Any, **kwargs: Any) -> Any:
         mode = read_mode()
+        if current_stance() == "force_eager":
+            return function(*args, **kwargs)
         for run in records:
             result = run(mode, args, kwargs)
             if result is not RETRY:

@@ -461,7 +461,8 @@ def _group(steps: list[Step], known: dict[Step, Any], outside: set[Value], reade
     function = machine.compiled(llvm.render(kernel.write(), "KERNEL"))
     call = _caller(kernel, function)
     inputs = [value for value in kernel.inputs if value.constant is None]
-    made = Step("call", call, "kernel", tuple(inputs), {}, name=None)
+    made = Step("call", call, "kernel", tuple(inputs), {}, name="kernel")
+    made.fused = steps
     made.makes, made.several = kernel.outputs, True
     made.read = tuple([(value, 0) for value in inputs])
     made.place = steps[0].place

@@ -70,6 +70,7 @@ class Step:
     __slots__ = (
         "arguments",
         "function",
+        "fused",
         "kind",
         "label",
         "makes",
@@ -100,7 +101,8 @@ class Step:
         self.several = False  # its result is a tuple
         self.writes: list[Buffer] = []
         self.read: tuple[tuple[Value, int], ...] = ()  # values and the versions at which they are read
-        self.place = ""
+        self.place = ""  # the user's line
+        self.fused: list[Step] = []  # of a kernel: the steps that it stands for
 
     @property
     def values(self) -> list[Value]:
