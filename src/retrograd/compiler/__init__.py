@@ -1,7 +1,8 @@
 """torch.compiler: functions as programs of kernels.
 
-`compile` returns a function that gives what another gives: it records what that does to arrays, and runs the record where it has proved that nothing else would
-have happened (Note [Compiled calls] in `_compiled.py`). What it cannot prove or record runs in eager, and `explain` says why.
+`compile` returns a function that gives what another gives: it records what that does to arrays, and runs the record where it has
+proved that nothing else would have happened (Note [Compiled calls] in `_compiled.py`). What it cannot prove or record runs in
+eager, and `explain` says why.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def compile(
 ) -> Any:
     """Return a function that does what another does, or a module in an `OptimizedModule`, by compiled programs.
 
-    `fullgraph=True` refuses what would run in eager, with the line that stands in the way. `dynamic`, `mode` and `options` are accepted: every shape
-    has a program of its own, and there is one way to compile. A `backend` other than "inductor" runs operation by operation.
+    `fullgraph=True` refuses what would run in eager, with the line that stands in the way. `dynamic`, `mode` and `options` are
+    accepted: every shape has a program of its own, and there is one way to compile. A `backend` other than "inductor" runs
+    operation by operation.
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")

@@ -15,6 +15,7 @@ from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
+from ..tensor._functions.generators import default_generator
 
 NDARRAY = np.ndarray
 
@@ -22,15 +23,18 @@ NDARRAY = np.ndarray
 class CompiledBackward(Node):
     """The backward of a compiled call.
 
-    Gradients that are arrays go through the compiled backward. Where a graph of the backward is wanted, where gradients carry levels, or where only some results
-    have gradients, the function runs again in eager on the saved inputs, and its own graph is differentiated.
+    Gradients that are arrays go through the compiled backward. Where a graph of the backward is wanted, where gradients carry levels,
+    or where only some results have gradients, the function runs again in eager on the saved inputs, and its own graph is
+    differentiated.
     """
 
-    __slots__ = ("call", "num_outputs", "saved", "versions")
+    __slots__ = ("arrived", "call", "done", "num_outputs", "saved", "versions")
 
     saves = makes_gradients = True
     call: Any  # the compiled call: its record, and the tensors that it was given
     saved: Any
+    arrived: frozenset[int]  # results whose gradients came last
+    done: frozenset[int]  # those that need no graph any more: eager frees the graph of each by itself
     versions: Any  # of the memory that is saved: (storage, version, array)
 
     def pull_back(self, g: Any, graph: bool) -> Any:
@@ -41,6 +45,9 @@ class CompiledBackward(Node):
                 raise _errors.overwritten(array, self, storage, version, self.place())
         record = self.call.record
         parts = g if type(g) is tuple else (g,)
+        self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
+        if self.arrived & self.done:
+            raise _errors.freed(None)
         if (
             graph
             or record.backward is None
@@ -56,8 +63,8 @@ class CompiledBackward(Node):
         call = self.call
         if call.record.has_effects:
             raise NotImplementedError(
-                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be run for some "
-                "of its results only\nHint: leave torch.compile out here, or compile what does not write."
+                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be "
+                "run for some of its results only\nHint: leave torch.compile out here, or compile what does not write."
             )
         call.need_unchanged()
         with using(grad=True, recording=None):
@@ -74,8 +81,10 @@ class CompiledBackward(Node):
         return grads if graph else [None if grad is None else grad._array for grad in grads]
 
     def release(self, freed: Any) -> None:
-        self.saved = self.call = None
-        self.guard = freed
+        self.done |= self.arrived
+        if len(self.done) == self.num_outputs:
+            self.saved = self.call = None
+            self.guard = freed
 
 
 def _laid_out(part: Any) -> Any:
@@ -87,9 +96,10 @@ def _laid_out(part: Any) -> Any:
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "kwargs", "record", "tensors", "versions")
+    __slots__ = ("args", "kwargs", "record", "stream", "tensors", "versions")
 
-    def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any]) -> None:
+    def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None) -> None:
+        self.stream = stream  # where the stream of random numbers stood before the call
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
         self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
 
@@ -99,13 +109,14 @@ class Call:
             storage = tensor._storage
             if storage is not None and storage.version != version:
                 raise RuntimeError(
-                    "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a backward of some "
-                    "of its results only\nHint: these run the function again. Change a clone() instead, or leave torch.compile out here."
+                    "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a "
+                    "backward of some of its results only\nHint: these run the function again. Change a clone() "
+                    "instead, or leave torch.compile out here."
                 )
         if not self.record.still_holds(self.args, self.kwargs):
             raise RuntimeError(
-                "what a compiled function reads (a global, an attribute, a flag) was changed before its backward was differentiated, or before a "
-                "backward of some of its results only\nHint: these run the function again. Change it after the backward."
+                "what a compiled function reads (a global, an attribute, a flag) was changed before its backward was differentiated, or "
+                "before a backward of some of its results only\nHint: these run the function again. Change it after the backward."
             )
 
     def again(self, graph: bool) -> tuple[list[Any], list[Any]]:
@@ -117,7 +128,14 @@ class Call:
             if at < record.given:  # an argument: another tensor can stand for it
                 stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
         args, kwargs = _swapped(self.args, stand_ins), _swapped(self.kwargs, stand_ins)
-        result = record.function(*args, **kwargs)
+        now = None if self.stream is None else default_generator.get_state()
+        try:
+            if now is not None:
+                default_generator.set_state(self.stream)
+            result = record.function(*args, **kwargs)
+        finally:
+            if now is not None:
+                default_generator.set_state(now)
         outs = record.differentiable(result)
         return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]
 

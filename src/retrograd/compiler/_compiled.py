@@ -1,12 +1,13 @@
 """Compiled functions: which record a call may run, and what happens if there is none.
 
 Note [Compiled calls]
-A function has records. Each is good for calls whose guards hold: the modes; the structure, the shapes, dtypes and strides of what is given, and which
-tensors require gradients; and the Python state that the function reads, as the purity analysis has found it. A call runs the first record whose guards hold. If
-there is none, the function is recorded, unless it cannot be: then it runs in eager, and `explain` says why. A record whose program finds a value other than it
-was recorded for gives nothing back, and nothing has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from
-then on for calls without one.
-Inside of another recording, of a transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+A function has records. Each is good for calls whose guards hold: the modes; the structure, the shapes, dtypes and strides of what
+is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it.
+A call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
+eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
+has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
+without one. Inside of another recording, of a transform or of a mode that sees operations, the function itself runs: so its
+operations are part of what is outside.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
 from ._purity import analyse
 from ._recording import record
@@ -57,7 +59,9 @@ class Compiled:
             mode = current_mode()
         if mode is not PLAIN and mode is not NO_GRAD:
             if mode.recording is None:
-                self._note("it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors")
+                self._note(
+                    "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
+                )
             return self.function(*args, **kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
@@ -72,7 +76,10 @@ class Compiled:
     def _first(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
         """Run a new record for the first time; what has no effects beside eager."""
         if not run.record.has_effects:
+            before = default_generator.get_state() if run.record.found.draws else None
             made = run(mode, args, kwargs)
+            if before is not None:
+                default_generator.set_state(before)
             expected = self.function(*args, **kwargs)
             if made is not RETRY:
                 inputs = run.record.wanted(args, kwargs)
@@ -167,7 +174,9 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
                 return result
         return run_otherwise(mode, args, kwargs)
 
-    functools.update_wrapper(call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)])
+    functools.update_wrapper(
+        call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
+    )
     call._compiled = inner  # type: ignore[attr-defined]
     call._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return call

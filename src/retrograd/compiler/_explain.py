@@ -12,8 +12,7 @@ from ._program import Program, Step, Value
 class Explanation:
     """How calls of a function are compiled. `str` of it is to be read; the attributes are for programs.
 
-    `records`: one for each program, with `steps` as recorded, `kernels`, `calls` that are not native, bytes that these read and write, and the
-    `code` of the program before and after kernels were made. `reasons`: why calls have run in eager.
+    `records`: one for each program, with its `code` as recorded and its `compiled_code`. `reasons`: why calls have run in eager.
     """
 
     def __init__(self, function: Compiled) -> None:
@@ -76,13 +75,14 @@ def _described(name: str, before: Program, after: Program) -> list[str]:
     calls = [step for step in after.steps if step.name != "kernel" and step.kind not in ("check", "host")]
     checks = sum(step.kind == "check" for step in after.steps)
     lines = [
-        f"{name}: {len(before.steps)} operations; {len(kernels)} kernels, {len(calls)} calls of NumPy and fused operations, {checks} checks of "
-        f"values; {sum(map(_bytes, after.steps)):,} bytes read and written"
+        f"{name}: {len(before.steps)} operations; {len(kernels)} kernels, {len(calls)} calls of NumPy and fused operations, "
+        f"{checks} checks of values; {sum(map(_bytes, after.steps)):,} bytes read and written"
     ]
     for step in kernels:
         fused = step.fused
         places = list(dict.fromkeys(one.place for one in fused if one.place))
-        lines.append(f"  a kernel of {len(fused)} operations: {', '.join(one.label for one in fused[:12])}{', ...' if len(fused) > 12 else ''}")
+        labels = [one.label for one in fused[:12]] + ["..."] * (len(fused) > 12)
+        lines.append(f"  a kernel of {len(fused)} operations: {', '.join(labels)}")
         lines += [f"    {place}" for place in places[:8]]
     for step in calls:
         lines.append(f"  {step.label}{f', {step.place}' if step.place else ''}")
@@ -99,7 +99,9 @@ def _size(value: Value) -> int:
 
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Call a function, so that it is recorded and compiled, and describe what came of it."""
-    run = getattr(function, "_compiled", None) or getattr(getattr(function, "_compiled_forward", None), "_compiled", None)
+    run = getattr(function, "_compiled", None) or getattr(
+        getattr(function, "_compiled_forward", None), "_compiled", None
+    )
     call = function
     if run is None:
         call = compiled(function)

@@ -151,7 +151,12 @@ def _reduction(step: Step, out: Value) -> Reduction | None:
 
 def _product(step: Step, out: Value) -> Product | None:
     name = step.name
-    turned = {"matmul": (False, False), "matmul_nt": (False, True), "matmul_tn": (True, False), "linear_map": (False, True)}
+    turned = {
+        "matmul": (False, False),
+        "matmul_nt": (False, True),
+        "matmul_tn": (True, False),
+        "linear_map": (False, True),
+    }
     if name not in (*turned, "affine") or out.dtype not in FLOATS or step.options:
         return None
     bias, x, y = step.arguments if name == "affine" else (None, *step.arguments)

@@ -1,21 +1,22 @@
 """The program: what a recorded function does to arrays, step by step.
 
 Note [The program]
-A `Program` is a straight list of `Step`s over `Value`s, in the order in which eager would run them. There are no Tensors in it, no
-gradients and no branches: these have been resolved while it was recorded (`_recorder.py`).
-- A `Value` is an array (or an opaque object, such as what a fused operation keeps for its backward). It has a shape, a dtype and strides, which
-  hold for every call that the guards let through, and lies in a `Buffer`.
-- A `Buffer` is memory. Views are values in the buffer of what they show. A step that writes names the buffers it writes (`writes`), and moves
-  their versions; a value is what its buffer shows at the version that the step read. So two steps compute the same only if they read the
-  same values at the same versions.
-- A `Step` is a call: `function(*arguments, **options)`, whose arguments hold values anywhere inside tuples, lists and slices. `name` is its word
-  in the vocabulary `xp` where it has one, by which fusion knows what it computes. `makes` are the values of its results.
-- A step of kind "check" asks whether a value is still true or false as when the program was recorded. If it is not, the call is run in eager from
-  the start: so no check may stand behind a write to memory that was there before.
-- What goes in (`inputs`) are arrays of tensors that exist before the call, what comes out (`results`) values, whose memory is new at every call.
-  A constant that is written, or is returned, is copied first.
-Passes take a program and leave one that gives the same: `simplified` (dead steps, equal steps), then `_fusing.fused` (chains of elementwise steps
-as one kernel). `text` writes it as Python, and `function` compiles that.
+A `Program` is a straight list of `Step`s over `Value`s, in the order in which eager would run them. There are no Tensors in it,
+no gradients and no branches: these have been resolved while it was recorded (`_recorder.py`).
+- A `Value` is an array (or an opaque object, such as what a fused operation keeps for its backward). It has a shape, a dtype and
+  strides, which hold for every call that the guards let through, and lies in a `Buffer`.
+- A `Buffer` is memory. Views are values in the buffer of what they show. A step that writes names the buffers it writes
+  (`writes`), and moves their versions; a value is what its buffer shows at the version that the step read. So two steps compute
+  the same only if they read the same values at the same versions.
+- A `Step` is a call: `function(*arguments, **options)`, whose arguments hold values anywhere inside tuples, lists and slices.
+  `name` is its word in the vocabulary `xp` where it has one, by which fusion knows what it computes. `makes` are the values of
+  its results.
+- A step of kind "check" asks whether a value is still true or false as when the program was recorded. If it is not, the call is
+  run in eager from the start: so no check may stand behind a write to memory that was there before.
+- What goes in (`inputs`) are arrays of tensors that exist before the call, what comes out (`results`) values, whose memory is new
+  at every call. A constant that is written, or is returned, is copied first.
+Passes take a program and leave one that gives the same: `simplified` (dead steps, equal steps), then `_fusing.fused` (chains of
+elementwise steps as one kernel). `text` writes it as Python, and `function` compiles that.
 """
 
 from __future__ import annotations
@@ -296,9 +297,14 @@ class _Writer:
                 call = f"{self.named(step.function, step.label)}({', '.join(arguments)})"
         if not step.makes:
             return [call]
-        if not step.several and step.makes[0].buffer is not None and step.makes[0].shape == ():
-            if step.makes[0].buffer.written or step.kind != "call":
-                call = f"asarray({call})"  # memory, where NumPy gives a number
+        first = step.makes[0]
+        if (
+            not step.several
+            and first.buffer is not None
+            and not first.shape
+            and (first.buffer.written or step.kind != "call")
+        ):
+            call = f"asarray({call})"  # memory, where NumPy gives a number
         target = "".join(f"{made.name}, " for made in step.makes) if step.several else step.makes[0].name
         return [f"{target} = {call}"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ class Recorder:
 
     def __init__(self, session: Any) -> None:
         self.session = session
+        self.draws = False  # whether it draws random numbers
+        self._stream = Buffer(-2, True)  # stands for their stream
+        self._stream.written = True
         self.hosted = False  # whether the program calls an optimizer
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
@@ -34,7 +38,7 @@ class Recorder:
         """End the recording: the call is run in eager."""
         if current_mode().recording is not self:
             raise TypeError(f"a tensor is being recorded by torch.compile in another thread: {reason}")
-        raise UnrecordableError(f"{reason}{_here()}")
+        raise UnrecordableError(f"{reason} ({_place()})")
 
     # ---- values ----
     def input(self, array: Any) -> Traced:
@@ -169,6 +173,17 @@ class Recorder:
         self._finish(step, several=True)
         return made
 
+    def draw(self, function: Any) -> Traced:
+        """Add a step that draws from the stream of random numbers: it is taken in its turn, whether or not its numbers are read."""
+        step = Step("draw", function, "draw", (), {})
+        step.writes.append(self._stream)
+        self._stream.version += 1
+        traced = self._result(function(), ())
+        step.makes = [traced.value]
+        self._finish(step)
+        self.draws = True
+        return traced
+
     def host(self, function: Any, label: str, values: Sequence[Any]) -> None:
         """Add a call into the library, which may change all memory from outside and what it is given. It is not run."""
         step = Step("host", function, label, (), {})
@@ -193,7 +208,11 @@ class Recorder:
         """Refuse operands that come from outside and are not known."""
         for tensor in tensors:
             array = getattr(tensor, "_array", None)
-            if array is not None and type(raw := raw_leaf(array)) is not Traced and isinstance(raw, (np.ndarray, np.generic)):
+            if (
+                array is not None
+                and type(raw := raw_leaf(array)) is not Traced
+                and isinstance(raw, (np.ndarray, np.generic))
+            ):
                 self.refuse("a tensor is read that the analysis of the function has not found")
 
     def check(self, traced: Traced) -> bool:
@@ -264,8 +283,7 @@ class Recorder:
         step.several = several
         for made in step.makes:
             made.step = step
-        frame = user_frame(_frame())
-        step.place = describe(frame.f_code, frame.f_lasti)
+        step.place = _place()
         self.steps.append(step)
 
     def rolled_back(self) -> None:
@@ -300,12 +318,9 @@ def _address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _frame() -> Any:
-    import sys
-
-    return sys._getframe(2)
-
-
-def _here() -> str:
-    frame = user_frame(_frame())
-    return f" ({describe(frame.f_code, frame.f_lasti)})"
+def _place() -> str:
+    """Describe the user's line; NumPy's operators, which call back, are not the user's."""
+    frame = user_frame(sys._getframe(2))
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
+        frame = user_frame(frame.f_back)
+    return describe(frame.f_code, frame.f_lasti).strip()

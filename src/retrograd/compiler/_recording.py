@@ -1,15 +1,17 @@
 """Recording a call: the function runs once on traced arrays, and everything is put back as it was.
 
 Note [Recording a call]
-The tensors that a call can reach are known: those among its arguments, and those that the purity analysis has found in globals, closures and attributes. For
-the time of the recording their arrays are traced ones, and tensors that require gradients are leaves, so that nothing outside the call takes part in it. The
-function runs under a mode of its own, in which nothing is plain. What comes of it is
+The tensors that a call can reach are known: those among its arguments, and those that the purity analysis has found in globals,
+closures and attributes. For the time of the recording their arrays are traced ones, and tensors that require gradients are
+leaves, so that nothing outside the call takes part in it. The function runs under a mode of its own, in which nothing is plain.
+What comes of it is
 - the forward program, from the arrays of these tensors to the results;
-- the backward program, from the gradients of the results to those of the tensors: `autograd.grad` runs on the graph that the function has left, and its steps
-  are recorded like any others. What it reads of the forward is saved;
-- effects: writes into known tensors are steps of the program; by how much versions advance and which tensors have another `.grad` is noted. A step of an
-  optimizer is not recorded but called: learning rates, counts and hooks are its own affair.
-Then arrays, memory, versions, gradients and the random stream are put back. The recorded run leaves nothing behind, whether it succeeds or not.
+- the backward program, from the gradients of the results to those of the tensors: `autograd.grad` runs on the graph that the
+  function has left, and its steps are recorded like any others. What it reads of the forward is saved;
+- effects: writes into known tensors are steps of the program; by how much versions advance and which tensors have another `.grad`
+  is noted. A step of an optimizer is not recorded but called: learning rates, counts and hooks are its own affair.
+Then arrays, memory, versions, gradients and the random stream are put back. The recorded run leaves nothing behind, whether it
+succeeds or not.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ class Recorded:
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
         self.touches_grads = False
+        self.draws = False  # random numbers are drawn
         self.shares_memory = False  # tensors from outside share memory
         self.steps: list[Step] = []
 
@@ -185,7 +188,8 @@ class _Session:
                 one.restore()
             if not np.array_equal(drawn._array, default_generator.get_state()._array):
                 default_generator.set_state(drawn)
-                raise UnrecordableError("random numbers are drawn")
+                if not recorder.draws:
+                    raise UnrecordableError("random numbers are drawn in a way that is not recorded")
 
     def _trace(self, tensor: Any) -> None:
         array = tensor._array
@@ -239,7 +243,7 @@ class _Session:
     def _finish(self) -> None:
         found, recorder = self.found, self.recorder
         tensors = self.tensors
-        found.tensors, found.shares_memory = tensors, recorder.shared
+        found.tensors, found.shares_memory, found.draws = tensors, recorder.shared, recorder.draws
         places = {id(tensor): at for at, tensor in enumerate(tensors)}
         for at, tensor in enumerate(tensors):
             self._note_writes(at, tensor, recorder.inputs[at])

@@ -14,6 +14,7 @@ from .._graph.node import Slot
 from .._settings import get_num_threads
 from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, edge_of, storage_of, wrap
+from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
@@ -54,10 +55,12 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     """
     found = record.found
     scope: dict[str, Any] = {
-        "RETRY": RETRY, "ndarray": NDARRAY, "mode_of_record": mode, "asarray": np.asarray, "wrap": wrap, "edge_of": edge_of, "Call": Call,
+        "RETRY": RETRY, "ndarray": NDARRAY, "mode_of_record": mode,
+        "asarray": np.asarray, "wrap": wrap, "edge_of": edge_of, "Call": Call,
         "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
         "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
         "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
+        "none": frozenset(), "state_of_stream": default_generator.get_state,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
@@ -65,7 +68,12 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
     lines += _refusing(["not holds(function, args, kwargs)"])
-    lines += [f"found = program({', '.join(f'a{at}' for at in range(len(found.tensors)))})", *_refusing(["found is None"])]
+    if found.draws and found.seeds and not found.freed:
+        lines.append("stream = state_of_stream()")
+    lines += [
+        f"found = program({', '.join(f'a{at}' for at in range(len(found.tensors)))})",
+        *_refusing(["found is None"]),
+    ]
     lines += _effect_lines(found)
     texts = _result_lines(record, lines)
     lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
@@ -73,9 +81,11 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     run: Any = emit("a call of a compiled function", text, scope)["run"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
-    text = "".join(f"{f't{at}' if not path else path}, " for at, path in enumerate(paths) if at in found.differentiated)
+    text = "".join(f"{path or f't{at}'}, " for at, path in enumerate(paths) if at in found.differentiated)
     record.wanted = emit(
-        "tensors of a call", f"def wanted(args, kwargs):\n    return [{text}]", {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))}
+        "tensors of a call",
+        f"def wanted(args, kwargs):\n    return [{text}]",
+        {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))},
     )["wanted"]
     run.record = record
     return run  # type: ignore[no-any-return]
@@ -168,12 +178,13 @@ def _result_lines(record: Record, lines: list[str]) -> dict[int, str]:
     if found.seeds:
         edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
-        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}"]
+        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}", "node.done = none"]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
             start = len(found.forward.results) - len(found.saved)
-            lines += [f"node.call = Call(record, args, kwargs, ({every}))", f"node.saved = found[{start}:]"]
+            stream = ", stream" if found.draws else ""
+            lines += [f"node.call = Call(record, args, kwargs, ({every}){stream})", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():

@@ -1,16 +1,17 @@
 """Arrays that write down what is done to them: the values of tensors while a function is recorded.
 
 Note [Traced arrays]
-A `Traced` array stands for a NumPy array, which it has, and for a value of the program (Note [The program] in `_program.py`). It is an innermost array
-type, as NumPy's and CuPy's are: duals and batches hold it, and primitives, rules and decompositions run on it unchanged.
-- Primitives and fused operations are steps as a whole: its vocabulary runs them on the arrays and adds a step. What the rest of the library does to arrays by
-  operators, methods and NumPy's functions comes in by NumPy's protocols, and is a step each.
-- Its array is a real one, computed as eager computes it. So shapes, strides, which results are views of what, and errors are eager's, and
-  nothing has to be said about any operation.
-- `isinstance(x, np.ndarray)` holds, because code that asks it wants to know about strides and views; `type(x) is np.ndarray`, by which the quick
-  ways are chosen, does not.
-- What would take numbers out of it without a step (`item`, `tolist`, `np.asarray`) raises `UnrecordableError`, and the call is run in eager. A question for its truth
-  is a check of the program.
+A `Traced` array stands for a NumPy array, which it has, and for a value of the program (Note [The program] in `_program.py`). It
+is an innermost array type, as NumPy's and CuPy's are: duals and batches hold it, and primitives, rules and decompositions run on
+it unchanged.
+- Primitives and fused operations are steps as a whole: its vocabulary runs them on the arrays and adds a step. What the rest of
+  the library does to arrays by operators, methods and NumPy's functions comes in by NumPy's protocols, and is a step each.
+- Its array is a real one, computed as eager computes it. So shapes, strides, which results are views of what, and errors are
+  eager's, and nothing has to be said about any operation.
+- `isinstance(x, np.ndarray)` holds, because code that asks it wants to know about strides and views; `type(x) is np.ndarray`, by
+  which the quick ways are chosen, does not.
+- What would take numbers out of it without a step (`item`, `tolist`, `np.asarray`) raises `UnrecordableError`, and the call is
+  run in eager. A question for its truth is a check of the program.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ class Traced(NDArrayOperatorsMixin):
 
 ASKING = frozenset("shape ndim size result_type iscomplexobj isrealobj may_share_memory shares_memory can_cast".split())  # noqa: SIM905
 WRITING = frozenset("copyto put place putmask fill_diagonal put_along_axis".split())  # noqa: SIM905
-PURE_METHODS = """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot flatten
-max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var view""".split()  # noqa: SIM905
+PURE_METHODS = """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
+flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var view""".split()  # noqa: SIM905
 
 
 def _method(name: str, writes: bool = False) -> Any:

@@ -1,7 +1,8 @@
 """The first call of a record: its program and eager must agree, or the record is thrown away.
 
-A function without effects can be run twice. So a record is used only after one call in which its results, their layout and their gradients were those of eager.
-What differs by more than rounding is a fault of the compiler, or of the analysis, and the function stays in eager.
+A function without effects can be run twice. So a record is used only after one call in which its results, their layout and their
+gradients were those of eager. What differs by more than rounding is a fault of the compiler, or of the analysis, and the function
+stays in eager.
 """
 
 from __future__ import annotations
@@ -86,5 +87,3 @@ def _are_close(one: Any, other: Any) -> bool:
     finite = np.isfinite(other)
     scale = np.abs(other[finite]).max(initial=0.0)
     return bool(np.allclose(one, other, rtol=relative, atol=relative * 0.1 * scale, equal_nan=True))
-
-

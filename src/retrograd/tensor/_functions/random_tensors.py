@@ -76,8 +76,9 @@ def in_batches(values: Any, levels: list[Level]) -> Any:
 
 def drawn(shape: tuple[int, ...], draw: Any) -> Any:
     """Draw values; under vmap, for each sample or once for all, as its `randomness` says."""
-    if not current_mode().transforms:
-        return draw(shape)
+    mode = current_mode()
+    if not mode.transforms:
+        return draw(shape) if mode.recording is None else mode.recording.draw(lambda: draw(shape))
     levels = levels_to_draw()
     return in_batches(draw((*[level.size for level in reversed(levels)], *shape)), levels)
 
@@ -126,7 +127,7 @@ def _sampler(name: str, draw: Any) -> Any:
             place = CPU if device is None and chosen_device() is None else device
             if place is not CPU and is_for_meta(place):
                 return finish(without_memory(sizes, wanted), place, requires_grad)
-            if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
+            if (mode := read_mode()) is PLAIN or mode is NO_GRAD:
                 return finish(draw(gen, sizes, wanted), place, requires_grad)
             return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), place, requires_grad)
         except Exception as error:
