@@ -31,7 +31,7 @@ class OptimizedModule(Module):
         from . import compile
 
         run = self.__dict__.get("_compiled_forward")
-        return OptimizedModule(module) if run is None else compile(module, fullgraph=run._compiled.fullgraph)  # type: ignore[no-any-return]
+        return OptimizedModule(module) if run is None else compile(module, fullgraph=run._compiled.fullgraph)
 
     def __reduce__(self) -> Any:
         return _made_again, (self._orig_mod, self.__dict__.get("_compiled_forward") is not None)
@@ -58,4 +58,4 @@ class OptimizedModule(Module):
 def _made_again(module: Module, is_compiled: bool) -> OptimizedModule:
     from . import compile
 
-    return compile(module) if is_compiled else OptimizedModule(module)  # type: ignore[no-any-return]
+    return compile(module) if is_compiled else OptimizedModule(module)

@@ -46,6 +46,11 @@ class Value:
 
     __slots__ = ("buffer", "constant", "dtype", "name", "offset", "shape", "step", "strides")
 
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any  # None of an object
+    buffer: Any  # a Buffer; None of an object
+
     def __init__(self, name: str, array: Any, buffer: Buffer | None) -> None:
         self.name = name
         self.buffer = buffer

@@ -173,6 +173,10 @@ class Recorder:
         self._finish(step, several=True)
         return made
 
+    def shown(self, array: Any) -> Any:
+        """Return an array whose shape and strides can be looked at."""
+        return array.array if type(array) is Traced else array
+
     def draw(self, function: Any) -> Traced:
         """Add a step that draws from the stream of random numbers: it is taken in its turn, whether or not its numbers are read."""
         step = Step("draw", function, "draw", (), {})

@@ -78,10 +78,10 @@ class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another r
 class _Unprepared(Extra):
     """What a tensor has besides its array where nobody should ask for its gradient."""
 
-    grad = property(  # type: ignore[assignment]
+    grad = property(
         lambda self: self._touched(), lambda self, value: self._touched()
     )
-    hooks = property(lambda self: None, lambda self, value: self._refuse())  # type: ignore[assignment]
+    hooks = property(lambda self: None, lambda self, value: self._refuse())
 
     def _touched(self) -> Any:
         raise GradientsTouched("the gradient of a tensor is read or written")
@@ -222,7 +222,7 @@ class _Session:
             self.first[at] = grad
         self.recorder.host(_committing(commits, function, args[0]), "optimizer_step", values)
 
-    def _handed_out(self, grad: Any) -> Traced:
+    def _handed_out(self, grad: Any) -> Any:
         """Return the array of a new gradient, in memory that nobody else has."""
         if grad._edge is not None:
             raise UnrecordableError("a gradient that has a graph")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._modes import NO_GRAD, PLAIN, read_mode
+from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import dropout as d
 from ...overrides import overridable, overridable_as, takes_out
 from ...tensor import _base
@@ -62,7 +62,7 @@ def _scaled_noise(input: Any, p: float, feature: bool) -> Any:
     recording = None if mode is None else mode.recording
     if (
         not feature
-        and (mode is PLAIN or mode is NO_GRAD or (recording is not None and not mode.transforms))
+        and (mode is PLAIN or mode is NO_GRAD or (recording is not None and not current_mode().transforms))
         and (type(array) is NDARRAY or recording is not None)
         and array.ndim
         and ((dtype := array.dtype) is F32 or dtype is F64)

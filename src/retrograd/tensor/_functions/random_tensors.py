@@ -241,12 +241,21 @@ def _drawn_like(
     wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
     if is_meta(array) or (device is not None and is_for_meta(device)):
         return empty_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    is_outside = type(array) is np.ndarray and not current_mode().transforms
-    if is_outside and (memory_format is not None or not array.flags.c_contiguous):
-        out = like(array, wanted, memory_format)
+    mode = current_mode()
+    recording = None if mode.transforms else mode.recording
+    shown = array if recording is None else recording.shown(array)
+    is_outside = type(shown) is np.ndarray and not mode.transforms
+    if is_outside and (memory_format is not None or not shown.flags.c_contiguous):
+        out = like(shown, wanted, memory_format)
         if not out.flags.c_contiguous:
-            _random.fill_in_memory_order(out, lambda shape: draw(gen, shape, wanted, False))
-            return finish(out, CPU if device is None else device, requires_grad)
+
+            def filled() -> Any:
+                made = np.empty_like(out)
+                _random.fill_in_memory_order(made, lambda shape: draw(gen, shape, wanted, False))
+                return made
+
+            values = filled() if recording is None else recording.draw(filled)
+            return finish(values, CPU if device is None else device, requires_grad)
     device = device_of(input) if device is None else device
     values = None
     if as_it_lies:
