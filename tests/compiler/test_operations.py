@@ -80,4 +80,7 @@ def test_compiled(op: Op) -> None:
                         bound = TOLERANCE[dtype]
                         np.testing.assert_allclose(one, other, rtol=bound, atol=bound, equal_nan=True)
 
+            for reason in compiled._compiled.reasons:  # a wrong program must not hide behind eager
+                assert "differs from eager" not in reason or "strides" in reason, reason
+
     on_all_samples(op, check)

@@ -77,13 +77,16 @@ class Compiled:
         """Run a new record for the first time; what has no effects beside eager."""
         if not run.record.has_effects:
             before = default_generator.get_state() if run.record.found.draws else None
-            made = run(mode, args, kwargs)
+            failed, made = None, RETRY
+            try:
+                made = run(mode, args, kwargs)
+            except Exception as error:  # which eager will raise, too, or it is the compiler's own
+                failed = error
             if before is not None:
                 default_generator.set_state(before)
             expected = self.function(*args, **kwargs)
-            if made is not RETRY:
-                inputs = run.record.wanted(args, kwargs)
-                wrong = difference(made, expected, inputs)
+            if made is not RETRY or failed is not None:
+                wrong = _compared(made, expected, failed, run.record.wanted(args, kwargs))
                 if wrong is None:
                     self.records.insert(0, run)
                 else:
@@ -140,6 +143,16 @@ class Compiled:
         found = record(lambda: self.function(*args, **kwargs), tensors, given)
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         return runner(made, mode, [path for path, _ in paths.values()], places, facts)
+
+
+def _compared(made: Any, expected: Any, failed: Exception | None, inputs: list[Any]) -> str | None:
+    """Say what is wrong with a program; None if nothing is."""
+    if failed is None:
+        try:
+            return difference(made, expected, inputs)
+        except Exception as error:
+            failed = error
+    return f"{type(failed).__name__}: {failed}"
 
 
 def _signature(args: Any, kwargs: Any) -> Any:

@@ -249,6 +249,8 @@ def _renamed(step: Step, same: dict[Value, Value]) -> Step:
     made = Step(step.kind, step.function, step.label, swap(step.arguments), swap(step.options), name=step.name)
     made.makes, made.several, made.writes, made.place = step.makes, step.several, step.writes, step.place
     made.read = tuple([(same.get(value, value), version) for value, version in step.read])
+    for value in made.makes:
+        value.step = made
     return made
 
 
