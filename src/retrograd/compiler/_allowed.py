@@ -100,7 +100,7 @@ CONTEXTS = {
     "autograd.profiler": "record_function",
 }
 # closures that the library makes around a user's function
-WRAPPERS = ("autograd.grad_mode", "func.", "amp.", "autograd.functional")
+WRAPPERS = ("autograd.grad_mode", "func.", "amp.", "autograd.functional", "autograd.function")
 
 RANDOM = frozenset(
     """rand randn randint randperm rand_like randn_like randint_like bernoulli bernoulli_ multinomial normal normal_ uniform_
@@ -145,7 +145,7 @@ OF_RESULTS = frozenset(
 WRITTEN_OF_TENSORS = frozenset({"grad", "data", "requires_grad"})
 MODULE_READS = frozenset(
     """parameters named_parameters buffers named_buffers children named_children modules named_modules get_submodule get_parameter
-    get_buffer keys items values __len__ __iter__ __getitem__ __contains__ forward __call__ _conv_forward""".split()  # noqa: SIM905
+    get_buffer keys items values __len__ __iter__ __getitem__ __contains__""".split()  # noqa: SIM905
 )
 # Methods of library objects whose effects the recorder plays again.
 STEPS = {
@@ -155,10 +155,14 @@ STEPS = {
     "ReduceLROnPlateau": frozenset({"get_last_lr"}),
     "GradScaler": frozenset({"scale", "step", "update", "unscale_", "get_scale", "is_enabled"}),
 }
-CONTEXT_METHODS = frozenset(
-    """save_for_backward save_for_forward mark_dirty mark_non_differentiable set_materialize_grads needs_input_grad saved_tensors
-    saved_for_forward""".split()  # noqa: SIM905
+# Methods of texts by what they return; the others return anything.
+OF_TEXTS: dict[str, type] = dict.fromkeys(
+    """upper lower strip lstrip rstrip title capitalize casefold swapcase replace format format_map join removeprefix removesuffix
+    ljust rjust center zfill expandtabs translate""".split(),  # noqa: SIM905
+    str,
 )
+OF_TEXTS |= dict.fromkeys("find rfind index rindex count".split(), int)  # noqa: SIM905
+OF_TEXTS |= dict.fromkeys("startswith endswith isalpha isdigit isidentifier isupper islower isspace isnumeric".split(), bool)  # noqa: SIM905
 
 
 def _module(path: str) -> Any:

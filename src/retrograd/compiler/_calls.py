@@ -16,6 +16,7 @@ import numpy as np
 from ..nn.modules import container
 from ..nn.modules import module as module_file
 from ..nn.modules.module import Module
+from ..optim import optimizer as optimizer_file
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
 from ._guards import constant, mro_of
@@ -45,6 +46,7 @@ from ._values import (
     widened,
 )
 
+STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 GLOBAL_HOOKS = (
     "_global_forward_hooks",
@@ -53,6 +55,7 @@ GLOBAL_HOOKS = (
     "_global_backward_pre_hooks",
 )
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
+MOST_TURNS = 8
 
 
 class Effect(NamedTuple):
@@ -85,6 +88,7 @@ class Calls(Lookups):
         self.effects: dict[tuple[Any, ...], Effect] = {}
         self.changed = False
         self.round = 0
+        self.entered: Any = None  # the expression of a `with` statement that is looked at
 
     # ---- what the subclass does ----
     def call_user(self, function: Known, args: Args) -> Value:
@@ -137,8 +141,11 @@ class Calls(Lookups):
         """Tell whether a possibility may be a tensor."""
         return type(one) is Lib or (type(one) is Known and isinstance(one.value, Tensor))
 
-    def check_given(self, values: Any, to: str, callables: list[Any] | None = None) -> None:
-        """Refuse objects that run a user's code when somebody else looks at them; collect what may be called."""
+    def check_given(self, values: Any, to: str, callables: list[Any] | None = None) -> set[Any]:
+        """Refuse objects that run a user's code when somebody else looks at them; collect what may be called.
+
+        Returns all that was looked at: the values and what they hold.
+        """
         seen: set[Any] = set()
         pending = [one for value in values for one in value]
         while pending:
@@ -166,6 +173,7 @@ class Calls(Lookups):
                 callables.append(one)
             else:
                 self.refuse(f"{to} receives {describe(one)}, whose code would have to be skipped")
+        return seen
 
     def given_object(self, known: Known, to: str, callables: list[Any] | None) -> list[Any]:
         """Look at one object that exists and is passed on; return what it holds."""
@@ -192,11 +200,16 @@ class Calls(Lookups):
             if type(one) is Known and not isinstance(one.value, Tensor) and type(one.value) not in BUILTIN_CONTAINERS:
                 self.refuse(f"it turns {one.source}, a {type(one.value).__qualname__}, into a simple value")
 
-    def call_back(self, callables: list[Any], args: Args) -> Value:
-        """Follow functions that the library calls, with what it may pass on."""
-        others = frozenset(one for value in args.all() for one in value if one not in callables)
-        given = join(LIB, others)
-        return join(NOTHING, *(self.call_one(one, Args(more=given)) for one in callables))
+    def call_back(self, callables: list[Any], given: set[Any]) -> Value:
+        """Follow functions that the library calls, with what it may pass on: what it was given, and what they return."""
+        passed = join(LIB, frozenset(given.difference(callables)))
+        result: Value = NOTHING
+        for _ in range(MOST_TURNS):
+            more = join(result, *(self.call_one(one, Args(more=join(passed, result))) for one in callables))
+            if more == result:
+                return result
+            result = self.settled(more)
+        self.refuse("what the functions that it passes on return does not settle")
 
     # ---- calls ----
     def call(self, function: Value, args: Args, site: Any = None) -> Value:
@@ -288,6 +301,7 @@ class Calls(Lookups):
         name = getattr(value, "__name__", type(value).__name__)
         handler = HANDLERS.get(value)
         if handler is not None:
+            self.check_unpacked(value, args)
             return handler(self, args, site)  # type: ignore[no-any-return]
         if value in allowed.ON_NUMBERS:
             for one in (one for item in args.all() for one in item):
@@ -310,6 +324,11 @@ class Calls(Lookups):
             f"it calls {getattr(value, '__module__', None) or 'builtins'}.{name}, which is not known to be without effects"
         )
 
+    def check_unpacked(self, function: Any, args: Args) -> None:
+        """Refuse `map(*some)`, where nobody knows which argument is the function."""
+        if (args.more and function not in UNPACKED) or (args.more_keywords and function not in (dict, OrderedDict)):
+            self.refuse(f"it calls {function.__name__} with arguments that are unpacked")
+
     def call_operator(self, function: Any, args: Args, site: Any) -> Value:
         if function is operator.getitem and len(args.positional) == 2:
             return self.subscript(args.positional[0], args.positional[1])
@@ -329,25 +348,29 @@ class Calls(Lookups):
         cls = known.value
         self.check_metaclass(cls)
         if cls in HANDLERS:
+            self.check_unpacked(cls, args)
             return HANDLERS[cls](self, args, site)  # type: ignore[no-any-return]
         if cls in allowed.CHAINED or cls in allowed.GROUPED:
+            if args.keywords and not all(name in ("repeat", "fillvalue", "strict") for name, _ in args.keywords):
+                self.refuse(f"it calls itertools.{cls.__name__} with options")
             inner = join(NOTHING, *(self.elements(value) for value in args.positional), self.elements(args.more), NONE)
             if cls in (itertools.repeat, itertools.count):
                 return frozenset({Many(join(LIB, *args.positional))})
             return frozenset({Many(inner if cls in allowed.CHAINED else frozenset({Many(inner)}))})
-        if issubclass(cls, BaseException):
+        if issubclass(cls, BaseException) and flags(cls) & IMMUTABLE_TYPE:
             return frozenset({Of(cls)})
         if is_library_class(cls):
-            return self.construct_library(known, args)
+            return self.construct_library(known, args, site)
         if flags(cls) & IMMUTABLE_TYPE:
             self.refuse(f"it makes a {cls.__qualname__}, which is not known to be without effects")
         return self.construct_user(known, args, site)
 
-    def construct_library(self, known: Known, args: Args) -> Value:
+    def construct_library(self, known: Known, args: Args, site: Any) -> Value:
+        """Make a context of the library in a `with` statement: elsewhere, some change the mode at once."""
         cls = known.value
-        if allowed.is_context(cls) or cls in TENSOR_VALUES:
+        if allowed.is_context(cls) and site is not None and site[0] is self.entered:
             self.check_given(args.all(), cls.__name__)
-            return frozenset({Known(cls, known.source, 1)}) if allowed.is_context(cls) else LIB
+            return frozenset({Known(cls, known.source, 1)})
         self.refuse(f"it makes a {cls.__qualname__} at every call")
 
     def construct_user(self, known: Known, args: Args, site: Any) -> Value:
@@ -379,15 +402,22 @@ class Calls(Lookups):
             return self.call_tensor(name, args, owner)
         if type(owner) is Known and type(owner.value) in BUILTIN_CONTAINERS:
             return self.read_container(owner, name, args, site)
+        if args.more_keywords and type(owner) in (Local, Known):
+            self.refuse(f"it calls {name} with arguments that are unpacked")
         if type(owner) in (Tup, Many):
+            if name not in ("index", "count"):
+                self.refuse(f"it calls {name} of a tuple or an iterator")
             self.check_given([frozenset({owner}), *args.all()], f"tuple.{name}")
-            return join(one_of(int), self.elements(frozenset({owner})))
+            return one_of(int)
         self.check_given([frozenset({owner}), *args.all()], name)  # of a number or a string
         if name in ("join", "format", "format_map", "__format__"):
             self.note_values(args, name)
-        if name in ("split", "rsplit", "splitlines", "partition", "rpartition"):
+        text = owner == Of(str) or (type(owner) is Const and type(owner.value) is str)
+        if text and name in ("split", "rsplit", "splitlines"):
             return self.local(list, site, one_of(str))
-        return one_of(str) if owner in (Of(str),) or (type(owner) is Const and type(owner.value) is str) else LIB
+        if text and name in ("partition", "rpartition"):
+            return frozenset({Many(one_of(str))})
+        return one_of(allowed.OF_TEXTS[name]) if text and name in allowed.OF_TEXTS else LIB
 
     def call_local(self, owner: Local, name: str, args: Args, site: Any) -> Value:
         """Call a method of a container made in the call: whatever it changes, nobody else sees."""
@@ -489,13 +519,13 @@ class Calls(Lookups):
         if name in allowed.DENIED_OF_TENSORS:
             self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
         callables: list[Any] = []
-        self.check_given(args.all(), f"Tensor.{name}", callables)
+        given = self.check_given(args.all(), f"Tensor.{name}", callables)
         self.note_call(name, args)
         if name in ("backward",):
             self.effect("backward", "backward()")
         elif (name.endswith("_") and not name.endswith("__")) or name in ("retain_grad", "__setitem__"):
             self.effect("write", f"{name}()")
-        return join(LIB, self.call_back(callables, args))
+        return join(LIB, self.call_back(callables, given))
 
     def note_call(self, name: str, args: Args) -> None:
         if name in allowed.RANDOM:
@@ -518,7 +548,7 @@ class Calls(Lookups):
         if owner and name in allowed.DENIED_OF_TENSORS:
             self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
         callables: list[Any] = []
-        self.check_given(args.all(), f"{function.__module__}.{name}", callables)
+        given = self.check_given(args.all(), f"{function.__module__}.{name}", callables)
         self.note_call(name, args)
         if name in ("backward", "grad") and "autograd" in function.__module__:
             self.effect("backward", f"autograd.{name}()")
@@ -526,7 +556,7 @@ class Calls(Lookups):
             self.effect("write", f"{name}()")
         if not callables:
             return LIB
-        result = join(LIB, self.call_back(callables, args))
+        result = join(LIB, self.call_back(callables, given))
         return join(result, frozenset({Applied(result, site)}))
 
     def method_of_tensor(self, function: FunctionType) -> bool:
@@ -554,8 +584,8 @@ class Calls(Lookups):
                     self.refuse(f"{known.source} keeps a dictionary ({name})")
         if precise:
             return join(NOTHING, *(self.call_one(one, args) for one in inside))
-        self.check_given(args.all(), str(known.source))
-        result = join(LIB, self.call_back(inside, args))
+        given = self.check_given(args.all(), str(known.source))
+        result = join(LIB, self.call_back(inside, given))
         return join(result, frozenset({Applied(result, id(function))}))
 
     def is_wrapped(self, value: Any, function: FunctionType) -> bool:
@@ -583,17 +613,39 @@ class Calls(Lookups):
             return self.call_class_method(owner, name, args, site)
         if isinstance(value, Module):
             return self.call_module_method(owner, function, name, args)
-        for cls in mro_of(type(value)):
-            if name in allowed.STEPS.get(cls.__name__, ()) and is_library_class(cls):
-                self.note_object(owner)
-                callables: list[Any] = []
-                self.check_given(args.all(), f"{cls.__name__}.{name}", callables)
-                self.call_back(callables, args)
-                self.effect("step", f"{owner.source}.{name}()")
-                return LIB
-        if isinstance(value, tuple):
-            return LIB
+        if is_library_class(type(value)):  # a user's subclass may define what the library calls
+            for cls in mro_of(type(value)):
+                if name in allowed.STEPS.get(cls.__name__, ()):
+                    return self.step(owner, name, args)
         self.refuse(f"it calls {type(value).__qualname__}.{name}, whose effects are not recorded")
+
+    def step(self, owner: Known, name: str, args: Args) -> Value:
+        """Follow a method of an optimizer, a scheduler or a scaler: its hooks and functions of the user's."""
+        self.guard(owner.source, "type", type(owner.value))
+        self.note_object(owner)
+        callables: list[Any] = []
+        given = self.check_given(args.all(), f"{type(owner.value).__name__}.{name}", callables)
+        for key, held in (vars_of(owner.value) or {}).items():
+            where = self.at("attribute", owner.source, key)
+            if key in STEP_HOOKS:
+                if held:
+                    self.refuse(f"{owner.source} has hooks, which run at every step")
+                self.guard(where, "identity", held)
+                self.guard(where, "empty")
+            elif isinstance(held, FunctionType) and not is_own_function(held):
+                callables += self.found(held, where)
+            elif type(held) is list and any(callable(one) and not is_library_class(type(one)) for one in held):
+                self.guard(where, "identity", held)
+                functions = self.items(Known(held, where))
+                callables += [one for _, value in functions for one in value if value != NONE]
+        for hooks in (optimizer_file._global_optimizer_pre_hooks, optimizer_file._global_optimizer_post_hooks):
+            if hooks:
+                self.refuse("hooks are registered for all optimizers, and run at every step")
+            where = self.sources.setdefault(("hooks", id(hooks)), constant(hooks, "the hooks of all optimizers"))
+            self.guard(where, "empty")
+        self.call_back(callables, given)
+        self.effect("step", f"{owner.source}.{name}()")
+        return LIB
 
     def call_class_method(self, owner: Known, name: str, args: Args, site: Any) -> Value:
         """Call `apply` of a custom Function: the library calls its static methods."""
@@ -659,6 +711,9 @@ class Calls(Lookups):
         """Follow the forward of a layer of the library: guard what it may read, follow what it may call."""
         module, source, cls = known.value, known.source, type(known.value)
         self.note_object(known)
+        for special in ("__getattr__", "__setattr__"):
+            if self.has_user_method(cls, special):
+                self.refuse(f"{cls.__qualname__} defines {special}, which its layer's code runs into")
         children = self.children(known)
         if function is container.Sequential.__dict__["forward"] and not self.has_user_method(cls, "__iter__"):
             value = args
@@ -666,8 +721,8 @@ class Calls(Lookups):
                 value = Args((self.call(child, value),))
             return value.positional[0] if children else (args.positional[0] if args.positional else args.more)
         callables: list[Any] = []
-        self.check_given(args.all(), str(source), callables)
-        results = [LIB, self.call_back(callables, args)]
+        given = self.check_given(args.all(), str(source), callables)
+        results = [LIB, self.call_back(callables, given)]
         results += [self.call(child, Args(more=LIB)) for _, child in children if child != NONE]
         self.members(known, guard="names")  # the library reads them by name
         own = vars_of(module) or {}
@@ -676,7 +731,7 @@ class Calls(Lookups):
                 read = self.found(own[name], self.at("attribute", source, name))
                 called: list[Any] = []
                 self.check_given([read], str(source), called)
-                results.append(self.call_back(called, Args()))
+                results.append(self.call_back(called, set()))
             found = self.look_up(cls, name) if not is_library_class(cls) and not name.startswith("__") else None
             if found is not None and not is_library_class(found[0]) and isinstance(found[1], FunctionType):
                 method = self.hold(found[1], self.at("class", self.of_class(found[0]), name))
@@ -733,7 +788,7 @@ class Calls(Lookups):
         """Call a method that the library defines for modules."""
         if name == "__call__":
             return self.call_module(owner, args)
-        if name == "forward":
+        if name == "forward" or (name not in vars(Module) and name in names_reached(type(owner.value), "forward")):
             return self.call_library_forward(owner, function, args)
         if name in allowed.STEPS["Module"]:
             self.tree(owner)
@@ -912,12 +967,11 @@ def _isinstance(calls: Calls, args: Args, site: Any) -> Value:
             if calls.has_user_method(type(one.value), "__class__"):
                 calls.refuse(f"{type(one.value).__qualname__} computes __class__")
             answers.append(const(bool(set(found) & set(mro_of(type(one.value))))))
-        elif type(one) is Of:
-            answers.append(const(issubclass(one.kind, tuple(found))))
-        elif type(one) is Tup:
-            answers.append(const(issubclass(tuple, tuple(found))))
-        elif type(one) is Local:
-            answers.append(const(issubclass(one.kind, tuple(found))))
+        elif type(one) in (Of, Tup, Local):
+            # a Tup also stands for a range or for what a dictionary shows, a dict for an OrderedDict
+            kinds = (one.kind,) if type(one) is not Tup else (tuple, range, *(type(view()) for view in ({}.keys, {}.values, {}.items)))
+            kinds = (dict, OrderedDict) if kinds == (dict,) else kinds
+            answers += [const(issubclass(kind, tuple(found))) for kind in kinds]
         else:
             answers.append(BOTH)
     return join(NOTHING, *answers)
@@ -959,7 +1013,11 @@ def _dict(calls: Calls, args: Args, site: Any) -> Value:
 
 
 def _frozenset(calls: Calls, args: Args, site: Any) -> Value:
-    return _elements_to(set)(calls, args, site)  # type: ignore[no-any-return]
+    inner = join(NOTHING, *map(calls.elements, args.positional))
+    calls.check_given([inner], "frozenset")
+    if not all(type(one) in (Const, Of) for one in inner):
+        calls.refuse("it makes a frozenset of tensors, whose order depends on addresses")
+    return frozenset({Many(inner)})
 
 
 def _sorted(calls: Calls, args: Args, site: Any) -> Value:
@@ -1116,9 +1174,8 @@ def _range(calls: Calls, args: Args, site: Any) -> Value:
     return frozenset({Many(one_of(int))})
 
 
-TENSOR_VALUES: set[type] = (
-    set()
-)  # classes of values that the library makes: sizes, devices, generators are no part of it
+# These look at all of their arguments alike, however many there are.
+UNPACKED = {zip, min, max, range, slice, int, float, str, repr, format, list, set}
 
 HANDLERS: dict[Any, Any] = {
     len: _len,
@@ -1143,7 +1200,7 @@ HANDLERS: dict[Any, Any] = {
     enumerate: _enumerate,
     reversed: _reversed,
     range: _range,
-    slice: _plain(LIB, "slice"),
+    slice: _plain(one_of(slice), "slice"),
     int: _plain(one_of(int), "int"),
     float: _plain(one_of(float), "float"),
     complex: _plain(one_of(complex), "complex"),

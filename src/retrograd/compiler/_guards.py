@@ -182,6 +182,8 @@ def strict_key(value: Any) -> str:
     if kind is frozenset:
         return f"frozenset:({','.join(sorted(map(strict_key, value)))})"
     if kind in ATOMS or kind is slice or kind is range:
+        if kind is int:
+            return f"int:{value:x}"  # of any size: decimal digits are limited
         inner = "" if kind not in (slice, range) else strict_key((value.start, value.stop, value.step))
         return f"{kind.__name__}:{inner or repr(value)}"
     if issubclass(kind, np.generic):
@@ -223,7 +225,7 @@ class Guard(NamedTuple):
 
     `identity`: the object; `type`: the exact class; `value`: an immutable value, see `same`; `length`: of a builtin container;
     `keys`: of a dictionary, in order; `members`: the values of a dictionary, by identity and in order; `absent`: nothing, the
-    source does not exist; `empty`: nothing, a dictionary without entries; `tensor`: `TensorFacts`; `aliases`: for several
+    source does not exist; `empty`: nothing, a dictionary without entries; `hookless`: nothing, a tensor without hooks; `tensor`: `TensorFacts`; `aliases`: for several
     sources, which share memory.
     """
 
@@ -249,6 +251,8 @@ class Guard(NamedTuple):
             return f"{text} is not defined"
         if kind == "empty":
             return f"{text} is empty"
+        if kind == "hookless":
+            return f"{text} has no hooks"
         if kind == "aliases":
             return f"the same tensors of {text} share memory"
         said = f"{text} is a {expected.kind.__name__} of dtype {expected.dtype}, shape {expected.shape}"
@@ -260,6 +264,8 @@ def _short(value: Any) -> str:
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, ModuleType):
         return f"the module {value.__name__}"
+    if type(value) is int and value.bit_length() > 200:
+        return f"an integer of {value.bit_length()} bits"
     if is_immutable(value) or (type(value) is list and all(map(is_immutable, value))) or isinstance(value, enum.Enum):
         text = repr(value)
         return text if len(text) < 80 else text[:77] + "..."
@@ -333,6 +339,7 @@ class _Text:
         self.scope: dict[str, Any] = {"same": same, "mro_of": mro_of, "alias_pattern": alias_pattern, "type": type}
         self.scope |= {"len": len, "tuple": tuple, "map": map, "id": id, "list": list, "LEAF": _base.LEAF}
         self.scope |= {"array_of": _base.array_slot.__get__, "edge_of": _base._edge_slot.__get__}
+        self.scope["extra_of"] = _base.TensorBase.__dict__["_extra"].__get__
         self.names: dict[int, str] = {}  # of constants, by identity
         self.pinned: dict[int, Any] = {}  # sources whose object is known, by identity of the source
         self.locals: dict[tuple[str, ...], str] = {}
@@ -444,6 +451,8 @@ class _Text:
             return f"tuple(map(id, {value}.values())) != {self.constant(tuple(map(id, expected)))}"
         if kind == "empty":
             return f"len({value})"
+        if kind == "hookless":
+            return f"(e := extra_of({value})) is not None and (e.hooked or e.hooks or e.post_hooks)"
         if kind == "tensor":
             return self.tensor(value, expected)
         assert kind == "aliases"

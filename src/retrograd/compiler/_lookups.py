@@ -31,7 +31,7 @@ from ..nn.parameter import Buffer, Parameter
 from ..tensor import _base
 from ..tensor._tensor import Tensor
 from ._guards import MISSING, Guard, Source, constant, is_immutable, mro_of
-from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, one_of
+from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, join, one_of
 
 TENSORS: tuple[type, ...] = (Tensor, Parameter, Buffer)
 CONTAINERS = (list, dict, OrderedDict, set)
@@ -120,10 +120,14 @@ class Lookups:
             self.guard(source, "length", len(value))
             return frozenset({Tup(tuple(self.found(one, self.at("item", source, k)) for k, one in enumerate(value)))})
         if is_immutable(value):
-            self.guard(source, "value", value)
+            # Equal sets may be in another order, and a NaN in a list is found by identity.
+            by_identity = kind is frozenset or (kind in (float, complex) and value != value)
+            self.guard(source, "identity" if by_identity else "value", value)
             return frozenset({Lib()}) if kind is Size else const(value)
         captured = source.root not in ("args", "kwargs")
-        if kind in TENSORS or (isinstance(value, Tensor) and is_library_class(kind)):
+        if isinstance(value, Tensor):
+            if kind not in TENSORS and not (kind.__name__ in _base.UNWATCHED and is_library_class(kind)):
+                self.refuse(f"{source} is a {kind.__qualname__}, a subclass of Tensor that may take over every call")
             if not captured:
                 self.guard(source, "type", kind)
                 return frozenset({Known(value, source, id(source))})
@@ -172,7 +176,7 @@ class Lookups:
         self.guard(source, "type", type(value))
         if type(value) is list:
             if type(key) is not int and type(key) is not bool:
-                return NOTHING
+                return join(NOTHING, *(one for _, one in self.items(known)))
             self.guard(source, "length", len(value))
             return self.found(value[key], self.at("item", source, key)) if -len(value) <= key < len(value) else NOTHING
         where = self.at("item", source, key)
@@ -263,6 +267,8 @@ class Lookups:
             return one_of(str)
         found = self.look_up(cls, name, after)
         if found is None:
+            if hasattr(type(cls), name) or self.has_user_method(type(cls), "__getattr__"):
+                self.refuse(f"it reads {cls.__qualname__}.{name}, which the class of the class computes")
             return NOTHING
         home, value = found
         where = self.at("class", self.of_class(home), name)

@@ -105,6 +105,8 @@ def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | 
         reason, place = refused.reason, refused.place
     except RecursionError:
         reason, place = "the function is too deep to be looked at", analysis.place
+    except Exception as error:  # a mistake of ours: the program goes on without the proof
+        reason, place = f"the proof itself failed ({type(error).__name__}: {error})", analysis.place
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
     return Verdict(not reason, reason, place, guards, tensors, objects, list(analysis.effects.values()))
@@ -119,6 +121,7 @@ class Frame:
         self.owner = owner
         self.known = known  # the function, if it existed before the call
         self.outer = outer
+        self.file: str = known.value.__code__.co_filename if known is not None else outer.file if outer is not None else ""
         self.env: Env | None = {}  # None where no path leads
         self.results: Value = NOTHING
         self.breaks: list[Env] = []
@@ -136,6 +139,10 @@ class Frame:
             bound.visit(statement)
         self.declared = bound.declared
         self.names = ({*named, *bound.names}) - bound.declared
+        if owner and any(name.startswith("__") and not name.endswith("__") for name in (*self.names, *bound.declared)):
+            raise Refused("it has variables whose names begin with two underscores", (self.file, node.lineno))
+        if bound.repeats:
+            raise Refused("it assigns inside a comprehension", (self.file, node.lineno))
         self.shared = bound.inner  # read or written by functions inside: what they hold is not followed in order
 
 
@@ -146,6 +153,7 @@ class Bindings(ast.NodeVisitor):
         self.names: set[str] = set()
         self.declared: set[str] = set()
         self.inner: set[str] = set()
+        self.repeats = False  # whether a comprehension assigns
 
     def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -184,8 +192,16 @@ class Bindings(ast.NodeVisitor):
         inner = Bindings()
         inner.generic_visit(node)
         self.inner |= inner.inner
+        if any(isinstance(one, ast.NamedExpr) for one in ast.walk(node)):
+            self.repeats = True
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_scope
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_comprehension_scope
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self.visit_comprehension_scope(node)
+        # It runs later, and reads variables as they are then.
+        own = {one.id for g in node.generators for one in ast.walk(g.target) if isinstance(one, ast.Name)}
+        self.inner.update({one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - own)
 
     def visit_MatchAs(self, node: Any) -> None:
         self.names.update([node.name] if getattr(node, "name", None) else [])
@@ -205,6 +221,8 @@ class Analysis(Calls):
         self.running: list[Any] = []
         self.done: set[Any] = set()
         self.steps = 0
+        self.strict = False  # whether nothing new is found any more, and every expression must have a value
+        self.arguments: list[tuple[Source, Any]] = []
 
     # ---- the function that is compiled ----
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -221,11 +239,26 @@ class Analysis(Calls):
             keywords = tuple((name, self.found(one, self.at("item", KWARGS, name))) for name, one in kwargs.items())
             if isinstance(function, MethodType):
                 self.guard(FUNCTION, "type", MethodType)
+            self.arguments = [(one.source, one.value) for value in positional for one in value if type(one) is Known]
+            self.arguments += [(one.source, one.value) for _, value in keywords for one in value if type(one) is Known]
             callee = frozenset({Known(function, FUNCTION)})
             self.call(callee, Args(positional, keywords))
-            if not self.changed:
-                return
+            if self.strict:
+                return self.check_hooks()
+            self.strict = not self.changed  # once more, to see whether every expression has a value
         self.refuse("what the function may do does not settle")
+
+    def check_hooks(self) -> None:
+        """Refuse hooks on tensors whose gradients the call computes."""
+        if not any(effect.kind == "backward" for effect in self.effects.values()):
+            return
+        given = [(source, one) for source, one in self.arguments if isinstance(one, Tensor)]
+        for source, tensor in (*self.tensors.values(), *given):
+            if tensor.requires_grad:
+                extra = tensor._extra
+                if extra is not None and (extra.hooked or extra.hooks or extra.post_hooks):
+                    self.refuse(f"{source} has hooks, which run when its gradient arrives")
+                self.guard(source, "hookless")
 
     # ---- functions ----
     def call_user(self, function: Known, args: Args) -> Value:
@@ -314,7 +347,7 @@ class Analysis(Calls):
         names, keywords = frame.parameters, dict(args.keywords)
         bound: Env = dict(zip(names, args.positional, strict=False))
         unknown = join(
-            self.all_elements(args.more), self.pairs(args.more_keywords)[1] if args.more_keywords else NOTHING
+            args.more, self.pairs(args.more_keywords)[1] if args.more_keywords else NOTHING
         )
         first_default = len(names) - len(defaults)
         positional_only = {one.arg for one in arguments.posonlyargs}
@@ -347,10 +380,6 @@ class Analysis(Calls):
         elif keywords and not unknown:
             return None
         return bound
-
-    def all_elements(self, more: Value) -> Value:
-        """Return what further positional arguments may be. `Args.more` holds the arguments themselves."""
-        return more
 
     # ---- names ----
     def assign_name(self, name: str, value: Value) -> None:
@@ -566,7 +595,7 @@ class Analysis(Calls):
                 self.check_given([key, value], "an assignment to items")
             elif type(one) is Local and one.kind in (list, dict):
                 self.check_given([key], "an assignment to items")
-                if any((type(part) is Const and type(part.value) is slice) or part == Of(slice) for part in key):
+                if any(map(is_slice, key)):
                     value = join(value, self.elements(value))
                 self.store(one.site, value, key if one.kind is dict else NOTHING)
             else:
@@ -604,7 +633,7 @@ class Analysis(Calls):
         frame.env = joined(after)
 
     def loop(self, start: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        """Run a body until the variables settle; `start` returns whether it may run, whether the loop may end, and binds."""
+        """Run a body until the variables settle; `start` tells whether it may run, and notes the variables with which the loop may end."""
         frame = self.frame
         assert frame is not None
         outer = frame.breaks, frame.continues
@@ -617,8 +646,7 @@ class Analysis(Calls):
             if turn > 20:
                 before = {name: widened(value) for name, value in before.items()}
             frame.env = dict(before)
-            enters, ends = start()
-            ended += [dict(frame.env)] if ends and frame.env is not None else []
+            enters = start(ended)
             if not enters:
                 frame.env = None
                 break
@@ -640,26 +668,28 @@ class Analysis(Calls):
     def do_For(self, node: ast.For) -> None:
         value = self.evaluate(node.iter)
         inner = self.elements(value)
-        starting = True
-
-        def start() -> tuple[bool, bool]:
-            if inner:
-                self.assign_loop(node.target, inner)
-            return bool(inner), starting
-
         frame = self.frame
         assert frame is not None
-        if frame.env is not None and not inner:
-            self.block(node.orelse)
-            return
+
+        def start(ended: list[Env]) -> bool:
+            ended.append(dict(frame.env or {}))  # perhaps without a turn: the variable keeps what it had
+            if inner:
+                self.assign(node.target, inner)
+            return bool(inner)
+
         self.loop(start, node.body, node.orelse)
 
-    def assign_loop(self, target: ast.expr, inner: Value) -> None:
-        """Bind the variable of a loop; before the first turn it may hold something else."""
-        self.assign(target, inner)
-
     def do_While(self, node: ast.While) -> None:
-        self.loop(lambda: self.condition(node.test), node.body, node.orelse)
+        frame = self.frame
+        assert frame is not None
+
+        def start(ended: list[Env]) -> bool:
+            true, false = self.condition(node.test)
+            if false:
+                ended.append(dict(frame.env or {}))
+            return true
+
+        self.loop(start, node.body, node.orelse)
 
     def do_Break(self, node: ast.Break) -> None:
         frame = self.frame
@@ -675,6 +705,7 @@ class Analysis(Calls):
 
     def do_With(self, node: ast.With) -> None:
         for item in node.items:
+            self.entered = item.context_expr
             for one in self.evaluate(item.context_expr):
                 if not (type(one) is Known and isinstance(one.value, type) and one.place == 1):
                     self.refuse(
@@ -687,35 +718,26 @@ class Analysis(Calls):
     def do_Try(self, node: ast.Try) -> None:
         if node.handlers:
             self.refuse("it catches exceptions, and what raises decides what happens")
+        leaving = (ast.Return, ast.Break, ast.Continue)
+        if any(isinstance(one, leaving) for part in (*node.body, *node.orelse) for one in ast.walk(part)):
+            self.refuse("it leaves a try block in the middle")
         self.block(node.body)
         self.block(node.orelse)
-        frame = self.frame
-        assert frame is not None
-        ended = frame.env is None
-        if ended:
-            frame.env = {}
-            for name in frame.names:
-                frame.env.setdefault(name, NOTHING)
-        if any(
-            isinstance(one, (ast.Return, ast.Break, ast.Continue)) for part in node.finalbody for one in ast.walk(part)
-        ):
+        if any(isinstance(one, leaving) for part in node.finalbody for one in ast.walk(part)):
             self.refuse("it leaves a finally block in the middle")
-        if ended and node.finalbody:
-            self.refuse("it returns out of a try block")
         self.block(node.finalbody)
-        if ended:
-            frame.env = None
 
     def do_FunctionDef(self, node: ast.FunctionDef) -> None:
         value = self.make_function(node)
         for decorator in reversed(node.decorator_list):
-            value = self.call(self.evaluate(decorator), Args((value,)), decorator)
+            value = self.call(self.evaluate(decorator), Args((value,)), (decorator, None))
         self.assign_name(node.name, value)
 
     def make_function(self, node: Any) -> Value:
         frame = self.frame
         assert frame is not None
         site = ("function", id(node), frame.key)
+        self.check_annotations(node)
         for k, default in enumerate(node.args.defaults):
             self.store_field(site, f"default {k}", self.evaluate(default))
         for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
@@ -723,6 +745,15 @@ class Analysis(Calls):
                 self.store_field(site, f"default {one.arg}", self.evaluate(default))
         self.store(site)
         return frozenset({Made(site, node, frame)})
+
+    def check_annotations(self, node: Any) -> None:
+        """Refuse annotations that may do something where a function is made."""
+        arguments = node.args
+        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        written = [one.annotation for one in given if one is not None and one.annotation is not None]
+        written += [node.returns] if getattr(node, "returns", None) is not None else []
+        if any(isinstance(one, (ast.Call, ast.Await, ast.NamedExpr)) for part in written for one in ast.walk(part)):
+            self.refuse("a function inside has annotations that are computed")
 
     def do_Import(self, node: ast.Import) -> None:
         self.check_import()
@@ -766,6 +797,9 @@ class Analysis(Calls):
         if handler is None:
             self.refuse(f"it has {WORDS.get(type(node).__name__, type(node).__name__)}")
         value: Value = handler(node)
+        if self.strict and not value and isinstance(node, VALUED):
+            self.at_line(node)
+            self.refuse(f"{ast.unparse(node)[:60]} raises, as far as can be seen")
         return value
 
     def of_Constant(self, node: ast.Constant) -> Value:
@@ -877,13 +911,13 @@ class Analysis(Calls):
             return LIB
         if type(a) is Const and type(b) is Const:
             fold = FOLDED.get(type(operation))
-            small = all(type(one.value) in (int, float, bool, str) and len(str(one.value)) < 40 for one in (a, b))
+            small = all(self.is_small(one.value) for one in (a, b))
             if fold is not None and small and not (isinstance(operation, ast.Mod) and type(a.value) is str):
                 try:
                     result = fold(a.value, b.value)
                 except (TypeError, ArithmeticError, ValueError):
                     return NOTHING
-                return const(result) if len(str(result)) < 200 else one_of(type(result))
+                return const(result)
         sequences = (list, dict, OrderedDict, set)
         if any(self.kind_of(one) in sequences or type(one) in (Tup, Many) for one in (a, b)):
             inner = [
@@ -903,11 +937,17 @@ class Analysis(Calls):
         kinds = {self.kind_of(a), self.kind_of(b)}
         if str in kinds:
             return one_of(str)
+        if kinds == {bool} and isinstance(operation, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            return BOTH
         if kinds <= {int, bool} and operation is not None and not isinstance(operation, (ast.Div, ast.Pow)):
             return one_of(int)
         if kinds <= {int, bool, float} and not isinstance(operation, ast.Pow):
             return one_of(float) if float in kinds or isinstance(operation, ast.Div) else LIB
         return LIB if None not in kinds and type(None) not in kinds else NOTHING if type(None) in kinds else LIB
+
+    def is_small(self, value: Any) -> bool:
+        """Tell whether it pays to compute with a value: a short text, a number of few digits."""
+        return type(value) in (bool, float) or (type(value) is int and abs(value) < 1000) or (type(value) is str and len(value) < 100)
 
     def kind_of(self, one: Any) -> type | None:
         if type(one) is Const:
@@ -989,10 +1029,12 @@ class Analysis(Calls):
             single = (None, True, False, Ellipsis)
             if any(one.value is s for one in (a, b) for s in single):
                 return a.value is b.value
-            return None
+            self.refuse("it compares simple values by identity, which guards do not keep")
         if type(a) is Known and type(b) is Known:
             if a.place == 0 and b.place == 0:
                 return a.value is b.value
+            if not (isinstance(a.value, Tensor) and isinstance(b.value, Tensor)):
+                self.refuse(f"it asks whether {a.source} is {b.source}")
             return None
         for one, other in ((a, b), (b, a)):
             if type(one) is Const and (one.value is None or type(one.value) is bool):
@@ -1000,6 +1042,9 @@ class Analysis(Calls):
                     return False
                 if type(other) is Of and other.kind not in (type(None), bool):
                     return False
+        if {type(a), type(b)} <= {Of, Const} and not any(type(one) is Const and one.value is None for one in (a, b)):
+            if not any(type(one) is Const and type(one.value) is bool for one in (a, b)):
+                self.refuse("it compares simple values by identity, which guards do not keep")
         return None
 
     def contained(self, left: Value, right: Value, wanted: bool) -> Value:
@@ -1291,7 +1336,7 @@ class Analysis(Calls):
                 results.append(self.item_of_known(one, key))
             elif kind is Local and one.kind in (list, dict):
                 self.check_given([key], "an index")
-                part = any(k == Of(slice) for k in key)
+                part = any(map(is_slice, key))
                 heap = self.heap[one.site]
                 results.append(
                     join(
@@ -1301,7 +1346,7 @@ class Analysis(Calls):
                 )
             elif kind is Many:
                 self.check_given([key], "an index")
-                results.append(join(one.item, frozenset({one})) if any(k == Of(slice) for k in key) else one.item)
+                results.append(join(one.item, frozenset({one})) if any(map(is_slice, key)) else one.item)
             elif kind is Applied:
                 results.append(join(LIB, frozenset({one})))
             elif kind in (Const, Of):
@@ -1319,7 +1364,7 @@ class Analysis(Calls):
             else:
                 self.check_given([frozenset({k})], "an index")
                 inside = join(NOTHING, *one.items)
-                results.append(frozenset({Many(inside)}) if k == Of(slice) else inside)
+                results.append(frozenset({Many(inside)}) if is_slice(k) else inside)
         return join(NOTHING, *results)
 
     def item_of_known(self, one: Known, key: Value) -> Value:
@@ -1336,12 +1381,12 @@ class Analysis(Calls):
             self.refuse(f"it takes an item of {describe(one)}")
         results = []
         for k in key:
-            if type(k) is Const and is_immutable(k.value):
+            if type(k) is Const and is_immutable(k.value) and not is_slice(k):
                 results.append(self.item(one, k.value))
             else:
                 self.check_given([frozenset({k})], "an index")
                 inside = join(NOTHING, *(value for _, value in self.items(one)))
-                results.append(self.local(list, ("part", id(one.value)), inside) if k == Of(slice) else inside)
+                results.append(self.local(list, ("part", id(one.value)), inside) if is_slice(k) else inside)
         return join(NOTHING, *results)
 
     def tuple_of(self, one: Known) -> Tup:
@@ -1411,16 +1456,17 @@ class Analysis(Calls):
         before = dict(frame.env or {})
         names, shared = frame.names, frame.shared
         results: list[Value] = [NOTHING] * len(parts)
+        first = self.evaluate(node.generators[0].iter)  # outside: its names are not yet the comprehension's
         frame.names = names | targets
         if targets & shared:
-            self.refuse("a function inside a comprehension uses its variables")
+            self.refuse("a function or a generator inside uses the variables of a comprehension")
         frame.shared = shared - targets
         try:
             alive = True
-            for generator in node.generators:
+            for number, generator in enumerate(node.generators):
                 if generator.is_async:
                     self.refuse("it has an asynchronous comprehension")
-                inner = self.elements(self.evaluate(generator.iter))
+                inner = self.elements(self.evaluate(generator.iter) if number else first)
                 if not inner:
                     alive = False
                     break
@@ -1477,6 +1523,12 @@ class Analysis(Calls):
         return one_of(str)
 
 
+def is_slice(one: Any) -> bool:
+    """Tell whether an index is a slice, which takes a part of a list and not an item."""
+    return one == Of(slice) or (type(one) is Const and type(one.value) is slice)
+
+
+VALUED = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp)
 SIMPLE = {int, float, bool, str, type(None), bytes}
 WORDS = {
     "AsyncFor": "an asynchronous loop",
