@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -373,7 +375,15 @@ def test_methods_and_modules() -> None:
     linear.compile()
     for _ in range(3):
         torch.testing.assert_close(linear(x), expected)
+    other = copy.deepcopy(linear)
+    assert other.forward.module is other
     linear.weight = nn.Parameter(torch.zeros(2, 3))
+    torch.testing.assert_close(other(x), expected)
+    again = pickle.loads(pickle.dumps(other))
+    torch.testing.assert_close(again(x), expected)
+    with torch.no_grad():
+        again.bias.add_(1)
+    torch.testing.assert_close(again(x), expected + 1)
     torch.testing.assert_close(linear(x), linear.bias.expand(2, 2))
     with torch.no_grad():
         linear.weight.add_(1.0)

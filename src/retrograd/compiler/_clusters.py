@@ -35,7 +35,7 @@ def shape_of(step: Step, what: Any) -> tuple[int, ...]:
 def cluster_of(
     steps: list[Step], known: dict[Step, Any], outside: set[Value], readers: dict[Value, list[Step]]
 ) -> Step | None:
-    """Make one step of several; None if there is no kernel for them together."""
+    """Make one step of several, or of those among them that are no reductions; None if there is no kernel for them together."""
     mine = set(steps)
     inputs: dict[Value, None] = {}
     made = {step.makes[0]: step for step in steps}
@@ -45,6 +45,10 @@ def cluster_of(
                 inputs[value] = None
     seen = {value for value in made if value in outside or any(user not in mine for user in readers.get(value, ()))}
     outputs = [value for value in made if value in seen or any(other.buffer is value.buffer for other in outside)]
+    reduced = [value for value in outputs if isinstance(known[made[value]], Reduction)]
+    if reduced and len(reduced) < len(outputs):  # a row would be gone over twice, by one thread
+        rest = [step for step in steps if isinstance(known[step], Map)]
+        return cluster_of(rest, known, outside, readers) if len(rest) > 1 else None
     given = list(inputs)
     if (
         not outputs

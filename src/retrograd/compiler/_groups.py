@@ -117,7 +117,7 @@ class _Segment:
                 cluster = cluster_of(part, self.known, self.outside, self.readers) if len(part) >= FEWEST else None
                 if cluster is not None:
                     kernels.append(cluster)
-                    gathered.update(part)
+                    gathered.update(cluster.fused)
             rest = [step for step in own if step not in gathered]
             found += _in_order([*kernels, *rest])
         return found

@@ -28,10 +28,10 @@ class OptimizedModule(Module):
         return self._again(copy.deepcopy(self._orig_mod, memo))
 
     def _again(self, module: Module) -> OptimizedModule:
-        from . import compile
+        from .. import compiler
 
         run = self.__dict__.get("_compiled_forward")
-        return OptimizedModule(module) if run is None else compile(module, fullgraph=run._compiled.fullgraph)
+        return OptimizedModule(module) if run is None else compiler.compile(module, fullgraph=run._compiled.fullgraph)
 
     def __reduce__(self) -> Any:
         return _made_again, (self._orig_mod, self.__dict__.get("_compiled_forward") is not None)
@@ -55,7 +55,26 @@ class OptimizedModule(Module):
         return len(self._orig_mod)
 
 
-def _made_again(module: Module, is_compiled: bool) -> OptimizedModule:
-    from . import compile
+class CompiledForward:
+    """The `forward` of a module that compiles itself (`Module.compile`). A copy of the module gets its own."""
 
-    return compile(module) if is_compiled else OptimizedModule(module)
+    def __init__(self, module: Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        from .. import compiler
+
+        self.module, self.args, self.options = module, args, options
+        self.run = compiler.compile(type(module).forward.__get__(module), *args, **options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledForward:
+        return CompiledForward(memo.get(id(self.module), self.module), self.args, self.options)
+
+    def __reduce__(self) -> Any:
+        return CompiledForward, (self.module, self.args, self.options)
+
+
+def _made_again(module: Module, is_compiled: bool) -> OptimizedModule:
+    from .. import compiler
+
+    return compiler.compile(module) if is_compiled else OptimizedModule(module)

@@ -78,9 +78,7 @@ class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another r
 class _Unprepared(Extra):
     """What a tensor has besides its array where nobody should ask for its gradient."""
 
-    grad = property(
-        lambda self: self._touched(), lambda self, value: self._touched()
-    )
+    grad = property(lambda self: self._touched(), lambda self, value: self._touched())
     hooks = property(lambda self: None, lambda self, value: self._refuse())
 
     def _touched(self) -> Any:

@@ -976,10 +976,10 @@ class Module:
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Let calls of this module run compiled, as `torch.compile(module, ...)` does; the module stays what it is."""
-        from ...compiler import compile
+        from ...compiler._module import CompiledForward
 
         if "forward" not in self.__dict__:
-            self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
+            self.__dict__["forward"] = CompiledForward(self, args, kwargs)
 
 
 def _forget(name: str, *places: Any) -> None:
