@@ -162,7 +162,9 @@ OF_TEXTS: dict[str, type] = dict.fromkeys(
     str,
 )
 OF_TEXTS |= dict.fromkeys("find rfind index rindex count".split(), int)  # noqa: SIM905
-OF_TEXTS |= dict.fromkeys("startswith endswith isalpha isdigit isidentifier isupper islower isspace isnumeric".split(), bool)  # noqa: SIM905
+OF_TEXTS |= dict.fromkeys(
+    ("startswith", "endswith", "isalpha", "isdigit", "isupper", "islower", "isspace", "isnumeric"), bool
+)
 
 
 def _module(path: str) -> Any:

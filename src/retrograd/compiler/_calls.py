@@ -54,6 +54,7 @@ GLOBAL_HOOKS = (
     "_global_backward_hooks",
     "_global_backward_pre_hooks",
 )
+SHOWN_BY_TUP: tuple[Any, ...] = (tuple, range, type({}.keys()), type({}.values()), type({}.items()))
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
 MOST_TURNS = 8
 
@@ -929,7 +930,8 @@ def _len(calls: Calls, args: Args, site: Any) -> Value:
             results.append(const(len(one.value)))
         else:
             results.append(one_of(int))
-            calls.check_given([frozenset({one})], "len")
+            if type(one) is Known or (type(one) is Local and one.kind not in (list, dict, set)):
+                calls.check_given([frozenset({one})], "len")
     return join(NOTHING, *results)
 
 
@@ -969,7 +971,7 @@ def _isinstance(calls: Calls, args: Args, site: Any) -> Value:
             answers.append(const(bool(set(found) & set(mro_of(type(one.value))))))
         elif type(one) in (Of, Tup, Local):
             # a Tup also stands for a range or for what a dictionary shows, a dict for an OrderedDict
-            kinds = (one.kind,) if type(one) is not Tup else (tuple, range, *(type(view()) for view in ({}.keys, {}.values, {}.items)))
+            kinds: tuple[Any, ...] = SHOWN_BY_TUP if type(one) is Tup else (one.kind,)
             kinds = (dict, OrderedDict) if kinds == (dict,) else kinds
             answers += [const(issubclass(kind, tuple(found))) for kind in kinds]
         else:

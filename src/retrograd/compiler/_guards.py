@@ -225,8 +225,8 @@ class Guard(NamedTuple):
 
     `identity`: the object; `type`: the exact class; `value`: an immutable value, see `same`; `length`: of a builtin container;
     `keys`: of a dictionary, in order; `members`: the values of a dictionary, by identity and in order; `absent`: nothing, the
-    source does not exist; `empty`: nothing, a dictionary without entries; `hookless`: nothing, a tensor without hooks; `tensor`: `TensorFacts`; `aliases`: for several
-    sources, which share memory.
+    source does not exist; `empty`: nothing, a dictionary without entries; `hookless`: nothing, a tensor without hooks;
+    `tensor`: `TensorFacts`; `aliases`: for several sources, which share memory.
     """
 
     source: Source

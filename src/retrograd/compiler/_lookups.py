@@ -221,7 +221,7 @@ class Lookups:
         if found is not None and not (flags(found[0]) & IMMUTABLE_TYPE or is_library_class(found[0])):
             self.refuse(f"{cls.__qualname__} defines __getattribute__, which runs for every attribute")
         shown = self.look_up(cls, "__dict__")
-        if shown is not None and not isinstance(shown[1], GetSetDescriptorType):
+        if shown is not None and not isinstance(shown[1], (GetSetDescriptorType, MemberDescriptorType)):
             self.refuse(f"{cls.__qualname__} computes __dict__")
 
     def has_user_method(self, cls: type, name: str) -> bool:
@@ -382,7 +382,7 @@ def vars_of(value: Any) -> dict[str, Any] | None:
     """Return the dictionary of an instance, past whatever its class says of `__dict__`."""
     for cls in mro_of(type(value)):
         descriptor = cls.__dict__.get("__dict__")
-        if isinstance(descriptor, GetSetDescriptorType):
+        if isinstance(descriptor, (GetSetDescriptorType, MemberDescriptorType)):
             return descriptor.__get__(value)  # type: ignore[no-any-return]
     return None
 
