@@ -2104,6 +2104,18 @@ def effect_by_globals(x):
     return x
 
 
+@impure("not public", lambda: TAGGED.tag)
+def tags_a_tensor_by_a_method(x):
+    TAGGED.__setattr__("tag", TAGGED.tag + 1)
+    return x
+
+
+@impure("not public", lambda: TAGGED.sum().item())
+def writes_the_array_of_a_tensor(x):
+    TAGGED._array[0] += 1
+    return x
+
+
 @impure("match", lambda: len(SEEN))
 def effect_in_a_match(x):
     match x.dim():

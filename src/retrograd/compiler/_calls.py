@@ -517,8 +517,8 @@ class Calls(Lookups):
     # ---- tensors ----
     def call_tensor(self, name: str, args: Args, owner: Any = None) -> Value:
         """Call a method of a tensor, or of another result of the library."""
-        if name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
+        if why := allowed.denied_of_tensors(name):
+            self.refuse(f"Tensor.{name} {why}")
         callables: list[Any] = []
         given = self.check_given(args.all(), f"Tensor.{name}", callables)
         self.note_call(name, args)
@@ -546,8 +546,8 @@ class Calls(Lookups):
         owner = self.method_of_tensor(function)
         if not owner and not allowed.is_allowed_function(function):
             self.refuse(f"it calls {function.__module__}.{function.__qualname__}, whose effects are not recorded")
-        if owner and name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
+        if owner and (why := allowed.denied_of_tensors(name)):
+            self.refuse(f"Tensor.{name} {why}")
         callables: list[Any] = []
         given = self.check_given(args.all(), f"{function.__module__}.{name}", callables)
         self.note_call(name, args)

@@ -30,7 +30,7 @@ from ..nn.modules.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..tensor import _base
 from ..tensor._tensor import Tensor
-from ._guards import MISSING, Guard, Source, constant, is_immutable, mro_of
+from ._guards import Guard, Source, constant, is_immutable, mro_of
 from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, join, one_of
 
 TENSORS: tuple[type, ...] = (Tensor, Parameter, Buffer)
@@ -385,6 +385,3 @@ def vars_of(value: Any) -> dict[str, Any] | None:
         if isinstance(descriptor, (GetSetDescriptorType, MemberDescriptorType)):
             return descriptor.__get__(value)  # type: ignore[no-any-return]
     return None
-
-
-__all__ = ["MISSING", "Lookups", "Refused", "is_library_class", "is_own_function", "vars_of"]

@@ -22,7 +22,6 @@ from collections import OrderedDict
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from ..nn.modules import container
 from ..nn.modules.module import Module
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
@@ -1255,14 +1254,12 @@ class Analysis(Calls):
         return NOTHING
 
     def attribute_of_tensor(self, one: Any, name: str) -> Value:
-        if name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
-        held = getattr(Tensor, name, MISSING) if not name.startswith("__") or name in allowed.VALUES else MISSING
+        if why := allowed.denied_of_tensors(name):
+            self.refuse(f"Tensor.{name} {why}")
         if name in allowed.OF_RESULTS:
             return frozenset({Lib("member")})
+        held = getattr(Tensor, name, MISSING)
         if held is MISSING:
-            if name.startswith("__") and hasattr(Tensor, name) and name.endswith("__"):
-                return frozenset({Method(one, name)})
             self.refuse(f"it reads the attribute {name} of a result, which tensors do not have")
         return frozenset({Method(one, name)}) if isinstance(held, FunctionType) else LIB
 
@@ -1575,6 +1572,3 @@ def joined(envs: list[Env]) -> Env | None:
         return None
     names = {name for env in envs for name in env}
     return {name: join(*(env.get(name, NOTHING) for env in envs)) for name in names}
-
-
-__all__ = ["Effect", "Verdict", "analyse", "container"]
