@@ -12,6 +12,7 @@ import enum
 import functools
 import io
 import itertools
+import linecache
 import logging
 import math
 import operator
@@ -1820,3 +1821,372 @@ def effect_in_a_decorator(x):
         return v
 
     return inside(x)
+
+
+# ---- impure: what is easily overlooked ----
+@impure("SEEN", lambda: len(SEEN))
+def variable_of_a_loop_without_turns(x):
+    f = remembering
+    for f in [torch.relu for _ in x[:0]]:  # noqa: B007
+        pass
+    f(x)
+    return x
+
+
+@impure("SEEN", lambda: len(SEEN))
+def generator_that_runs_late(x):
+    f = torch.relu
+    late = (f(v) for v in x)
+    f = remembering
+    return list(late)
+
+
+@impure("SEEN", lambda: len(SEEN))
+def list_that_grows_in_its_loop(x):
+    functions = [torch.relu]
+    for f in functions:
+        f(x)
+        if len(functions) < 2:
+            functions.append(remembering)
+    return x
+
+
+@impure("comprehension", lambda: len(SEEN))
+def assignment_in_a_comprehension(x):
+    f = torch.relu
+    _ = [(f(x), f := remembering) for _ in range(2)]
+    return x
+
+
+@impure("unpacked", lambda: len(SEEN))
+def unpacked_arguments_of_a_builtin(x):
+    parts = [remembering]
+    parts.append([x])
+    return list(map(*parts))
+
+
+@impure("SEEN", lambda: len(SEEN))
+def unpacked_arguments(x):
+    def apply(f, v):
+        return f(v)
+
+    return apply(*[remembering, x])
+
+
+@impure("SEEN", lambda: len(SEEN))
+def unpacked_keywords(x):
+    def apply(v, f):
+        return f(v)
+
+    return apply(x, **{"f": remembering})
+
+
+class Failure(Exception):
+    made = 0
+
+    def __init__(self):
+        Failure.made += 1
+
+
+@impure("Failure", lambda: Failure.made)
+def exception_that_counts(x):
+    Failure()
+    return x
+
+
+@impure("try block", lambda: len(SEEN))
+def returns_from_a_try(x):
+    f = remembering
+    try:
+        if x.sum() != 0.125:
+            return x
+        f = torch.relu
+    finally:
+        f(x)
+    return x
+
+
+@impure("makes a", lambda: torch.is_grad_enabled())
+def sets_the_grad_mode(x):
+    torch.set_grad_enabled(not torch.is_grad_enabled())
+    return x
+
+
+@impure("annotations", lambda: len(SEEN))
+def annotation_with_an_effect(x):
+    exec_annotations = _annotated
+    return exec_annotations(x)
+
+
+_ANNOTATED = """
+def _annotated(x):
+    def inside(v: SEEN.append(1)):
+        return v
+    return inside(x)
+"""
+_ANNOTATED_FILE = "<annotated>"
+linecache.cache[_ANNOTATED_FILE] = len(_ANNOTATED), None, _ANNOTATED.splitlines(keepends=True), _ANNOTATED_FILE
+exec(compile(_ANNOTATED, _ANNOTATED_FILE, "exec", dont_inherit=True), globals())
+if sys.version_info >= (3, 14):
+    del IMPURE["annotation_with_an_effect"]  # annotations are computed when somebody asks
+
+
+class Logged(torch.Tensor):
+    calls = 0
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Logged.calls += 1
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+LOGGED = torch.ones(2, 2).as_subclass(Logged)
+impure("subclass", lambda: Logged.calls, LOGGED, name="subclass_of_tensor")(lambda x: x + 1)
+
+
+@impure("subclass", lambda: Logged.calls)
+def captured_subclass_of_tensor(x):
+    return x + LOGGED
+
+
+HOOKED_LEAF = torch.ones(2, 2, requires_grad=True)
+HOOKED_LEAF.register_hook(lambda g: SEEN.append(1))
+
+
+@impure("hooks", lambda: len(SEEN))
+def hook_on_a_leaf(x):
+    (HOOKED_LEAF * x).sum().backward()
+    return x
+
+
+STEPPED = torch.ones(2, requires_grad=True)
+HOOKED_OPTIMIZER = torch.optim.SGD([STEPPED], lr=0.1)
+HOOKED_OPTIMIZER.register_step_post_hook(lambda *given: SEEN.append(1))
+
+
+@impure("hooks", lambda: len(SEEN))
+def hook_on_an_optimizer(x):
+    STEPPED.sum().backward()
+    HOOKED_OPTIMIZER.step()
+    return x
+
+
+PLAIN_OPTIMIZER = torch.optim.SGD([STEPPED], lr=0.1)
+COUNTING_SCHEDULER = torch.optim.lr_scheduler.LambdaLR(PLAIN_OPTIMIZER, lambda epoch: (SEEN.append(1), 1.0)[1])
+
+
+@impure("SEEN", lambda: len(SEEN))
+def scheduler_with_a_function_that_counts(x):
+    PLAIN_OPTIMIZER.step()
+    COUNTING_SCHEDULER.step()
+    return x
+
+
+class OwnScheduler(torch.optim.lr_scheduler.LRScheduler):
+    def get_lr(self):
+        SEEN.append(1)
+        return [0.1]
+
+
+OWN_OPTIMIZER = torch.optim.SGD([STEPPED], lr=0.1)
+OWN_SCHEDULER = OwnScheduler(OWN_OPTIMIZER)
+
+
+@impure("", lambda: len(SEEN))
+def scheduler_of_the_user(x):
+    OWN_OPTIMIZER.step()
+    OWN_SCHEDULER.step()
+    return x
+
+
+def another_subclass():
+    KEPT.append(type("Sub", (Config,), {}))
+    return len(KEPT)
+
+
+@impure("Config", another_subclass)
+def asks_a_class_for_its_subclasses(x):
+    return len(Config.__subclasses__()) * x
+
+
+@impure("identity", None)
+def identity_of_numbers(x):
+    return x, (SEEN.append(1), BIG is OTHER_BIG, len(SEEN))[2]
+
+
+BIG, OTHER_BIG = 10**20, 10**20 + 0
+IMPURE["identity_of_numbers"] = IMPURE["identity_of_numbers"]._replace(reason="")
+
+
+@impure("_private", lambda: PRIVATE._Private__count)
+def private_attribute(x):
+    return PRIVATE.up(x)
+
+
+class Private:
+    def __init__(self):
+        self.__count = 0
+
+    def up(self, x):
+        self.__count += 1
+        return x
+
+
+PRIVATE = Private()
+IMPURE["private_attribute"] = IMPURE["private_attribute"]._replace(reason="_Private__count")
+
+
+class Wrapping:
+    """A decorator that is an object, and counts."""
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return self.function(x)
+
+
+WRAPPING = Wrapping(torch.relu)
+impure("calls", lambda: WRAPPING.calls, name="decorator_object_that_counts")(WRAPPING)
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_by_a_conditional_function(x):
+    f = torch.relu if x.sum() == 0.125 else remembering
+    return f(x) if x.dim() else x
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_through_a_container(x):
+    held = {"f": [torch.relu]}
+    held["f"] += [remembering]
+    return [f(x) for f in held["f"]]
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_through_an_object(x):
+    stack = Stack(torch.relu)
+    stack.push(remembering)
+    for f in stack.items:
+        x = f(x)
+    return x
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_in_a_returned_function(x):
+    def make():
+        return remembering
+
+    return make()(x)
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_by_getattr(x):
+    return getattr(SEEN, "append")(1), x  # noqa: B009
+
+
+@impure("computed", lambda: len(SEEN))
+def effect_by_a_computed_name(x):
+    name = "".join(reversed("dneppa"))
+    return getattr(SEEN, name)(1), x
+
+
+@impure("SEEN", lambda: len(SEEN))
+def effect_in_a_tree(x):
+    return torch.utils._pytree.tree_map(remembering, [x])
+
+
+@impure("globals", lambda: TABLE.get("g", 0))
+def effect_by_globals(x):
+    globals()["TABLE"]["g"] = TABLE.get("g", 0) + 1
+    return x
+
+
+@impure("not public", lambda: TAGGED.tag)
+def tags_a_tensor_by_a_method(x):
+    TAGGED.__setattr__("tag", TAGGED.tag + 1)
+    return x
+
+
+@impure("not public", lambda: TAGGED.sum().item())
+def writes_the_array_of_a_tensor(x):
+    TAGGED._array[0] += 1
+    return x
+
+
+@impure("match", lambda: len(SEEN))
+def effect_in_a_match(x):
+    match x.dim():
+        case 2:
+            SEEN.append(1)
+    return x
+
+
+# ---- pure: what is easily refused ----
+@pure()
+def constant_slice(x):
+    return x[PART], LIST_OF_FUNCTIONS[PART][0](x)
+
+
+PART = slice(0, 1)
+LIST_OF_FUNCTIONS = [torch.relu, torch.tanh]
+
+
+@pure()
+def early_raise(x):
+    if x.dim() != 2:
+        unsupported(x)
+    return x
+
+
+def unsupported(x):
+    raise ValueError(f"not {x.dim()} dimensions")
+
+
+@pure()
+def large_numbers(x):
+    return x * (HUGE > 1)
+
+
+HUGE = 10**6000
+
+
+@pure()
+def not_a_number(x):
+    return x * NAN + INFINITE
+
+
+NAN, INFINITE = math.nan, -math.inf
+
+
+@pure()
+def comparisons_of_enumerations(x):
+    return x * {Mode.FAST: 1.0}.get(MODE, 2.0) if MODE in (Mode.FAST, Mode.SLOW) else x
+
+
+@pure()
+def types_of_values(x):
+    return x * 2 if type(x) is torch.Tensor and x.dtype == torch.float32 and x.device.type == "cpu" else x
+
+
+@pure()
+def optimizer_groups(x):
+    return x * len(OPTIMIZER.param_groups)
+
+
+@pure(torch.ones(2, 2, requires_grad=True), name="gradient_of_an_argument")
+def gradient_of_an_argument(x):
+    x.grad = None
+    (x * x).sum().backward()
+    return x.grad
+
+
+WRAPPED = torch.func.grad(lambda v: (v * v).sum() * SCALE)
+pure(X, name="transform_made_before")(WRAPPED)
+
+
+@pure()
+def calls_a_transform_made_before(x):
+    return WRAPPED(x) + torch.func.vmap(WRAPPED)(x)

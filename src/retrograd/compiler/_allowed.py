@@ -142,6 +142,21 @@ OF_RESULTS = frozenset(
     mantissa exponent numel is_floating_point is_complex itemsize index type eps max min tiny smallest_normal bits resolution
     items keys get count data batch_sizes sorted_indices unsorted_indices is_signed""".split()  # noqa: SIM905
 )
+OPERATOR_NAMES = frozenset(name.strip("_") for name in vars(operator))
+
+
+def denied_of_tensors(name: str) -> str:
+    """Say why a pure function may not use a method or an attribute of tensors; nothing if it may."""
+    if name in DENIED_OF_TENSORS:
+        return DENIED_OF_TENSORS[name]
+    if not name.startswith("_") or name in VALUES:
+        return ""
+    plain = name.strip("_")
+    if name == f"__{plain}__" and (plain in OPERATOR_NAMES or (plain[0] in "ri" and plain[1:] in OPERATOR_NAMES)):
+        return ""
+    return "is not public"
+
+
 WRITTEN_OF_TENSORS = frozenset({"grad", "data", "requires_grad"})
 MODULE_READS = frozenset(
     """parameters named_parameters buffers named_buffers children named_children modules named_modules get_submodule get_parameter
@@ -162,7 +177,9 @@ OF_TEXTS: dict[str, type] = dict.fromkeys(
     str,
 )
 OF_TEXTS |= dict.fromkeys("find rfind index rindex count".split(), int)  # noqa: SIM905
-OF_TEXTS |= dict.fromkeys("startswith endswith isalpha isdigit isidentifier isupper islower isspace isnumeric".split(), bool)  # noqa: SIM905
+OF_TEXTS |= dict.fromkeys(
+    ("startswith", "endswith", "isalpha", "isdigit", "isupper", "islower", "isspace", "isnumeric"), bool
+)
 
 
 def _module(path: str) -> Any:

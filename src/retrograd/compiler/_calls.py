@@ -54,6 +54,7 @@ GLOBAL_HOOKS = (
     "_global_backward_hooks",
     "_global_backward_pre_hooks",
 )
+SHOWN_BY_TUP: tuple[Any, ...] = (tuple, range, type({}.keys()), type({}.values()), type({}.items()))
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
 MOST_TURNS = 8
 
@@ -516,8 +517,8 @@ class Calls(Lookups):
     # ---- tensors ----
     def call_tensor(self, name: str, args: Args, owner: Any = None) -> Value:
         """Call a method of a tensor, or of another result of the library."""
-        if name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
+        if why := allowed.denied_of_tensors(name):
+            self.refuse(f"Tensor.{name} {why}")
         callables: list[Any] = []
         given = self.check_given(args.all(), f"Tensor.{name}", callables)
         self.note_call(name, args)
@@ -545,8 +546,8 @@ class Calls(Lookups):
         owner = self.method_of_tensor(function)
         if not owner and not allowed.is_allowed_function(function):
             self.refuse(f"it calls {function.__module__}.{function.__qualname__}, whose effects are not recorded")
-        if owner and name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
+        if owner and (why := allowed.denied_of_tensors(name)):
+            self.refuse(f"Tensor.{name} {why}")
         callables: list[Any] = []
         given = self.check_given(args.all(), f"{function.__module__}.{name}", callables)
         self.note_call(name, args)
@@ -929,7 +930,8 @@ def _len(calls: Calls, args: Args, site: Any) -> Value:
             results.append(const(len(one.value)))
         else:
             results.append(one_of(int))
-            calls.check_given([frozenset({one})], "len")
+            if type(one) is Known or (type(one) is Local and one.kind not in (list, dict, set)):
+                calls.check_given([frozenset({one})], "len")
     return join(NOTHING, *results)
 
 
@@ -969,7 +971,7 @@ def _isinstance(calls: Calls, args: Args, site: Any) -> Value:
             answers.append(const(bool(set(found) & set(mro_of(type(one.value))))))
         elif type(one) in (Of, Tup, Local):
             # a Tup also stands for a range or for what a dictionary shows, a dict for an OrderedDict
-            kinds = (one.kind,) if type(one) is not Tup else (tuple, range, *(type(view()) for view in ({}.keys, {}.values, {}.items)))
+            kinds: tuple[Any, ...] = SHOWN_BY_TUP if type(one) is Tup else (one.kind,)
             kinds = (dict, OrderedDict) if kinds == (dict,) else kinds
             answers += [const(issubclass(kind, tuple(found))) for kind in kinds]
         else:

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,8 +224,8 @@ class Guard(NamedTuple):
 
     `identity`: the object; `type`: the exact class; `value`: an immutable value, see `same`; `length`: of a builtin container;
     `keys`: of a dictionary, in order; `members`: the values of a dictionary, by identity and in order; `absent`: nothing, the
-    source does not exist; `empty`: nothing, a dictionary without entries; `hookless`: nothing, a tensor without hooks; `tensor`: `TensorFacts`; `aliases`: for several
-    sources, which share memory.
+    source does not exist; `empty`: nothing, a dictionary without entries; `hookless`: nothing, a tensor without hooks;
+    `tensor`: `TensorFacts`; `aliases`: for several sources, which share memory.
     """
 
     source: Source
@@ -540,23 +539,3 @@ def why_not(guards: Sequence[Guard], function: Any, args: tuple[Any, ...], kwarg
     text, scope = _write(guards, str, "None", "n")
     failed = _generated.emit("guards, one by one", text, scope)["check"](function, args, kwargs)
     return "" if failed is None else f"no longer true: {guards[failed]}"
-
-
-__all__ = [
-    "ARGS",
-    "FUNCTION",
-    "KWARGS",
-    "Guard",
-    "MethodType",
-    "OrderedDict",
-    "Source",
-    "TensorFacts",
-    "alias_guard",
-    "compile_guards",
-    "constant",
-    "is_immutable",
-    "same",
-    "strict_key",
-    "tensor_guard",
-    "why_not",
-]

@@ -30,7 +30,7 @@ from ..nn.modules.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..tensor import _base
 from ..tensor._tensor import Tensor
-from ._guards import MISSING, Guard, Source, constant, is_immutable, mro_of
+from ._guards import Guard, Source, constant, is_immutable, mro_of
 from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, join, one_of
 
 TENSORS: tuple[type, ...] = (Tensor, Parameter, Buffer)
@@ -221,7 +221,7 @@ class Lookups:
         if found is not None and not (flags(found[0]) & IMMUTABLE_TYPE or is_library_class(found[0])):
             self.refuse(f"{cls.__qualname__} defines __getattribute__, which runs for every attribute")
         shown = self.look_up(cls, "__dict__")
-        if shown is not None and not isinstance(shown[1], GetSetDescriptorType):
+        if shown is not None and not isinstance(shown[1], (GetSetDescriptorType, MemberDescriptorType)):
             self.refuse(f"{cls.__qualname__} computes __dict__")
 
     def has_user_method(self, cls: type, name: str) -> bool:
@@ -382,9 +382,6 @@ def vars_of(value: Any) -> dict[str, Any] | None:
     """Return the dictionary of an instance, past whatever its class says of `__dict__`."""
     for cls in mro_of(type(value)):
         descriptor = cls.__dict__.get("__dict__")
-        if isinstance(descriptor, GetSetDescriptorType):
+        if isinstance(descriptor, (GetSetDescriptorType, MemberDescriptorType)):
             return descriptor.__get__(value)  # type: ignore[no-any-return]
     return None
-
-
-__all__ = ["MISSING", "Lookups", "Refused", "is_library_class", "is_own_function", "vars_of"]

@@ -19,10 +19,9 @@ import inspect
 import operator
 import sys
 from collections import OrderedDict
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from ..nn.modules import container
 from ..nn.modules.module import Module
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
@@ -121,14 +120,13 @@ class Frame:
         self.owner = owner
         self.known = known  # the function, if it existed before the call
         self.outer = outer
-        self.file: str = known.value.__code__.co_filename if known is not None else outer.file if outer is not None else ""
+        self.file: str = (
+            known.value.__code__.co_filename if known is not None else outer.file if outer is not None else ""
+        )
         self.env: Env | None = {}  # None where no path leads
         self.results: Value = NOTHING
         self.breaks: list[Env] = []
         self.continues: list[Env] = []
-        self.file: str = (
-            known.value.__code__.co_filename if known is not None else outer.file if outer is not None else ""
-        )
         arguments = node.args
         self.parameters = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
         named = [*self.parameters, *(one.arg for one in arguments.kwonlyargs)]
@@ -242,11 +240,34 @@ class Analysis(Calls):
             self.arguments = [(one.source, one.value) for value in positional for one in value if type(one) is Known]
             self.arguments += [(one.source, one.value) for _, value in keywords for one in value if type(one) is Known]
             callee = frozenset({Known(function, FUNCTION)})
-            self.call(callee, Args(positional, keywords))
+            result = self.call(callee, Args(positional, keywords))
             if self.strict:
+                self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
         self.refuse("what the function may do does not settle")
+
+    def check_result(self, result: Value) -> None:
+        """Guard what existed before the call and is returned: the very object, and what a list or a dictionary holds."""
+        seen: set[Any] = set()
+        pending = list(result)
+        while pending:
+            one = pending.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if type(one) is Tup:
+                pending += [inner for item in one.items for inner in item]
+            elif type(one) is Many:
+                pending += one.item
+            elif type(one) is Local:
+                heap = self.heap[one.site]
+                pending += [*heap.items, *heap.keys, *(inner for value in heap.fields.values() for inner in value)]
+            elif type(one) is Known and not isinstance(one.value, Tensor):
+                if one.place:
+                    self.guard(one.source, "identity", one.value)
+                if type(one.value) in BUILTIN_CONTAINERS:
+                    pending += [inner for _, item in self.items(one) for inner in item]
 
     def check_hooks(self) -> None:
         """Refuse hooks on tensors whose gradients the call computes."""
@@ -346,9 +367,7 @@ class Analysis(Calls):
         arguments = frame.node.args
         names, keywords = frame.parameters, dict(args.keywords)
         bound: Env = dict(zip(names, args.positional, strict=False))
-        unknown = join(
-            args.more, self.pairs(args.more_keywords)[1] if args.more_keywords else NOTHING
-        )
+        unknown = join(args.more, self.pairs(args.more_keywords)[1] if args.more_keywords else NOTHING)
         first_default = len(names) - len(defaults)
         positional_only = {one.arg for one in arguments.posonlyargs}
         for k, name in enumerate(names):
@@ -947,7 +966,11 @@ class Analysis(Calls):
 
     def is_small(self, value: Any) -> bool:
         """Tell whether it pays to compute with a value: a short text, a number of few digits."""
-        return type(value) in (bool, float) or (type(value) is int and abs(value) < 1000) or (type(value) is str and len(value) < 100)
+        return (
+            type(value) in (bool, float)
+            or (type(value) is int and abs(value) < 1000)
+            or (type(value) is str and len(value) < 100)
+        )
 
     def kind_of(self, one: Any) -> type | None:
         if type(one) is Const:
@@ -1026,8 +1049,7 @@ class Analysis(Calls):
     def identical(self, a: Any, b: Any) -> bool | None:
         """Tell whether two possibilities are one object; None if that cannot be known."""
         if type(a) is Const and type(b) is Const:
-            single = (None, True, False, Ellipsis)
-            if any(one.value is s for one in (a, b) for s in single):
+            if any(one.value is s for one in (a, b) for s in (None, True, False, Ellipsis)):
                 return a.value is b.value
             self.refuse("it compares simple values by identity, which guards do not keep")
         if type(a) is Known and type(b) is Known:
@@ -1042,9 +1064,9 @@ class Analysis(Calls):
                     return False
                 if type(other) is Of and other.kind not in (type(None), bool):
                     return False
-        if {type(a), type(b)} <= {Of, Const} and not any(type(one) is Const and one.value is None for one in (a, b)):
-            if not any(type(one) is Const and type(one.value) is bool for one in (a, b)):
-                self.refuse("it compares simple values by identity, which guards do not keep")
+        single = any(type(one) is Const and type(one.value) in (bool, type(None)) for one in (a, b))
+        if {type(a), type(b)} <= {Of, Const} and not single:
+            self.refuse("it compares simple values by identity, which guards do not keep")
         return None
 
     def contained(self, left: Value, right: Value, wanted: bool) -> Value:
@@ -1232,14 +1254,12 @@ class Analysis(Calls):
         return NOTHING
 
     def attribute_of_tensor(self, one: Any, name: str) -> Value:
-        if name in allowed.DENIED_OF_TENSORS:
-            self.refuse(f"Tensor.{name} {allowed.DENIED_OF_TENSORS[name]}")
-        held = getattr(Tensor, name, MISSING) if not name.startswith("__") or name in allowed.VALUES else MISSING
+        if why := allowed.denied_of_tensors(name):
+            self.refuse(f"Tensor.{name} {why}")
         if name in allowed.OF_RESULTS:
             return frozenset({Lib("member")})
+        held = getattr(Tensor, name, MISSING)
         if held is MISSING:
-            if name.startswith("__") and hasattr(Tensor, name) and name.endswith("__"):
-                return frozenset({Method(one, name)})
             self.refuse(f"it reads the attribute {name} of a result, which tensors do not have")
         return frozenset({Method(one, name)}) if isinstance(held, FunctionType) else LIB
 
@@ -1280,7 +1300,7 @@ class Analysis(Calls):
             if isinstance(value, FunctionType) and name in (vars_of(value) or {}):
                 return self.found(value.__dict__[name], self.at("attribute", source, name))
             self.refuse(f"it reads {source}.{name}, an attribute of a function")
-        if flags(type(value)) & IMMUTABLE_TYPE:
+        if flags(type(value)) & IMMUTABLE_TYPE and type(value) is not SimpleNamespace:
             self.refuse(
                 f"it reads {source}.{name} of a {type(value).__qualname__}, which is not known to be without effects"
             )
@@ -1552,6 +1572,3 @@ def joined(envs: list[Env]) -> Env | None:
         return None
     names = {name for env in envs for name in env}
     return {name: join(*(env.get(name, NOTHING) for env in envs)) for name in names}
-
-
-__all__ = ["Effect", "Verdict", "analyse", "container"]
