@@ -105,6 +105,57 @@ def test_branches_on_values() -> None:
     assert records(compiled) == 3
 
 
+def test_sizes_that_depend_on_numbers() -> None:
+    def function(x: Any) -> Any:
+        chosen = x[x > 0]
+        return (chosen * 2 + 1).exp().sum(), chosen.tanh()
+
+    compiled = torch.compile(function)
+    for number in range(8):
+        torch.manual_seed(number)
+        same(function, compiled, torch.randn(6, requires_grad=bool(number % 2)))
+
+    def writing(x: Any, counts: Any) -> Any:
+        counts.add_(1)
+        return (x[x > 0] * 2 + 1).sum() + counts
+
+    compiled = torch.compile(writing)
+    mine, other = torch.zeros(()), torch.zeros(())
+    for number in range(6):
+        x = torch.randn(6)
+        torch.testing.assert_close(compiled(x, mine), writing(x, other))
+        assert mine.item() == other.item() == number + 1
+
+
+def test_a_step_written_by_hand() -> None:
+    sides = []
+    for compiles in (False, True):
+        w = torch.ones(3, requires_grad=True)
+
+        def step(x: Any, w: Any) -> Any:
+            loss = ((x * w).tanh() ** 2).sum()
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            w.grad = None
+            return loss.detach()
+
+        run = torch.compile(step) if compiles else step
+        losses = [run(torch.arange(3.0) + number, w) for number in range(4)]
+        sides.append((torch.stack(losses), w.detach(), w._version, w.grad))
+    torch.testing.assert_close(sides[0][:2], sides[1][:2])
+    assert sides[0][2:] == sides[1][2:]
+
+
+def test_a_default_device_is_seen() -> None:
+    compiled = torch.compile(lambda x: torch.ones(3) + x)
+    compiled(1.0)
+    compiled(1.0)
+    with torch.device("meta"):
+        assert compiled(1.0).is_meta
+    assert compiled(1.0).tolist() == [2, 2, 2]
+
+
 def test_indices_out_of_range_are_refused_as_in_eager() -> None:
     compiled = torch.compile(lambda x, i: x[i] * 2, fullgraph=True)
     x = torch.arange(4.0)

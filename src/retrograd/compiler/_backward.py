@@ -55,6 +55,8 @@ class CompiledBackward(Node):
         ):
             return self._again(parts, graph)
         found = record.backward(*self.saved, *[_laid_out(part) for part in parts])
+        if found is None:  # a value is not what it was when the program was recorded
+            return self._again(parts, graph)
         return [None if at is None else found[at] for at in record.gradients]
 
     def _again(self, parts: Sequence[Any], graph: bool) -> Any:

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
+from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
@@ -62,6 +63,9 @@ class Compiled:
                 self._note(
                     "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
                 )
+            return self.function(*args, **kwargs)
+        if chosen_device() is not None:
+            self._note("it was called under a default device")
             return self.function(*args, **kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile

@@ -116,6 +116,23 @@ class Step:
         return [value for value, _ in self.read]
 
 
+# Functions whose results have as many elements as their arguments' numbers say.
+DYNAMIC = frozenset(
+    """nonzero argwhere flatnonzero where compress extract repeat unique unique_inverse unique_counts unique_all unique_values bincount
+    delete trim_zeros intersect1d union1d setdiff1d histogram split array_split masked_select""".split()  # noqa: SIM905
+)
+
+
+def is_dynamic(step: Step) -> bool:
+    """Tell whether the shape of a step's results depends on numbers."""
+    if step.kind in ("getitem", "setitem"):
+        return any(
+            value.dtype is not None and value.dtype.kind == "b" and value.shape
+            for value in values_in(step.arguments[1])
+        )
+    return step.label in DYNAMIC and not (step.label == "where" and len(step.arguments) == 3)
+
+
 def values_in(*trees: Any) -> Iterable[Value]:
     """Go through the values inside arguments."""
     for tree in trees:
@@ -285,9 +302,12 @@ class _Writer:
         self.scope = scope
         self.names: dict[int, str] = {}
         self.copied: set[str] = set()
+        self.changed = False  # whether memory from outside has been written
 
     def lines(self, step: Step) -> list[str]:
         arguments = [self.argument(one) for one in step.arguments]
+        if step.kind in ("setitem", "host") and any(buffer.known for buffer in step.writes):
+            self.changed = True
         if step.kind == "check":
             return [f"if bool({arguments[0]}) is not {step.arguments[1]}:", "    return None"]
         if step.kind == "getitem":
@@ -313,7 +333,15 @@ class _Writer:
         ):
             call = f"asarray({call})"  # memory, where NumPy gives a number
         target = "".join(f"{made.name}, " for made in step.makes) if step.several else step.makes[0].name
-        return [f"{target} = {call}"]
+        return [f"{target} = {call}", *self._shape_checks(step)]
+
+    def _shape_checks(self, step: Step) -> list[str]:
+        """Write what makes sure that results have the shapes for which all that follows was compiled, as long as nothing has changed."""
+        self.changed = self.changed or any(buffer.known for buffer in step.writes)
+        if self.changed or step.name == "kernel" or step.kind == "attribute":
+            return []
+        arrays = [made for made in step.makes if made.buffer is not None]
+        return [line for made in arrays for line in (f"if {made.name}.shape != {made.shape}:", "    return None")]
 
     def argument(self, tree: Any) -> str:
         if type(tree) is Value:

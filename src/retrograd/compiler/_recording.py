@@ -27,7 +27,7 @@ from ..tensor import _base
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
-from ._program import Program, Step, Value
+from ._program import Program, Step, Value, is_dynamic
 from ._recorder import Recorder
 from ._traced import Traced, UnrecordableError
 
@@ -380,6 +380,8 @@ def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], o
 def _ordered(program: Program) -> Program:
     """Put checks, and what they need, before everything that changes what was there."""
     changing = [at for at, step in enumerate(program.steps) if any(buffer.known for buffer in step.writes)]
+    if changing and any(is_dynamic(step) for step in program.steps[changing[0] :]):
+        raise UnrecordableError("a shape that depends on numbers follows a write into a tensor from outside")
     checks = [at for at, step in enumerate(program.steps) if step.kind == "check"]
     if not changing or not checks or checks[-1] < changing[0]:
         return program

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._device import chosen_device
 from .._dtypes import get_default_dtype
 from .._generated import emit
 from .._graph.guards import Freed
@@ -59,12 +60,12 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
         "asarray": np.asarray, "wrap": wrap, "edge_of": edge_of, "Call": Call,
         "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
         "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
-        "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
+        "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
         "none": frozenset(), "state_of_stream": default_generator.get_state,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
-    different += ["default_dtype() is not the_dtype", f"threads() != {get_num_threads()}"]
+    different += ["device() is not None", "default_dtype() is not the_dtype", f"threads() != {get_num_threads()}"]
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
     lines += _refusing(["not holds(function, args, kwargs)"])

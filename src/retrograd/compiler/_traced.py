@@ -77,14 +77,6 @@ class Traced(NDArrayOperatorsMixin):
 
     __hash__ = object.__hash__
 
-    # ---- what ends a recording ----
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        return self.recorder.refuse("the numbers of a tensor are read (item, tolist, numpy, float, int or print)")
-
-    __array__ = get = tolist = item = tobytes = dump = dumps = tofile = _refuse
-    __int__ = __float__ = __complex__ = __index__ = __format__ = __contains__ = __reduce_ex__ = _refuse
-    __copy__ = __deepcopy__ = setflags = resize = byteswap = _refuse
-
     def __bool__(self) -> bool:
         return self.recorder.check(self)  # type: ignore[no-any-return]
 
@@ -123,6 +115,24 @@ ASKING = frozenset("shape ndim size result_type iscomplexobj isrealobj may_share
 WRITING = frozenset("copyto put place putmask fill_diagonal put_along_axis".split())  # noqa: SIM905
 PURE_METHODS = """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
 flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var view""".split()  # noqa: SIM905
+
+
+def _ending(name: str) -> Any:
+    """Return a method that ends the recording; in another thread it is that of the array."""
+
+    def method(self: Traced, *args: Any, **options: Any) -> Any:
+        if current_mode().recording is self.recorder:
+            return self.recorder.refuse("the numbers of a tensor are read (item, tolist, numpy, float, int or print)")
+        return getattr(self.array, name)(*args, **options)
+
+    method.__name__ = name
+    return method
+
+
+ENDING = """__array__ get tolist item tobytes dump dumps tofile __int__ __float__ __complex__ __index__ __format__ __contains__
+__reduce_ex__ __copy__ __deepcopy__ setflags resize byteswap""".split()  # noqa: SIM905
+for _name in ENDING:
+    setattr(Traced, _name, _ending(_name))
 
 
 def _method(name: str, writes: bool = False) -> Any:
